@@ -461,6 +461,15 @@ def test_a_call_in_the_background_is_cancelled(console: OpenConsole) -> None:
     expect(page.locator(".pending")).to_have_count(0)
 
 
+def test_a_call_in_the_background_is_not_polled_from_other_pages(console: OpenConsole) -> None:
+    page = console("shortvideo-photo-search-v4")
+    page.route("**/v1/calls/*", lambda _: None)  # the request stays without a response
+    with page.expect_request("**/v1/calls/*"):
+        page.get_by_role("button", name="Call in the background").click()
+    with page.expect_event("requestfailed", lambda each: "/v1/calls/" in each.url):
+        page.get_by_role("link", name="Usage").click()
+
+
 def test_the_status_of_platforms_is_shown(console: OpenConsole) -> None:
     page = console("retail-search-v4")
     call(page)

@@ -58,6 +58,8 @@ export function Scraper({ scraper, contract, start }) {
   const [shown, setShown] = useState(0);
   const [pending, setPending] = useState(null);
   const answered = useRef(null);
+  const latest = useRef(null);
+  useEffect(() => () => latest.current?.abort(), []); // nobody would see the answer, and polling would go on for hours
   const hasBackground = "/v1/calls" in contract.paths;
   const page = pages[shown];
   useEffect(() => {
@@ -67,6 +69,7 @@ export function Scraper({ scraper, contract, start }) {
   const call = async (params, { earlier = [], isBackground = false } = {}) => {
     const controller = new AbortController();
     const { signal } = controller;
+    latest.current = controller;
     setPending({ controller, since: Date.now(), text: "Calling" });
     const headers = options.isFresh ? { "Cache-Control": "no-cache" } : {};
     const progress = (state) => setPending((before) => ({ ...before, ...state }));
