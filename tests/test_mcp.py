@@ -112,7 +112,7 @@ def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool]) -> Non
 
 
 def test_a_scraper_that_the_document_lacks_is_a_tool_for_any_record() -> None:
-    older = {"paths": {}, "components": {"schemas": {}}}
+    older: dict[str, Any] = {"paths": {}, "components": {"schemas": {}}}
     described = scraper_tools([ENTRY], older)
     assert [tool.name for tool in described] == [ENTRY["name"], READ_RECORD]
     assert described[0].output_schema == RESULT_SCHEMA
