@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import AsyncMock, Mock
 
 import anyio
 import anyio.to_thread
@@ -26,16 +27,18 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult, TextContent, Tool
+from mcp.types import CallToolRequestParams, CallToolResult, TextContent, Tool
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
+from structlog.testing import capture_logs
 
 from crawler.commands.mcp import Command
 from crawler.mcp.endpoint import EndpointClient, Reply
-from crawler.mcp.results import Part, View, part_of, result
+from crawler.mcp.results import RESULT_SCHEMA, Part, View, part_of, result
 from crawler.mcp.server import Scrapers
 from crawler.mcp.shorten import MIN_SHARE, Shortener, size
 from crawler.mcp.tools import READ_RECORD, THIRD_PARTY
+from crawler.mcp.tools import tools as scraper_tools
 from crawler.registry import scrapers
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.service.clients.keys import KeyStore
@@ -106,6 +109,13 @@ def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool]) -> Non
         assert THIRD_PARTY in (tool.description or "")
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint
+
+
+def test_a_scraper_that_the_document_lacks_is_a_tool_for_any_record() -> None:
+    older: dict[str, Any] = {"paths": {}, "components": {"schemas": {}}}
+    described = scraper_tools([ENTRY], older)
+    assert [tool.name for tool in described] == [ENTRY["name"], READ_RECORD]
+    assert described[0].output_schema == RESULT_SCHEMA
 
 
 def test_no_scraper_has_a_param_with_the_name_of_an_argument_of_all_tools() -> None:
@@ -254,6 +264,7 @@ def test_a_record_is_read_to_its_end_without_another_call(service: Service) -> N
         ({"path": "nonsense"}, "data has no 'nonsense': it is an object with the keys "),
         ({"offset": -1}, "offset: "),
         ({"nonsense": 1}, "nonsense: "),
+        ({"path": f"products.{'9' * 5_000}"}, "path: "),
     ],
 )
 def test_the_error_for_a_missing_part_names_it(service: Service, arguments: dict[str, Any], message: str) -> None:
@@ -326,6 +337,39 @@ def test_results_are_never_larger_than_max_kb(max_kb: int) -> None:
         answer = result(reply_with(LARGE), view)
         assert len(text_of(answer).encode()) <= max_kb * 1_000
         assert answer.structured_content["cut"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "INVALID_REQUEST", "message": "x" * 50_000, "details": [], "retry_after": None},
+        {
+            "code": "INVALID_REQUEST",
+            "message": "x",
+            "details": [{"loc": [f"key {number}"], "msg": "extra", "type": "extra"} for number in range(2_000)],
+            "retry_after": None,
+        },
+    ],
+    ids=["message", "details"],
+)
+def test_long_errors_are_shortened_and_say_so(error: dict[str, Any]) -> None:
+    status = {"code": error["code"], "message": error["message"], "retryable": False}
+    envelope = {"request_id": "req_1", "success": False, "status": status, "data": None, "error": error, "meta": None}
+    content = result(Reply(envelope), View()).structured_content
+    assert content is not None
+    assert size(content) <= MAX_BYTES
+    jsonschema.validate(content, RESULT_SCHEMA)
+    assert (content["status"]["code"], content["error"]["code"]) == ("INVALID_REQUEST", "INVALID_REQUEST")
+    assert content["cut"]["message"].startswith("`error` is shortened.")
+    assert {part["path"].partition(".")[0] for part in content["cut"]["parts"]} <= {"status", "error"}
+
+
+def test_long_keys_of_a_record_do_not_make_the_result_larger() -> None:
+    record = {f"{number}{'k' * 900}": "x" * 5_000 for number in range(20)}
+    content = result(reply_with(record), View()).structured_content
+    assert content is not None
+    assert size(content) <= MAX_BYTES
+    assert content["cut"]["more_parts"] + len(content["cut"]["parts"]) > 1
 
 
 @pytest.mark.parametrize("room", [MIN_SHARE, 30, 50, 80, 130, 300, 1_000, 5_000])
@@ -504,6 +548,31 @@ def test_an_asynchronous_call_without_an_endpoint_is_given_up(monkeypatch: pytes
     assert answer.structured_content["status"]["code"] == "SHUTTING_DOWN"
 
 
+def test_a_call_that_cannot_be_cancelled_is_logged() -> None:
+    """The cancellation must go on, although the endpoint does not respond."""
+
+    async def work() -> None:
+        async with EndpointClient("http://127.0.0.1:9", "x", trust_env=False) as client:
+            await client._cancel(REQUEST_ID)
+
+    with capture_logs() as logs:
+        anyio.run(work)
+    assert logs == [{"event": "call_not_cancelled", "request_id": REQUEST_ID, "status": None, "log_level": "warning"}]
+
+
+@pytest.mark.parametrize("value", [float("nan"), "\ud800"], ids=["nan", "surrogate"])
+def test_params_that_are_not_json_are_a_typed_result(value: object) -> None:
+    async def work() -> CallToolResult:
+        async with EndpointClient("http://127.0.0.1:9", "x", trust_env=False) as client:
+            params = CallToolRequestParams(name="a-scraper", arguments={"query": value})
+            return await Scrapers(client).call_tool(Mock(session=Mock(report_progress=AsyncMock())), params)
+
+    answer = anyio.run(work).structured_content
+    assert answer is not None
+    assert answer["status"]["code"] == "INVALID_REQUEST"
+    assert answer["error"]["message"].startswith("The params cannot be written as JSON")
+
+
 def test_an_endpoint_without_asynchronous_calls_is_called_synchronously() -> None:
     endpoint = Endpoint(is_synchronous=True)
     with serving(endpoint) as url:
@@ -648,6 +717,8 @@ def test_the_official_client_starts_the_command_for_a_running_endpoint(service: 
             "Set the environment variable CRAWLER_MCP_API_KEY to an API key of the endpoint",
         ),
         (["--sandbox", "x"], "Unexpected arguments: x."),
+        (["--url", "https://me:secret@127.0.0.1:9"], "expected a URL without user name, password, query and fragment"),
+        (["--url", "https://127.0.0.1:9/?key=secret"], "expected a URL without user name, password"),
     ],
 )
 def test_wrong_options_are_reported_in_one_sentence(
@@ -660,6 +731,15 @@ def test_wrong_options_are_reported_in_one_sentence(
     with pytest.raises((SystemExit, UsageError)) as raised:
         command.run([each for each in options if each == "x"], parser.parse_args([o for o in options if o != "x"]))
     assert sentence in f"{capsys.readouterr().err}{raised.value}"
+
+
+@pytest.mark.parametrize("key", ["secret\n", "secret key", "schl\u00fcssel-secret"])
+def test_a_key_that_is_no_header_value_is_refused_without_quoting_it(key: str) -> None:
+    command = Command()
+    command.settings = Settings({"MCP_API_KEY": key})
+    with pytest.raises(UsageError, match="CRAWLER_MCP_API_KEY is not an API key") as raised:
+        command.run([], argparse.Namespace(url="http://127.0.0.1:9", sandbox=False))
+    assert "secret" not in str(raised.value)
 
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

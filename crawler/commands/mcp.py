@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import re
 import signal
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawler.mcp.endpoint import EndpointClient
+
+
+API_KEY = re.compile("[!-~]+")
+"""Matches a valid value of the header. The HTTP client quotes other values in its errors, which models can read."""
 
 
 class Command(CheckedCommand):
@@ -55,6 +60,10 @@ class Command(CheckedCommand):
             raise UsageError("scrapy mcp needs the MCP SDK: install the extra 'mcp'")
         if opts.url and not self.settings["MCP_API_KEY"]:
             raise UsageError("Set the environment variable CRAWLER_MCP_API_KEY to an API key of the endpoint")
+        if opts.url and not API_KEY.fullmatch(str(self.settings["MCP_API_KEY"])):
+            raise UsageError(
+                "CRAWLER_MCP_API_KEY is not an API key: it has spaces, line breaks or non-ASCII characters"
+            )
         structure_everything(self.settings)
         for noisy in ("httpx2", "mcp", "scrapy", "scrapy_poet"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -107,8 +116,10 @@ async def _serve(client: EndpointClient) -> None:
 
 
 def endpoint_url(text: str) -> str:
-    """Parse the URL of an endpoint."""
+    """Parse the URL of an endpoint. Errors quote it, so it must not contain a password."""
     parts = urlsplit(text)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise argparse.ArgumentTypeError("expected a URL without user name, password, query and fragment")
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise argparse.ArgumentTypeError(f"expected a URL such as http://127.0.0.1:8000, not {text!r}")
     return text.rstrip("/")

@@ -11,6 +11,9 @@ from urllib.parse import quote
 
 import anyio
 import httpx2
+import structlog
+
+logger = structlog.get_logger(__name__)
 
 Json = dict[str, Any]
 
@@ -85,7 +88,12 @@ class EndpointClient:
             EndpointError: see ``catalogue()``.
         """
         response = await self._request("GET", "/openapi.json")
-        return None if response.status_code == HTTPStatus.NOT_FOUND else _object(response)
+        if response.status_code == HTTPStatus.NOT_FOUND:
+            return None
+        document = _object(response)
+        if "components" not in document:
+            raise _unusable(response)
+        return document
 
     async def call(self, scraper: str, params: Json, on_wait: Callable[[str], None]) -> Reply:
         """Call a scraper, and wait for the response. If the task is cancelled, the call is cancelled, too.
@@ -114,8 +122,7 @@ class EndpointClient:
                     response, pause = await self._poll(request_id), POLL_PAUSE
                     envelope = _envelope(response)
             except anyio.get_cancelled_exc_class():
-                with anyio.move_on_after(CANCEL_SECONDS, shield=True):
-                    await self._request("DELETE", _path_of(request_id))
+                await self._cancel(request_id)
                 raise
         return Reply(envelope, response.headers.get("X-Partial"))
 
@@ -132,6 +139,14 @@ class EndpointClient:
                     return response
             await anyio.sleep(pause)
         return await self._request("GET", _path_of(request_id), headers=POLL)
+
+    async def _cancel(self, request_id: str) -> None:
+        """Cancel an asynchronous call. If this fails, the call continues, and the log has its id."""
+        response = None
+        with anyio.move_on_after(CANCEL_SECONDS, shield=True), suppress(EndpointError):
+            response = await self._request("DELETE", _path_of(request_id))
+        if response is None or response.is_error:
+            logger.warning("call_not_cancelled", request_id=request_id, status=response and response.status_code)
 
     async def _request(self, method: str, path: str, **options: Any) -> httpx2.Response:
         try:

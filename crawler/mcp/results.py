@@ -16,6 +16,8 @@ DEFAULT_KB = 20
 BYTES_OF_KB = 1_000
 CUT_BYTES = 3_000
 """Bytes that are reserved for the description of what was left out."""
+PARTS_BYTES = 1_500
+"""Bytes of these that name shortened values."""
 MAX_PARTS = 10
 """Maximum number of entries in ``parts``."""
 MAX_MISSING = 5
@@ -48,9 +50,10 @@ class View(BaseModel):
 class Part(View):
     """The arguments of the tool that returns a part of an earlier record."""
 
-    request_id: str = Field(description="The `request_id` of an earlier result.")
+    request_id: str = Field(max_length=100, description="The `request_id` of an earlier result.")
     path: str = Field(
         default="",
+        max_length=1_000,
         description="The path of the part in `data`, such as `products` or `products.3.description`. By default, the"
         " whole record. `fields` are relative to this part.",
     )
@@ -85,8 +88,8 @@ RESULT_SCHEMA: Json = {
         },
         "cut": {
             "type": ["object", "null"],
-            "description": "What was left out of `data` because of `limit` or `max_kb`, how to read it, and which"
-            " `fields` the record does not have. Null: nothing was left out.",
+            "description": "What was left out of `data`, or of a long `error`, because of `limit` or `max_kb`, how to"
+            " read it, and which `fields` the record does not have. Null: nothing was left out.",
             "properties": {
                 "message": {"type": "string"},
                 "bytes": {"type": "integer", "description": "The size of the whole record as JSON."},
@@ -122,6 +125,8 @@ def result(reply: Reply, view: View) -> CallToolResult:
     content = {**reply.envelope, "partial": reply.partial, "cut": None}
     if reply.envelope.get("data") is not None:
         content = _viewed(content, view)
+    elif size(content) > view.max_kb * BYTES_OF_KB:
+        content = _with_short_error(content, view.max_kb)
     return CallToolResult(
         content=[TextContent(type="text", text=orjson.dumps(content).decode())],
         structured_content=content,
@@ -166,14 +171,32 @@ def _viewed(content: Json, view: View) -> Json:
         data = shortener.fit(data, room - CUT_BYTES)
     if not missing and not shortener.parts:
         return {**content, "data": data}
-    cut = {
-        "message": _explain(content["request_id"], missing),
-        "bytes": size(whole),
-        "parts": shortener.parts[:MAX_PARTS],
-        "more_parts": len(shortener.parts[MAX_PARTS:]),
-        "missing_fields": missing[:MAX_MISSING],
+    cut = _cut(_explain(content["request_id"], missing), size(whole), shortener.parts)
+    return {**content, "data": data, "cut": {**cut, "missing_fields": missing[:MAX_MISSING]}}
+
+
+def _with_short_error(content: Json, max_kb: int) -> Json:
+    """Return the content of a failed call, in which long texts and lists of the error are shortened."""
+    described = {"status": content["status"], "error": content["error"]}
+    shortener = Shortener()
+    room = max_kb * BYTES_OF_KB - size({**content, "status": None, "error": None}) - CUT_BYTES
+    shortened = shortener.fit(described, room)
+    message = "`error` is shortened. With a larger `max_kb`, the same call returns more of it."
+    return {**content, **shortened, "cut": _cut(message, size(described), shortener.parts)}
+
+
+def _cut(message: str, whole_bytes: int, parts: list[Json]) -> Json:
+    """Return the description of what was left out. Paths contain keys of the record, which may be long."""
+    named = parts[:MAX_PARTS]
+    while size(named) > PARTS_BYTES:
+        named.pop()
+    return {
+        "message": message,
+        "bytes": whole_bytes,
+        "parts": named,
+        "more_parts": len(parts) - len(named),
+        "missing_fields": [],
     }
-    return {**content, "data": data, "cut": cut}
 
 
 def _selected(data: Any, fields: list[str]) -> tuple[Any, list[str]]:

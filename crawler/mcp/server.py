@@ -104,6 +104,8 @@ class Scrapers:
                 reply = await self.client.call(scraper, params, progress.update)
             except EndpointError as error:
                 reply = failed(error.code, str(error), retryable=error.retryable)
+            except ValueError as error:  # NaN and lone surrogates
+                reply = failed("INVALID_REQUEST", f"The params cannot be written as JSON: {error}.")
             group.cancel_scope.cancel()
         if reply.envelope.get("data") is not None:
             self._records[reply.envelope["request_id"]] = reply

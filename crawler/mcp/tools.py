@@ -64,10 +64,14 @@ def _with_view(params_schema: Json) -> Json:
 
 
 def _data_schema(name: str, openapi: Json | None) -> Json | None:
-    """Return the schema of a scraper's record: a reference to a schema of the document."""
-    if openapi is None:
+    """Return the schema of a scraper's record: a reference to a schema of the document.
+
+    None: the endpoint does not serve the document, or serves that of another version while it is updated.
+    """
+    path = f"/v1/scrapers/{name}"
+    if openapi is None or path not in openapi["paths"]:
         return None
-    ok = openapi["paths"][f"/v1/scrapers/{name}"]["post"]["responses"]["200"]
+    ok = openapi["paths"][path]["post"]["responses"]["200"]
     envelope = ok["content"]["application/json"]["schema"]["$ref"].removeprefix(COMPONENTS)
     schema: Json = openapi["components"]["schemas"][envelope]["properties"]["data"]
     return schema

@@ -228,6 +228,88 @@ def test_values_are_shown_as_what_they_are(console: OpenConsole) -> None:
     expect(page.get_by_text("The view of this platform cannot show this record.")).to_be_visible()
 
 
+def test_values_are_not_changed(console: OpenConsole) -> None:
+    """Long ids keep their digits. A time without a zone and a price without a currency get none."""
+    page = console("retail-search-v4")
+    record = {"id": 2**60 + 1, "latitude": 52.5200066, "list_price": 1234.5, "created": "2026-01-02T03:04:05"}
+    answer_with(page, {**record, "joined": "Jan 5, 2012", "has_more": False})
+    call(page)
+    open_everything(page)
+    shown = {name: page.locator(f"[data-field={name}] dd").inner_text() for name in record}
+    assert shown == {
+        "id": "1152921504606846977",
+        "latitude": "52.5200066",
+        "list_price": "1,234.5",
+        "created": "2026-01-02T03:04:05",
+    }
+    page.get_by_role("tab", name="JSON").click()
+    expect(page.locator(".json")).to_contain_text('"id": 1152921504606846977,')
+
+
+@pytest.mark.parametrize("place", ["%", "constructor", "__proto__", "retail-search-v4%20"])
+def test_any_address_shows_a_scraper(console: OpenConsole, place: str) -> None:
+    page = console(place)
+    assert page.locator("main h2").inner_text() in OWN
+    assert page.get_by_role("button", name="Call", exact=True).count() == 1
+
+
+def test_the_sandbox_is_called_with_its_own_key(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    page.evaluate("sessionStorage.setItem('api-key', 'of another service at the same address')")
+    page.reload()
+    call(page)
+
+
+def test_an_error_of_a_proxy_is_not_taken_for_one_of_the_service(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    page.route("**/v1/scrapers/*", lambda route: route.fulfill(status=502, json={"error": {"code": 502}}))
+    call(page, "No answer")
+    expect(page.get_by_role("alert")).to_contain_text("Is it still running?")
+
+
+def test_opened_texts_stay_open_while_the_form_changes(console: OpenConsole) -> None:
+    page = console("microblog-profile")
+    record = full_record("microblog-profile")
+    record["data"]["main"][0]["caption"] = "word " * 1_000
+    answer_with(page, record)
+    call(page)
+    page.locator(".own").get_by_role("button", name="Show all 5,000 characters").click()
+    page.locator("#param-username").fill("another")
+    expect(page.locator(".own").get_by_role("button", name="Show less")).to_be_visible()
+
+
+def test_a_post_with_an_unsafe_url_has_no_word_that_looks_like_a_link(console: OpenConsole) -> None:
+    page = console("microblog-profile")
+    record = full_record("microblog-profile")
+    record["data"]["main"][0]["post_url"] = "javascript:window.hacked=1"
+    answer_with(page, record)
+    call(page)
+    expect(page.locator(".own .posts li").first).to_be_visible()
+    assert page.locator(".own .posts").get_by_text("Open", exact=True).count() == 0
+
+
+def test_a_wrong_key_is_sent_once(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    requests: list[str] = []
+    error = {"code": "INVALID_API_KEY", "type": "auth", "message": "x", "details": [], "doc_url": "/docs"}
+    status = {"code": error["code"], "message": "x", "retryable": False}
+    envelope = {"request_id": "req_1", "success": False, "status": status, "data": None, "error": error, "meta": None}
+
+    def refuse(route: Route) -> None:
+        requests.append(route.request.url)
+        route.fulfill(status=401, json=envelope)
+
+    page.clock.install()
+    page.route("**/v1/status", refuse)
+    page.get_by_role("link", name="Platform status").click()
+    expect(page.get_by_role("alert")).to_contain_text("Enter a valid API key")
+    page.clock.run_for(60_000)
+    assert len(requests) == 1
+    page.unroute("**/v1/status")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".platform").first).to_be_visible()
+
+
 @pytest.mark.parametrize("name", ["retail-search-v4", "microblog-profile", "videosite-profile"])
 def test_the_next_page_follows_from_the_data(console: OpenConsole, name: str) -> None:
     page = console(name)
@@ -323,6 +405,8 @@ def test_a_large_result_is_laid_out_in_parts(console: OpenConsole) -> None:
     answer_with(page, {"products": rows, "has_more": False})
     call(page)
     expect(page.locator("table tbody tr")).to_have_count(25)
+    page.get_by_role("button", name="Show 500 more of 8,000").click()
+    expect(page.locator("table tbody tr")).to_have_count(525)
     page.get_by_role("tab", name="JSON").click()
     assert page.locator(".json pre").count() > 50
     assert json.loads("".join(page.locator(".json pre").all_text_contents()))["data"]["products"] == rows
@@ -375,6 +459,15 @@ def test_a_call_in_the_background_is_cancelled(console: OpenConsole) -> None:
         page.get_by_role("button", name="Cancel").click()
     assert deleted.value.status == 204
     expect(page.locator(".pending")).to_have_count(0)
+
+
+def test_a_call_in_the_background_is_not_polled_from_other_pages(console: OpenConsole) -> None:
+    page = console("shortvideo-photo-search-v4")
+    page.route("**/v1/calls/*", lambda _: None)  # the request stays without a response
+    with page.expect_request("**/v1/calls/*"):
+        page.get_by_role("button", name="Call in the background").click()
+    with page.expect_event("requestfailed", lambda each: "/v1/calls/" in each.url):
+        page.get_by_role("link", name="Usage").click()
 
 
 def test_the_status_of_platforms_is_shown(console: OpenConsole) -> None:

@@ -1,6 +1,6 @@
 // View of a listing, with one card per product.
 
-import { Facts, Heading, html, Link, Picture, count, price } from "../parts.js";
+import { count, Facts, Heading, html, Link, Picture, price, useSteps } from "../parts.js";
 
 function Price({ of }) {
   if (of.is_price_range && Number.isFinite(of.min_price)) {
@@ -22,6 +22,11 @@ function Product({ of }) {
   </li>`;
 }
 
+function Cards({ of }) {
+  const [shown, more] = useSteps(of, 200, 500);
+  return html`<ul class="cards">${shown.map((each) => html`<${Product} of=${each} />`)}</ul>${more}`;
+}
+
 export function view(data) {
   const facts = [
     ["products reported", count(data.total_results)],
@@ -30,5 +35,5 @@ export function view(data) {
     ["sorted by", data.sort.replaceAll("_", " ")],
   ];
   return html`<${Heading} title=${data.heading || data.title} link=${data.url} facts=${facts} />
-    <ul class="cards">${data.products.map((each) => html`<${Product} of=${each} />`)}</ul>`;
+    <${Cards} of=${data.products} />`;
 }

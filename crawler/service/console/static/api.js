@@ -9,9 +9,19 @@ const views = new Set(root.dataset.views.split(" "));
 const STORED_KEY = "api-key";
 const SANDBOX_KEY = "sandbox";
 
-/** The API key, which the browser deletes when the tab is closed. */
-export const readKey = () => sessionStorage.getItem(STORED_KEY) ?? (isSandbox ? SANDBOX_KEY : "");
+/** The API key, which the browser deletes when the tab is closed. A key of another service at this address is not for the sandbox. */
+export const readKey = () => (isSandbox ? SANDBOX_KEY : sessionStorage.getItem(STORED_KEY) ?? "");
 export const storeKey = (key) => sessionStorage.setItem(STORED_KEY, key);
+
+/** Reads JSON. Integers that a number cannot hold become BigInt, so that long ids keep their digits (in newer browsers). */
+export function parseJson(text) {
+  const isLong = (value, source) => typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(source);
+  const exact = (_, value, context) => (isLong(value, context?.source ?? "") ? BigInt(context.source) : value);
+  return /\d{16}/.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
+}
+BigInt.prototype.toJSON = function () {
+  return JSON.rawJSON(String(this));
+};
 
 /** Sends a request. Returns `{status, headers, body, text}`; status 0 if there was no valid JSON response. */
 export async function send(method, path, { params, headers = {}, signal } = {}) {
@@ -22,7 +32,7 @@ export async function send(method, path, { params, headers = {}, signal } = {}) 
     const body = params === undefined ? undefined : JSON.stringify(params);
     const response = await fetch(path, { method, headers: sent, body, signal, redirect: "error" });
     const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : null, text };
+    return { status: response.status, headers: response.headers, body: text ? parseJson(text) : null, text };
   } catch (error) {
     if (error.name === "AbortError") throw error;
     return { status: 0, headers: new Headers(), body: null, text: "", problem: String(error.message ?? error) };
@@ -62,7 +72,7 @@ export function dataSchema(contract, scraper) {
 /** The description of an error in the contract. "" for an unknown code. */
 export function describeError(contract, code) {
   const answers = Object.values(contract.components.responses);
-  return answers.map((each) => each.content["application/json"].examples?.[code]?.summary).find(Boolean) ?? "";
+  return answers.map((each) => each.content?.["application/json"]?.examples?.[code]?.summary).find(Boolean) ?? "";
 }
 
 /**
@@ -72,7 +82,8 @@ export function describeError(contract, code) {
 export function nextParams(scraper, params, data) {
   const plain = (name) => name.replaceAll("_", "").toLowerCase();
   const found = {};
-  for (const level of [data, ...Object.values(data).filter((each) => each && typeof each === "object")])
+  const isObject = (each) => each && typeof each === "object" && !Array.isArray(each);
+  for (const level of [data, ...Object.values(data)].filter(isObject))
     for (const [name, value] of Object.entries(level)) found[plain(name)] ??= value;
   if (found.hasmore !== true) return null;
   const { cursor, page } = scraper.params_schema.properties;

@@ -2,7 +2,7 @@
 
 import { isSandbox, loadContract, readKey, storeKey } from "./api.js";
 import { Calls } from "./calls.js";
-import { html, render, useEffect, useState } from "./htm-preact.js";
+import { html, render, useEffect, useErrorBoundary, useState } from "./htm-preact.js";
 import { Scraper } from "./scraper.js";
 import { Status } from "./status.js";
 import { Usage } from "./usage.js";
@@ -13,7 +13,7 @@ const PAGES = {
   status: { title: "Platform status", path: "/v1/status", show: Status },
 };
 
-const readHash = () => decodeURIComponent(location.hash.slice(1));
+const readHash = () => location.hash.slice(1); // names of scrapers and pages, which need no escapes
 
 function Key() {
   const [key, setKey] = useState(readKey());
@@ -46,18 +46,22 @@ function App() {
   const [place, setPlace] = useState(readHash());
   const [loaded, setLoaded] = useState(null);
   const [problem, setProblem] = useState("");
+  const [fault] = useErrorBoundary();
   useEffect(() => {
     const follow = () => setPlace(readHash());
     addEventListener("hashchange", follow);
     loadContract().then(setLoaded, (error) => setProblem(error.message));
     return () => removeEventListener("hashchange", follow);
   }, []);
+  if (fault)
+    return html`<main class="alone"><p class="notice failure" role="alert">
+      <span>The console cannot show this answer: <bdi>${String(fault.message ?? fault)}</bdi>. <a href="">Load it again</a></span></p></main>`;
   if (problem) return html`<main class="alone"><p class="notice failure" role="alert">${problem}</p></main>`;
   if (!loaded) return html`<main class="alone"><p role="status">Loading …</p></main>`;
   const { scrapers, contract } = loaded;
-  const own = PAGES[place];
-  const chosen = own ? null : scrapers.find((each) => [each.name, ...each.aliases].includes(place)) ?? scrapers[0];
   const pages = Object.entries(PAGES).filter(([, page]) => page.path in contract.paths);
+  const own = pages.find(([name]) => name === place)?.[1];
+  const chosen = own ? null : scrapers.find((each) => [each.name, ...each.aliases].includes(place)) ?? scrapers[0];
   document.title = `${own?.title ?? chosen.name} – Console`;
   const skip = (event) => {
     event.preventDefault(); // the hash names what is shown

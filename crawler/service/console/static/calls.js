@@ -26,11 +26,13 @@ export function Calls({ contract, scrapers }) {
   const [list, setList] = useState(null);
   const [opened, setOpened] = useState(null);
   const load = () => send("GET", "v1/calls").then(setList);
+  const isRefused = list?.status === 401; // until the user has entered another key
   useEffect(() => {
+    if (isRefused) return undefined;
     load();
     const timer = setInterval(() => document.hidden || load(), READ_SECONDS * 1000);
     return () => clearInterval(timer);
-  }, []);
+  }, [isRefused]);
   const open = async (call) => setOpened({ call, answer: await send("GET", `v1/calls/${call.request_id}`) });
   const remove = async (call) => {
     await send("DELETE", `v1/calls/${call.request_id}`);

@@ -9,14 +9,16 @@ export const Images = createContext(false);
 
 const isFilled = (value) => value !== null && value !== undefined && value !== "";
 
-/** A number with separators of thousands, or a dash. */
-export const count = (value) => (Number.isFinite(value) ? value.toLocaleString("en-US") : "–");
+/** A number with separators of thousands, or a dash. `digits`: how many it may have after the point. */
+export const count = (value, digits = 3) =>
+  Number.isFinite(value) || typeof value === "bigint" ? value.toLocaleString("en-US", { maximumFractionDigits: digits }) : "–";
 
-/** A price with its currency, or a dash. */
-export function price(value, currency = "USD") {
+/** A price with its currency, or a dash. Without a currency, it is only a number. */
+export function price(value, currency) {
   if (!Number.isFinite(value)) return "–";
+  if (!currency) return count(value);
   try {
-    return value.toLocaleString("en-US", { style: "currency", currency: currency || "USD" });
+    return value.toLocaleString("en-US", { style: "currency", currency });
   } catch {
     return `${count(value)} ${currency}`; // not a code of ISO 4217
   }
@@ -28,9 +30,12 @@ export function duration(seconds) {
   return (parts[0] ? parts : parts.slice(1)).map((each, index) => (index ? String(each).padStart(2, "0") : each)).join(":");
 }
 
-/** A time in UTC, from Unix seconds or text. Midnight is shown as a day. */
+/** A day, or a time that names its zone. The browser would take other times for those of its own zone. */
+const WITH_ZONE = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:?\d\d))?$|^\w{3} \w{3} \d\d [\d:]{8} \+0000 \d{4}$/;
+
+/** A time in UTC, from Unix seconds or text. Midnight is shown as a day. Text without a time zone stays as it is. */
 export function When({ at }) {
-  const date = new Date(typeof at === "number" ? at * 1000 : at);
+  const date = new Date(typeof at === "number" ? at * 1000 : WITH_ZONE.test(at) ? at : NaN);
   if (!isFilled(at) || Number.isNaN(date.getTime())) return isFilled(at) ? html`<bdi>${String(at)}</bdi>` : "–";
   const [day, time] = date.toISOString().split("T");
   const shown = time.startsWith("00:00:00") ? day : `${day} ${time.slice(0, 5)}`;
@@ -41,6 +46,7 @@ const LONG_URL = 80;
 
 /** The URL, if it is one that may be opened: only http and https. */
 export function safeUrl(text) {
+  if (!/^\s*https?:\/\//i.test(text)) return null; // quicker than an exception for each text of a long record
   try {
     const url = new URL(text);
     return ["http:", "https:"].includes(url.protocol) ? url.href : null;
@@ -95,12 +101,22 @@ export function Heading({ title, link, sub, text, image, facts = [] }) {
   </header>`;
 }
 
+/** A long list in steps: its first entries, and a button that shows more of them. */
+export function useSteps(list, first, step) {
+  const [limit, setLimit] = useState(first);
+  const more = Math.min(step, list.length - limit);
+  const text = limit + more < list.length ? `Show ${count(more)} more of ${count(list.length)}` : `Show all ${count(list.length)}`;
+  const button = more > 0 && html`<button type="button" class="plain" onClick=${() => setLimit(limit + more)}>${text}</button>`;
+  return [list.slice(0, limit), button];
+}
+
 /** Posts one below the other: `{text, link, at, by, kind, image, facts, inner}` each. */
 export function Posts({ title, of }) {
+  const [shown, more] = useSteps(of, 200, 500);
   if (!of.length) return html`<p class="none">${title}: none.</p>`;
-  return html`<h4>${title} <span class="size">${of.length}</span></h4>
+  return html`<h4>${title} <span class="size">${count(of.length)}</span></h4>
     <ol class="posts">
-      ${of.map(
+      ${shown.map(
         (post) => html`<li>
           <div class="when">${post.at ? html`<${When} at=${post.at} />` : !post.kind && "–"}
             ${post.kind && html`<span class="kind">${post.kind}</span>`}</div>
@@ -109,11 +125,12 @@ export function Posts({ title, of }) {
             <p>${post.text ? html`<${Text} value=${post.text} />` : html`<span class="none">Without text</span>`}</p>
             ${post.inner && html`<blockquote><${Text} value=${post.inner} /></blockquote>`}
             <${Picture} of=${post.image} />
-            <${Facts} of=${[...(post.facts ?? []), ["", post.link && html`<${Link} to=${post.link}>Open<//>`]]} />
+            <${Facts} of=${[...(post.facts ?? []), ["", safeUrl(post.link) && html`<${Link} to=${post.link}>Open<//>`]]} />
           </div>
         </li>`,
       )}
-    </ol>`;
+    </ol>
+    ${more}`;
 }
 
 /** The content envelope, which several platforms share: a profile and its items. */

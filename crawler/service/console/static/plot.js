@@ -6,7 +6,7 @@ import { count } from "./parts.js";
 /** A round number at or above the highest value, for the axis. */
 function ceiling(highest) {
   const step = 10 ** Math.floor(Math.log10(Math.max(highest, 1)));
-  return [1, 2, 5, 10].map((each) => each * step).find((each) => each >= highest);
+  return [1, 2, 3, 4, 5, 6, 8, 10].map((each) => each * step).find((each) => each >= highest);
 }
 
 /** Bars, each a stack. `bars`: `{label, title, parts: {name: number}}`; `names`: the parts, from the bottom. */

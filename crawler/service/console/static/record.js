@@ -1,10 +1,12 @@
 // Shows any record, from its data and its schema: as facts, tables, and objects that can be opened.
 
 import { resolve } from "./api.js";
-import { html, useState } from "./htm-preact.js";
-import { count, duration, Link, Picture, price, safeUrl, Text, When } from "./parts.js";
+import { html, useMemo, useState } from "./htm-preact.js";
+import { count, duration, Link, Picture, price, safeUrl, Text, useSteps, When } from "./parts.js";
 
 const ROWS = 25;
+const MORE_ROWS = 500;
+const SAMPLE = 500; // rows that decide about the columns
 const COLUMNS = 8;
 const LONG_TEXT = 70;
 const IMAGE = /image|photo|picture|thumbnail|avatar|cover|logo|banner|display_ur/i;
@@ -67,7 +69,7 @@ export function Value({ kind, value, currency }) {
     case "flag":
       return value ? "yes" : "no";
     case "number":
-      return count(value);
+      return count(value, 15);
     case "price":
       return price(value, currency);
     case "length":
@@ -114,7 +116,7 @@ export function Fields({ value, schema, contract, path = [], level = 0 }) {
 /** An object or a table inside an object, to open. The first ones are open. */
 function Nested({ field, contract, level }) {
   const [isOpen, setOpen] = useState(level < 1);
-  const size = Array.isArray(field.value) ? html` <span class="size">${field.value.length}</span>` : null;
+  const size = Array.isArray(field.value) ? html` <span class="size">${count(field.value.length)}</span>` : null;
   const inner = field.kind === "table" ? Table : Fields;
   const toggle = (event) => setOpen(event.currentTarget.open);
   return html`<details class="nested" open=${isOpen} onToggle=${toggle} data-field=${name(field.path)}>
@@ -158,16 +160,16 @@ const asObject = ({ value, schema, path }) =>
 
 /** A list of objects. Each row can be opened to see all its fields. */
 export function Table({ value, schema, contract, path = [], name: title = "Rows", level = 1 }) {
-  const [limit, setLimit] = useState(ROWS);
+  const [shown, more] = useSteps(value, ROWS, MORE_ROWS);
   const [open, setOpen] = useState(new Set());
-  const itemSchema = resolve(contract, schema.items);
-  const rows = value.map((each) => {
-    const row = unwrap(each, itemSchema, path, contract);
+  const rowOf = (each) => {
+    const row = unwrap(each, resolve(contract, schema.items), path, contract);
     if (isObject(row.value)) return { ...row, flat: flatten(row.value, row.schema, contract) };
     const kind = isEmpty(row.value) ? "empty" : kindOf("", row.value);
     return { ...row, flat: [{ key: "value", id: "value", title: "value", path, value: row.value, kind }] };
-  });
-  const columns = columnsOf(rows);
+  };
+  const columns = useMemo(() => columnsOf(value.slice(0, SAMPLE).map(rowOf)), [value]);
+  const rows = useMemo(() => shown.map(rowOf), [value, shown.length]);
   const toggle = (index) => {
     const next = new Set(open);
     if (!next.delete(index)) next.add(index);
@@ -178,7 +180,7 @@ export function Table({ value, schema, contract, path = [], name: title = "Rows"
         <thead><tr><th scope="col"><span class="hidden">Open</span></th>
           ${columns.map((column) => html`<th scope="col" class=${column.kind} title=${column.id}>${column.title}</th>`)}</tr></thead>
         <tbody>
-          ${rows.slice(0, limit).map((row, index) => html`
+          ${rows.map((row, index) => html`
             <tr key=${index}>
               <td><button type="button" class="open" aria-expanded=${String(open.has(index))} onClick=${() => toggle(index)}>
                 <span class="hidden">All fields of row ${index + 1}</span></button></td>
@@ -194,6 +196,5 @@ export function Table({ value, schema, contract, path = [], name: title = "Rows"
         </tbody>
       </table>
     </div>
-    ${rows.length > limit &&
-    html`<button type="button" class="plain" onClick=${() => setLimit(rows.length)}>Show all ${count(rows.length)} rows</button>`}`;
+    ${more}`;
 }

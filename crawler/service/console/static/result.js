@@ -25,13 +25,14 @@ function whatToDo(error, status) {
 /** Why a call failed, and what to do. */
 export function Failure({ answer, contract, onRetry }) {
   const { error, status } = answer.body ?? {};
-  if (!error)
+  if (!error?.details || !status) // also JSON of a proxy in front of the service
     return html`<section class="notice failure" role="alert">
       <h3>No response</h3>
       <p>The service did not send a valid response. Check that it is still running.</p>
       ${answer.problem && html`<p class="none"><bdi>${answer.problem}</bdi></p>`}
       ${onRetry && html`<button type="button" onClick=${onRetry}>Try again</button>`}
     </section>`;
+  const canRetry = onRetry && (status.retryable || error.type === "auth");
   const platform = [error.upstream?.status && `status ${error.upstream.status}`, error.upstream?.reason].filter(Boolean).join(", ");
   return html`<section class="notice failure" role="alert">
     <h3><code>${error.code}</code></h3>
@@ -43,8 +44,8 @@ export function Failure({ answer, contract, onRetry }) {
       <div><dt>What to do</dt><dd>${whatToDo(error, status)}</dd></div>
       ${platform && html`<div><dt>Platform</dt><dd>${platform}</dd></div>`}
     </dl>
-    <p>
-      ${onRetry && status.retryable && html`<button type="button" onClick=${onRetry}>Try again</button> `}
+    <p class="retry">
+      ${canRetry && html`<button type="button" onClick=${onRetry}>Try again</button>`}
       <a href=${safeUrl(error.doc_url) ?? `docs#${error.code}`} target="_blank" rel="noopener">Documentation of this error</a>
     </p>
   </section>`;
@@ -60,15 +61,16 @@ function Copy({ text, label }) {
 
 /** JSON in blocks. Characters that change the direction of text are escaped, so that they are visible. */
 function Json({ value }) {
-  const text = useMemo(() => {
+  const [text, blocks] = useMemo(() => {
     const invisible = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-    return JSON.stringify(value, null, 2).replace(invisible, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    const escaped = (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`;
+    const lines = JSON.stringify(value, null, 2).replace(invisible, escaped).split("\n");
+    const block = (_, index) => lines.slice(index * LINES, (index + 1) * LINES).join("\n");
+    return [lines.join("\n"), Array.from({ length: Math.ceil(lines.length / LINES) }, block)];
   }, [value]);
-  const lines = text.split("\n");
-  const blocks = Array.from({ length: Math.ceil(lines.length / LINES) }, (_, index) => lines.slice(index * LINES, (index + 1) * LINES));
   return html`<p><${Copy} text=${text} label="Copy JSON" /> <span class="none">${count(text.length)} characters</span></p>
     <div class="code json" role="region" tabindex="0" aria-label="JSON">
-      ${blocks.map((block) => html`<pre>${block.join("\n")}</pre>`)}
+      ${blocks.map((block) => html`<pre>${block}</pre>`)}
     </div>`;
 }
 
@@ -84,8 +86,10 @@ function Samples({ scraper, params }) {
 /** The platform's own view. If it fails, the fields below still show the whole record. */
 function PlatformView({ view, data, onFail }) {
   const [error] = useErrorBoundary(onFail);
+  // One component per record: another one would forget which texts are open whenever the form changes.
+  const shown = useMemo(() => html`<${({ of }) => view(of)} of=${data} />`, [view, data]);
   if (error) return html`<p class="none">The view of this platform cannot show this record.</p>`;
-  return html`<div class="own"><${({ of }) => view(of)} of=${data} /></div>`;
+  return html`<div class="own">${shown}</div>`;
 }
 
 /** How many images a record names. */

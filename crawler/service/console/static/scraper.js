@@ -7,6 +7,7 @@ import { count } from "./parts.js";
 import { Result } from "./result.js";
 
 const POLL_SECONDS = 2;
+const POLL_PAUSE = 200; // milliseconds, because a service that shuts down responds at once
 
 /** Sends a call in the background, and reads its state until it has a response. `onState` gets each state. */
 async function callInBackground(scraper, params, headers, signal, onState) {
@@ -16,6 +17,7 @@ async function callInBackground(scraper, params, headers, signal, onState) {
   while (answer.status === 202) {
     const position = answer.headers.get("X-Queue-Position");
     onState({ id, text: position ? `Waiting: position ${position} in the queue` : "Running" });
+    await new Promise((resume) => setTimeout(resume, POLL_PAUSE));
     answer = await send("GET", `v1/calls/${id}`, { headers: { Prefer: `wait=${POLL_SECONDS}` }, signal });
   }
   return answer;
@@ -41,8 +43,9 @@ function problemsOf(answer) {
 const spoken = (answer) => `${answer.body?.status?.code ?? "No response"}. ${answer.body?.status?.message ?? ""}`;
 
 function Options({ options, onChange }) {
+  const setWait = (event) => onChange({ ...options, wait: event.target.value.replace(/\D/g, "") });
   return html`<label>Wait up to
-      <input type="text" inputmode="numeric" size="3" value=${options.wait} onInput=${(event) => onChange({ ...options, wait: event.target.value })} />
+      <input type="text" inputmode="numeric" size="3" value=${options.wait} onInput=${setWait} />
       seconds</label>
     <label><input type="checkbox" checked=${options.isFresh} onChange=${(event) => onChange({ ...options, isFresh: event.target.checked })} />
       Ignore the cache</label>`;
@@ -55,6 +58,8 @@ export function Scraper({ scraper, contract, start }) {
   const [shown, setShown] = useState(0);
   const [pending, setPending] = useState(null);
   const answered = useRef(null);
+  const latest = useRef(null);
+  useEffect(() => () => latest.current?.abort(), []); // nobody would see the answer, and polling would go on for hours
   const hasBackground = "/v1/calls" in contract.paths;
   const page = pages[shown];
   useEffect(() => {
@@ -64,6 +69,7 @@ export function Scraper({ scraper, contract, start }) {
   const call = async (params, { earlier = [], isBackground = false } = {}) => {
     const controller = new AbortController();
     const { signal } = controller;
+    latest.current = controller;
     setPending({ controller, since: Date.now(), text: "Calling" });
     const headers = options.isFresh ? { "Cache-Control": "no-cache" } : {};
     const progress = (state) => setPending((before) => ({ ...before, ...state }));

@@ -75,11 +75,13 @@ function Platform({ platform, first }) {
 export function Status({ contract }) {
   const [answer, setAnswer] = useState(null);
   const load = () => send("GET", "v1/status").then(setAnswer);
+  const isRefused = answer?.status === 401; // until the user has entered another key
   useEffect(() => {
+    if (isRefused) return undefined;
     load();
     const timer = setInterval(() => document.hidden || load(), READ_SECONDS * 1000);
     return () => clearInterval(timer);
-  }, []);
+  }, [isRefused]);
   if (!answer) return html`<h2>Platform status</h2><p role="status">Loading …</p>`;
   if (answer.status !== 200) return html`<h2>Platform status</h2><${Failure} answer=${answer} contract=${contract} onRetry=${load} />`;
   const { at, workers, first_minute: first, platforms } = answer.body;

@@ -34,7 +34,7 @@ export function Usage({ contract }) {
   if (answer.status !== 200) return html`<h2>Usage</h2><${Failure} answer=${answer} contract=${contract} onRetry=${load} />`;
   const report = answer.body;
   return html`<h2>Usage</h2>
-    <p class="summary">The calls of <bdi>${report.client_id}</bdi> by day, from ${report.from} to ${report.to} (UTC).</p>
+    <p class="summary">The calls of <bdi>${report.client_id}</bdi> by day, from <time>${report.from}</time> to <time>${report.to}</time> (UTC).</p>
     <${Facts} of=${[
       ["calls", count(report.calls)],
       ["billed", count(report.billable)],
@@ -52,7 +52,7 @@ export function Usage({ contract }) {
         <th scope="col">by code</th>
       </tr></thead>
       <tbody>${report.usage.map((each) => html`<tr>
-        <td>${each.day}</td><td>${each.scraper}</td>
+        <td class="time">${each.day}</td><td class="name-cell">${each.scraper}</td>
         ${[each.calls, each.billable, each.partial].map((number) => html`<td class="number">${count(number)}</td>`)}
         <td>${Object.entries(each.outcomes).map(([code, number]) => `${code} ${count(number)}`).join(", ")}</td>
       </tr>`)}</tbody>
