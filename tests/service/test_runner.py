@@ -21,13 +21,13 @@ from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings, FoundCall, Room, StoredCall
 from crawler.service.calls.envelope import Served, new_request_id
 from crawler.service.calls.runner import Runner
-from crawler.service.clients import usage
+from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.store import Store
 from crawler.targets.target import Target, check_params
 
-SCHEMA = usage.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
+SCHEMA = usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
 SEARCH = scrapers()["retail-search-v4"]
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
 
