@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from crawler.errors import ScrapeError, TargetNotFound
+from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
 from crawler.registry import scrapers
 from crawler.service.calls import call_leases, call_store, idempotency
 from crawler.service.calls.call_leases import Result
@@ -110,6 +110,17 @@ def test_a_call_is_completed_and_billed_once(session: Callable[..., Any]) -> Non
     found = session(call_store.find, "acme", call.request_id)
     assert found.answer.headers["X-Partial"] == "timeline; reason=stale_query_id; code=EXTRACTION_FAILED"
     assert (found.answer.status, found.answer.code) == (200, "OK")
+
+
+def test_a_stored_response_has_no_retry_after(session: Callable[..., Any]) -> None:
+    """A client that read it as a reason to repeat the ``GET`` would get the same response."""
+    call = accepted(session)
+    assert claimed(session) is not None
+    limited = answer(call, UpstreamRateLimited("Slow down.", retry_after=60))
+    assert limited.answer.headers["Retry-After"] == "60"
+    session(call_leases.complete, call, "one", limited, SETTINGS)
+    stored = session(call_store.find, "acme", call.request_id).answer
+    assert stored.headers == {name: text for name, text in limited.answer.headers.items() if name != "Retry-After"}
 
 
 def test_a_renewed_lease_does_not_expire(session: Callable[..., Any]) -> None:

@@ -157,6 +157,19 @@ async def test_an_error_is_the_response_of_its_call(tmp_path: Path, error: Excep
         assert process.usage() == [(code, 1, 0)]
 
 
+async def test_a_record_that_cannot_be_encoded_is_an_error_and_not_fetched_again(tmp_path: Path) -> None:
+    fetched: list[str] = []
+
+    async def fetch(target: Target) -> Served:
+        fetched.append(target.id)
+        return Served({"name": "\ud83d"})  # half of a surrogate pair, which JSON payloads can contain
+
+    async with running(tmp_path, fetch) as process:
+        call = await process.accept()
+        assert (await process.done(call)).call.code == "INTERNAL_ERROR"
+        assert fetched == [call.request_id]
+
+
 async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None:
     started, cancelled = asyncio.Event(), asyncio.Event()
 

@@ -92,7 +92,8 @@ class Result:
 def complete(session: Session, call: StoredCall, owner: str, result: Result, settings: CallSettings) -> bool:
     """Store the response of a running call, and count it in usage. Return False if the process has lost the call.
 
-    It has lost the call if the client has deleted it, or another process has it. The response is then not billed.
+    The response is stored without ``Retry-After``, because a repeated ``GET`` returns the same response. The process
+    has lost the call if the client has deleted it, or another process has it. The response is then not billed.
     """
     now = time.time()
     answer = result.answer
@@ -106,7 +107,7 @@ def complete(session: Session, call: StoredCall, owner: str, result: Result, set
         code=answer.code,
         billable=int(answer.billable),
         bytes=len(answer.body),
-        headers=orjson.dumps(answer.headers).decode(),
+        headers=orjson.dumps({name: answer.headers[name] for name in answer.headers if name != "Retry-After"}).decode(),
         body=answer.body,
         request_id=call.request_id,
         owner=owner,

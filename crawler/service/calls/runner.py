@@ -247,6 +247,7 @@ class Runner:
                 served = await self.cache.served(target, call.cache_control)
             finally:
                 release()
+            data = orjson.dumps(served.data)
         except (ConcurrencyLimited, *TEMPORARY):
             raise
         except ScrapeError as error:
@@ -257,7 +258,6 @@ class Runner:
             logger.exception("request_failed")
             message = "Internal error; the log of the service has the details under this request's id."
             return Result(failure(envelope, ServiceError(message)))
-        data = orjson.dumps(served.data)
         served = replace(served, data=orjson.Fragment(data))
         return Result(success(call.call(self.service_url), served), data, served.warnings)
 
