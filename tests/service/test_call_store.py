@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -198,7 +199,7 @@ def test_a_put_back_call_keeps_its_turn(session: Callable[..., Any]) -> None:
     assert session(call_store.find, "acme", call.request_id).call.state == "running", "another process has it"
     session(call_leases.put_back, call, "one", 0.0)
     assert claimed(session) == call
-    session(call_leases.put_back, call, "one", FOREVER)
+    session(call_leases.put_back, call, "one", time.time() + 100)
     assert claimed(session) == replace(second, state="running")
     assert first.turn < second.turn
     assert claimed(session) is None
@@ -207,10 +208,25 @@ def test_a_put_back_call_keeps_its_turn(session: Callable[..., Any]) -> None:
 def test_a_full_key_does_not_stop_the_line(session: Callable[..., Any]) -> None:
     accepted(session, "full"), accepted(session, "full")
     other = accepted(session, "other")
-    session(call_leases.hold_key, "key-full", FOREVER)
+    session(call_leases.hold_key, "key-full", time.time() + 100)
     assert claimed(session) == replace(other, state="running")
     assert claimed(session) is None
     assert session(call_leases.pending, "one", ["retail"]).platforms == ()
+
+
+def test_a_clock_that_was_set_back_holds_no_call(session: Callable[..., Any]) -> None:
+    """The call was accepted an hour later than now."""
+    call = session(call_store.accept, replace(new()[0], accepted=time.time() + 3_600), None, ROOM)
+    assert session(call_leases.pending, "one", ["retail"]).platforms == ("retail",)
+    assert claimed(session) == replace(call, state="running")
+
+
+def test_an_expired_call_is_not_run(session: Callable[..., Any]) -> None:
+    """Its answer of the quota may be reserved by another call by now, and its ``Idempotency-Key`` used by one."""
+    session(call_store.accept, replace(new()[0], expires=time.time() - 1), None, ROOM)
+    assert session(call_leases.pending, "one", ["retail"]).platforms == ()
+    assert claimed(session) is None
+    assert session(call_leases.claim_expired, "one", FOREVER) is not None
 
 
 def test_expired_calls_are_ended_and_expired_responses_deleted(session: Callable[..., Any]) -> None:

@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 CLAIM_ATTEMPTS = 3
 """If another process claims the same call at the same time, the next one is tried."""
+MAX_HOLD_SECONDS = 120
+"""No call is held for longer. If it is to be claimed later than that, the system's clock was set back."""
+DUE = f"state = 'waiting' AND expires > :now AND (ready <= :now OR ready - {MAX_HOLD_SECONDS} > :now)"
+"""SQL condition: a call can be claimed to be run. Calls that have waited for too long are only claimed to be ended."""
 
 
 def claim(session: Session, platform: str, owner: str, lease: float) -> StoredCall | None:
     """Give the next call in the line of a platform to a process (``owner``) until the time ``lease``."""
-    return _claim(
-        session, "platform = :platform AND ready <= :now ORDER BY turn, request_id", owner, lease, platform=platform
-    )
+    return _claim(session, f"platform = :platform AND {DUE} ORDER BY turn, request_id", owner, lease, platform=platform)
 
 
 def claim_expired(session: Session, owner: str, lease: float) -> StoredCall | None:
     """Give a call that has waited for too long to a process, which ends it."""
-    return _claim(session, "expires <= :now", owner, lease)
+    return _claim(session, "state = 'waiting' AND expires <= :now", owner, lease)
 
 
 def _claim(session: Session, condition: str, owner: str, lease: float, **values: Any) -> StoredCall | None:
     for _ in range(CLAIM_ATTEMPTS):
         values["now"] = time.time()
-        candidates = session.rows(
-            f"SELECT request_id FROM calls WHERE state = 'waiting' AND {condition} LIMIT 1", **values
-        )
+        candidates = session.rows(f"SELECT request_id FROM calls WHERE {condition} LIMIT 1", **values)
         if not candidates:
             return None
         rows = session.rows(
@@ -60,7 +60,10 @@ def _claim(session: Session, condition: str, owner: str, lease: float, **values:
 
 
 def put_back(session: Session, call: StoredCall, owner: str, ready: float) -> None:
-    """Let a running call wait again. It keeps its turn. ``ready``: the earliest time at which it can be claimed."""
+    """Let a running call wait again. It keeps its turn.
+
+    ``ready``: the earliest time at which it can be claimed, at most ``MAX_HOLD_SECONDS`` from now.
+    """
     session.run(
         "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL, ready = :ready"
         " WHERE request_id = :request_id AND state = 'running' AND owner = :owner",
@@ -145,7 +148,7 @@ class Pending:
 def pending(session: Session, owner: str, platforms: Iterable[str]) -> Pending:
     """Return what there is to do. ``platforms``: those that are checked for waiting calls."""
     now = time.time()
-    due = "SELECT 1 FROM calls WHERE platform = :platform AND state = 'waiting' AND ready <= :now LIMIT 1"
+    due = f"SELECT 1 FROM calls WHERE platform = :platform AND {DUE} LIMIT 1"
     lost = "SELECT 1 FROM calls WHERE (state = 'running' AND lease <= :now) OR (state = 'done' AND expires <= :now)"
     expired = "SELECT 1 FROM calls WHERE state = 'waiting' AND expires <= :now LIMIT 1"
     owned = "SELECT request_id FROM calls WHERE state = 'running' AND owner = :owner"
