@@ -101,7 +101,7 @@ def test_a_call_is_completed_and_billed_once(session: Callable[..., Any]) -> Non
     accepted(session)
     call = claimed(session, lease=0.0)
     assert call is not None
-    session(call_leases.renew, "two", [], FOREVER)  # the lease has expired
+    session(call_leases.clean_up)  # the lease has expired
     again = claimed(session, "two")
     assert again == call
     assert not session(call_leases.complete, call, "one", answer(call), SETTINGS), "it has lost the call"
@@ -128,7 +128,7 @@ def test_a_renewed_lease_does_not_expire(session: Callable[..., Any]) -> None:
     call = accepted(session)
     assert claimed(session, lease=0.0) is not None
     session(call_leases.renew, "one", [call.request_id], FOREVER)
-    session(call_leases.renew, "two", [], FOREVER)
+    session(call_leases.clean_up)
     assert claimed(session, "two") is None
     assert session(call_leases.pending, "one", ["retail"]).owned == {call.request_id}
 
@@ -236,5 +236,5 @@ def test_expired_calls_are_ended_and_expired_responses_deleted(session: Callable
     assert session(call_leases.complete, late, "one", answer(late), replace(SETTINGS, result_seconds=-1))
     assert session(call_store.find, "acme", late.request_id) is None
     assert session(call_leases.pending, "one", ["retail"]).lost
-    session(call_leases.renew, "one", [], FOREVER)
+    session(call_leases.clean_up)
     assert session(call_leases.load) == ({}, 0)

@@ -16,7 +16,7 @@ from scrapy.settings import Settings
 
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.registry import scrapers
-from crawler.service.calls import call_store, idempotency, runner
+from crawler.service.calls import call_leases, call_store, idempotency, runner
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings, FoundCall, Room, StoredCall
 from crawler.service.calls.envelope import Served, new_request_id
@@ -70,12 +70,16 @@ class Process:
     runner: Runner
     store: Store
 
-    async def accept(self, client: str = "acme", concurrency: int | None = None) -> StoredCall:
+    async def accept(
+        self, client: str = "acme", concurrency: int | None = None, *, elsewhere: bool = False
+    ) -> StoredCall:
+        """Accept a call. ``elsewhere``: as another process does it."""
         target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": client}))
         holder = Holder(client, f"key-{client}", concurrency=concurrency)
         call = StoredCall.new(target, holder, 3_600, cache_control=None, key=None)
         stored = await self.store.transact(lambda session: call_store.accept(session, call, None, Room(1e9, 1e9)))
-        self.runner.accepted("retail")
+        if not elsewhere:
+            self.runner.accepted("retail")
         assert isinstance(stored, StoredCall)
         return stored
 
@@ -101,11 +105,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def running(folder: Path, fetch: Fetch) -> AsyncIterator[Process]:
+async def running(folder: Path, fetch: Fetch, slots: Slots | None = None) -> AsyncIterator[Process]:
     """Run the calls of a store, with a function instead of the crawlers."""
     store = Store(str(folder / "service.sqlite3"), SCHEMA)
     cache = Cache(fetch, ttls={}, max_bytes=0, max_wait=120)
-    process = Process(Runner(store, cast("Any", Crawlers()), cache, KeyLimits(LIMITS), SETTINGS), store)
+    process = Process(Runner(store, cast("Any", Crawlers(slots or Slots())), cache, KeyLimits(LIMITS), SETTINGS), store)
     process.runner.open()
     yield process
     process.runner.stop()
@@ -168,6 +172,69 @@ async def test_a_record_that_cannot_be_encoded_is_an_error_and_not_fetched_again
         call = await process.accept()
         assert (await process.done(call)).call.code == "INTERNAL_ERROR"
         assert fetched == [call.request_id]
+
+
+@dataclass
+class TakenSlot(Slots):
+    """A slot that a synchronous call takes after the first check whether it is free."""
+
+    taken: bool = True
+    checked: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
+    checks: int = 0
+
+    def free_in(self, started: int) -> float:
+        self.checks += 1
+        self.checked.put_nowait(None)
+        return super().free_in(started) if self.checks == 1 or not self.taken else 0.001
+
+
+async def test_a_call_waits_again_if_a_synchronous_call_has_taken_its_slot(tmp_path: Path) -> None:
+    """Otherwise it would have no position, and its lease would expire."""
+
+    async def fetch(_: Target) -> Served:
+        return Served({"a": 1})
+
+    slot = TakenSlot()
+    async with running(tmp_path, fetch, slot) as process:
+        call = await process.accept()
+        for _ in range(3):
+            await slot.checked.get()  # before the claim, after the claim, and when the call waits again
+        found = await process.find(call)
+        assert found is not None
+        assert (found.call.state, found.position) == ("waiting", 1)
+        slot.taken = False
+        assert (await process.done(call)).call.code == "OK"
+
+
+@pytest.mark.parametrize("step", ["claim", "pending", "renew", "clean_up"])
+async def test_an_unexpected_exception_does_not_stop_the_runner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    raised = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    work = getattr(call_leases, step)
+
+    def fail_once(*args: Any, **values: Any) -> Any:
+        if not raised.is_set():
+            loop.call_soon_threadsafe(raised.set)
+            raise ZeroDivisionError
+        return work(*args, **values)
+
+    async def fetch(_: Target) -> Served:
+        if step == "renew":
+            await raised.wait()
+        return Served({"a": 1})
+
+    monkeypatch.setattr(call_leases, step, fail_once)
+    async with running(tmp_path, fetch) as process:
+        if step == "clean_up":
+            late = await process.accept()
+            await process.done(late)
+            await process.store.transact(lambda session: session.run("UPDATE calls SET expires = 0"))
+        call = await process.accept()
+        await raised.wait()
+        assert (await process.done(await process.accept(elsewhere=True))).call.code == "OK"
+        assert (await process.done(call)).call.code == "OK"
 
 
 async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.service.calls import idempotency
-from crawler.service.calls.call_store import COLUMNS, StoredCall
+from crawler.service.calls.call_store import COLUMNS, DONE, RUNNING, StoredCall
 from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CLAIM_ATTEMPTS = 3
 """If another process claims the same call at the same time, the next one is tried."""
+CLEAN_UP_CALLS = 500
+"""So many calls are changed in one transaction, so that it is short even after a long stop of the service."""
 MAX_HOLD_SECONDS = 120
 """No call is held for longer. If it is to be claimed later than that, the system's clock was set back."""
 DUE = f"state = 'waiting' AND expires > :now AND (ready <= :now OR ready - {MAX_HOLD_SECONDS} > :now)"
@@ -161,19 +163,29 @@ def pending(session: Session, owner: str, platforms: Iterable[str]) -> Pending:
 
 
 def renew(session: Session, owner: str, running: Iterable[str], lease: float) -> None:
-    """Renew a process's leases on its running calls.
-
-    Let the calls of killed processes wait again, and delete expired responses.
-    """
-    now = time.time()
+    """Renew a process's leases on its running calls."""
     renewal = "UPDATE calls SET lease = :lease WHERE request_id = :id AND state = 'running' AND owner = :owner"
     for request_id in sorted(running):
         session.run(renewal, id=request_id, lease=lease, owner=owner)
-    session.run(
-        "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL WHERE state = 'running' AND lease <= :now",
-        now=now,
-    )
-    session.run("DELETE FROM calls WHERE state = 'done' AND expires <= :now", now=now)
+
+
+def clean_up(session: Session) -> None:
+    """Let calls of killed processes wait again, and delete expired responses: at most ``CLEAN_UP_CALLS`` of each.
+
+    A process renews its own leases in another transaction before: with both in one, two processes would wait for each
+    other's calls if the leases of both have expired, because the store was unavailable.
+    """
+    now = time.time()
+    expired = "SELECT request_id FROM calls WHERE state = :state AND {} <= :now ORDER BY request_id LIMIT :limit"
+    for (request_id,) in session.rows(expired.format("lease"), state=RUNNING, now=now, limit=CLEAN_UP_CALLS):
+        session.run(
+            "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL"
+            " WHERE request_id = :id AND state = 'running' AND lease <= :now",
+            id=request_id,
+            now=now,
+        )
+    for (request_id,) in session.rows(expired.format("expires"), state=DONE, now=now, limit=CLEAN_UP_CALLS):
+        session.run("DELETE FROM calls WHERE request_id = :id", id=request_id)
 
 
 def unfinished(session: Session, request_ids: list[str]) -> frozenset[str]:

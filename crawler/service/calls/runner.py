@@ -11,7 +11,7 @@ import math
 import time
 import uuid
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -36,7 +36,7 @@ from crawler.service.calls.envelope import failure, success
 from crawler.service.clients.keys import Holder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from crawler.service.calls.cache import Cache
     from crawler.service.calls.call_store import CallSettings, StoredCall
@@ -60,6 +60,8 @@ RETRY_SECONDS = 1
 """Seconds until a transaction is repeated while the store is unavailable, and until a full key is tried again."""
 MAX_REST_SECONDS = 60.0
 """While a platform refuses calls, the first one of its line is tried again after at most this many seconds."""
+END_CALLS = 100
+"""Number of calls that have waited for too long and are ended between two checks. Leases are renewed in the checks."""
 DRAIN_SECONDS = 5.0
 """Seconds for which the responses of completed calls may still be stored when the service shuts down."""
 
@@ -176,42 +178,46 @@ class Runner:
         while not self._stopped:
             await line.due.wait()
             line.due.clear()
-            with suppress(StoreUnavailable):  # the store has logged it, and ``_watch`` sets ``due`` again
+            with _survived():  # ``_watch`` sets ``due`` again
                 while (call := await self._next(platform, line)) is not None:
                     await self._start(call, line)
 
     async def _next(self, platform: str, line: _Line) -> StoredCall | None:
         """Claim the next call in the line of a platform when a slot is free. Return None if no call waits."""
-        await self._free(line)
-        if self._stopped:
-            return None
-        lease = time.time() + LEASE_SECONDS
-        call = await self.store.transact(lambda session: call_leases.claim(session, platform, self.owner, lease))
-        if call is not None:
-            await self._free(line)  # a synchronous call may have taken the slot in the meantime
-        return call
-
-    async def _free(self, line: _Line) -> None:
-        """Wait until a slot of the platform is free, and no synchronous call waits for it, or until ``stop()``."""
-        loop = asyncio.get_running_loop()
         while not self._stopped:
-            try:
-                seconds = max(line.rests_until - loop.time(), line.crawler.free_in(len(line.running)))
-            except CircuitOpen as error:
-                seconds = float(error.retry_after or RETRY_SECONDS)
-            if seconds <= 0:
-                return
-            await asyncio.sleep(min(seconds, RETRY_SECONDS))
+            if (seconds := self._free_in(line)) > 0:
+                await asyncio.sleep(min(seconds, RETRY_SECONDS))
+                continue
+            lease = time.time() + LEASE_SECONDS
+            call = await self.store.transact(
+                partial(call_leases.claim, platform=platform, owner=self.owner, lease=lease)
+            )
+            if call is None or self._free_in(line) <= 0:
+                return call
+            await self._put_back(call, time.time())  # a synchronous call has taken the slot in the meantime
+        return None
+
+    @staticmethod
+    def _free_in(line: _Line) -> float:
+        """Return 0 or less if a slot of the platform is free, and no synchronous call waits for it.
+
+        Otherwise return the seconds after which to try again.
+        """
+        try:
+            return max(line.rests_until - asyncio.get_running_loop().time(), line.crawler.free_in(len(line.running)))
+        except CircuitOpen as error:
+            return float(error.retry_after or RETRY_SECONDS)
 
     async def _start(self, call: StoredCall, line: _Line) -> None:
-        """Start a call, and give it time to take its slot, so that ``_free`` does not take the slot for free."""
+        """Start a call, and give it time to take its slot, so that ``_free_in`` does not take the slot for free."""
         task = asyncio.ensure_future(self._run(call, line))
         self._running[call.request_id] = task
         line.running.add(task)
 
         def ended(_: asyncio.Task[None]) -> None:
             line.running.discard(task)
-            del self._running[call.request_id]
+            if self._running[call.request_id] is task:  # else the call was lost, and this process runs it again
+                del self._running[call.request_id]
             _log_failure(task)
 
         task.add_done_callback(ended)
@@ -292,7 +298,7 @@ class Runner:
     async def _watch(self) -> None:
         """Renew the leases, look for calls that can be claimed, and end the calls that have waited for too long."""
         while not self._stopped or self._running:
-            with suppress(StoreUnavailable):  # the store has logged it
+            with _survived():
                 await self._check()
             await asyncio.sleep(TICK_SECONDS)
 
@@ -312,10 +318,12 @@ class Runner:
         for request_id in started - todo.owned:
             if (task := self._running.get(request_id)) is not None:
                 task.cancel()
-        if todo.lost or (self._running and now >= self._renew_at):
+        if self._running and (todo.lost or now >= self._renew_at):
             self._renew_at = now + RENEW_SECONDS
             lease, running = time.time() + LEASE_SECONDS, [*self._running]
             await self.store.transact(lambda session: call_leases.renew(session, self.owner, running, lease))
+        if todo.lost:
+            await self.store.transact(call_leases.clean_up)
         for platform in todo.platforms:
             self._lines[platform].due.set()
         if todo.expired:
@@ -327,9 +335,10 @@ class Runner:
     async def _end_expired(self) -> None:
         lease = time.time() + LEASE_SECONDS
         message = "The call could not start within the time for which calls may wait (CALL_MAX_HOURS)."
-        while (
-            call := await self.store.transact(lambda session: call_leases.claim_expired(session, self.owner, lease))
-        ) is not None:
+        for _ in range(END_CALLS):
+            call = await self.store.transact(lambda session: call_leases.claim_expired(session, self.owner, lease))
+            if call is None:
+                return
             await self._complete(call, Result(failure(call.call(self.service_url), Overloaded(message))))
 
     def _notify(self, request_id: str) -> None:
@@ -337,6 +346,17 @@ class Runner:
         for waiter in self._waiters.get(request_id, ()):
             if not waiter.done():
                 waiter.set_result(None)
+
+
+@contextmanager
+def _survived() -> Iterator[None]:
+    """Log an unexpected exception, so that the task continues. An unavailable store has logged itself."""
+    try:
+        yield
+    except StoreUnavailable:
+        pass
+    except Exception:
+        logger.exception("calls_failed")
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
