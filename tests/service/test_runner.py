@@ -28,7 +28,7 @@ from crawler.service.store import Store
 from crawler.targets.target import Target, check_params
 
 SCHEMA = usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
-SEARCH = scrapers()["retail-search-v4"]
+SEARCH, CATEGORY = scrapers()["retail-search-v4"], scrapers()["retail-category-v4"]
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
 
 Fetch = Callable[[Target], Awaitable[Served]]
@@ -71,10 +71,16 @@ class Process:
     store: Store
 
     async def accept(
-        self, client: str = "acme", concurrency: int | None = None, *, elsewhere: bool = False
+        self,
+        client: str = "acme",
+        concurrency: int | None = None,
+        *,
+        category: bool = False,
+        elsewhere: bool = False,
     ) -> StoredCall:
-        """Accept a call. ``elsewhere``: as another process does it."""
-        target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": client}))
+        """Accept a call for a search or a category. ``elsewhere``: as another process does it."""
+        scraper, params = (CATEGORY, {"cat_id": "976759"}) if category else (SEARCH, {"query": client})
+        target = Target(new_request_id(), scraper, check_params(scraper, params))
         holder = Holder(client, f"key-{client}", concurrency=concurrency)
         call = StoredCall.new(target, holder, 3_600, cache_control=None, key=None)
         stored = await self.store.transact(lambda session: call_store.accept(session, call, None, Room(1e9, 1e9)))
@@ -143,6 +149,21 @@ async def test_a_call_that_the_platform_refuses_waits_again(tmp_path: Path, erro
         found = await process.done(await process.accept())
         assert found.call.code == "OK"
         assert process.usage() == [("OK", 1, 1)]
+
+
+async def test_a_circuit_breaker_that_is_open_for_a_scraper_does_not_stop_the_others(tmp_path: Path) -> None:
+    async def fetch(target: Target) -> Served:
+        if target.scraper is SEARCH:
+            raise CircuitOpen("The search refuses requests.", retry_after=3_600)
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        searches = [await process.accept() for _ in range(3)]
+        assert (await process.done(await process.accept(category=True))).call.code == "OK"
+        for search in searches:
+            found = await process.find(search)
+            assert found is not None
+            assert found.answer is None
 
 
 @pytest.mark.parametrize(

@@ -77,10 +77,19 @@ def put_back(session: Session, call: StoredCall, owner: str, ready: float) -> No
 
 def hold_key(session: Session, key_id: str, ready: float) -> None:
     """Claim no waiting call of an API key before a time, because the key has its maximum of calls in flight."""
+    _hold(session, "key_id = :key_id", ready, key_id=key_id)
+
+
+def hold_scraper(session: Session, scraper: str, ready: float) -> None:
+    """Claim no waiting call of a scraper before a time, because a source that it needs refuses requests."""
+    _hold(session, "scraper = :scraper", ready, scraper=scraper)
+
+
+def _hold(session: Session, condition: str, ready: float, **values: str) -> None:
     session.run(
-        "UPDATE calls SET ready = :ready WHERE key_id = :key_id AND state = 'waiting' AND ready < :ready",
-        key_id=key_id,
+        f"UPDATE calls SET ready = :ready WHERE {condition} AND state = 'waiting' AND ready < :ready",
         ready=ready,
+        **values,
     )
 
 

@@ -59,7 +59,7 @@ LOAD_SECONDS = 5.0
 RETRY_SECONDS = 1
 """Seconds until a transaction is repeated while the store is unavailable, and until a full key is tried again."""
 MAX_REST_SECONDS = 60.0
-"""While a platform refuses calls, the first one of its line is tried again after at most this many seconds."""
+"""While a platform or scraper refuses calls, its first one is tried again after at most this many seconds."""
 END_CALLS = 100
 """Number of calls that have waited for too long and are ended between two checks. Leases are renewed in the checks."""
 DRAIN_SECONDS = 5.0
@@ -231,9 +231,12 @@ class Runner:
                 ready = time.time() + (error.retry_after or RETRY_SECONDS)
                 await self._persist(lambda session: call_leases.hold_key(session, call.key_id, ready))
                 await self._put_back(call, ready)
+            except CircuitOpen as error:  # other scrapers of the platform may need other sources
+                ready = time.time() + _rest(error)
+                await self._persist(lambda session: call_leases.hold_scraper(session, call.scraper, ready))
+                await self._put_back(call, ready)
             except TEMPORARY as error:
-                rest = min(error.retry_after or RETRY_SECONDS, MAX_REST_SECONDS)
-                line.rests_until = asyncio.get_running_loop().time() + rest
+                line.rests_until = asyncio.get_running_loop().time() + _rest(error)
                 await self._put_back(call, time.time())
             else:
                 await self._complete(call, result)
@@ -346,6 +349,11 @@ class Runner:
         for waiter in self._waiters.get(request_id, ()):
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _rest(error: ScrapeError) -> float:
+    """Return the seconds until calls are tried again after an error."""
+    return min(error.retry_after or RETRY_SECONDS, MAX_REST_SECONDS)
 
 
 @contextmanager
