@@ -40,7 +40,9 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
         name = f"calls_{new_request_id().lower()}"
         engine = sa.create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            connection.exec_driver_sql(f'create database "{name}"')
+            # Not every server sorts texts by their bytes.
+            locale = "template template0 locale_provider icu icu_locale 'en-US'"
+            connection.exec_driver_sql(f'create database "{name}" {locale}')
         engine.dispose()
         location = server.replace("/postgres?", f"/{name}?")
     store = Store(location, SCHEMA)
@@ -219,6 +221,15 @@ def test_a_clock_that_was_set_back_holds_no_call(session: Callable[..., Any]) ->
     call = session(call_store.accept, replace(new()[0], accepted=time.time() + 3_600), None, ROOM)
     assert session(call_leases.pending, "one", ["retail"]).platforms == ("retail",)
     assert claimed(session) == replace(call, state="running")
+
+
+def test_the_list_has_all_calls_page_by_page(session: Callable[..., Any]) -> None:
+    calls = [accepted(session).request_id for _ in range(3)]
+    newest = session(call_store.page, "acme", None, 2, None)
+    assert [call["request_id"] for call in newest["calls"]] == sorted(calls)[:0:-1]
+    oldest = session(call_store.page, "acme", "waiting", 2, newest["next_cursor"])
+    assert [call["request_id"] for call in oldest["calls"]] == [min(calls)]
+    assert oldest["next_cursor"] is None
 
 
 def test_an_expired_call_is_not_run(session: Callable[..., Any]) -> None:
