@@ -258,6 +258,26 @@ async def test_an_unexpected_exception_does_not_stop_the_runner(
         assert (await process.done(await process.accept(elsewhere=True))).call.code == "OK"
 
 
+async def test_a_running_call_that_its_process_claims_again_is_not_fetched_again(tmp_path: Path) -> None:
+    """Its lease has expired during an outage of the store. Two targets with one id would end as an internal error."""
+    fetched: list[str] = []
+    started, respond = asyncio.Event(), asyncio.Event()
+
+    async def fetch(target: Target) -> Served:
+        fetched.append(target.id)
+        started.set()
+        await respond.wait()
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        call = await process.accept()
+        await started.wait()
+        await process.runner._start(call, process.runner._lines["retail"])
+        respond.set()
+        assert (await process.done(call)).call.code == "OK"
+        assert fetched == [call.request_id]
+
+
 async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None:
     started, cancelled = asyncio.Event(), asyncio.Event()
 

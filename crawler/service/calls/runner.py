@@ -210,13 +210,16 @@ class Runner:
 
     async def _start(self, call: StoredCall, line: _Line) -> None:
         """Start a call, and give it time to take its slot, so that ``_free_in`` does not take the slot for free."""
+        running = self._running.get(call.request_id)
+        if running is not None and not running.done():
+            return  # its lease had expired, and this process has claimed it again before it could cancel the task
         task = asyncio.ensure_future(self._run(call, line))
         self._running[call.request_id] = task
         line.running.add(task)
 
         def ended(_: asyncio.Task[None]) -> None:
             line.running.discard(task)
-            if self._running[call.request_id] is task:  # else the call was lost, and this process runs it again
+            if self._running[call.request_id] is task:  # else the call was put back and is already run again
                 del self._running[call.request_id]
             _log_failure(task)
 
