@@ -137,14 +137,17 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         purge_at = loop.time()
         while True:
-            await self.usage.flush(usage.FLUSH_SECONDS)
-            await self.status.flush(usage.FLUSH_SECONDS)
-            self._stores.collect()
-            metrics.collect(self.crawlers, self.settings, self.site.connections)
-            if loop.time() >= purge_at:
-                purge_at = loop.time() + PURGE_SECONDS
-                with suppress(StoreUnavailable):  # the store has logged it; the purge is repeated after PURGE_SECONDS
-                    await self.idempotency.purge()
+            try:
+                await self.usage.flush(usage.FLUSH_SECONDS)
+                await self.status.flush(usage.FLUSH_SECONDS)
+                self._stores.collect()
+                metrics.collect(self.crawlers, self.settings, self.site.connections)
+                if loop.time() >= purge_at:
+                    purge_at = loop.time() + PURGE_SECONDS
+                    with suppress(StoreUnavailable):  # the store has logged it; it is repeated after PURGE_SECONDS
+                        await self.idempotency.purge()
+            except Exception:
+                logger.exception("upkeep_failed")  # the usage must still be stored
             await asyncio.sleep(usage.FLUSH_SECONDS)
 
 

@@ -77,10 +77,13 @@ class _Job:
     abandoned: bool = False
 
     def run(self, session: Session) -> Any:
-        """Do the work of the transaction, unless the caller has stopped waiting."""
+        """Do the work of the transaction, unless the caller has stopped waiting before it is complete."""
         if self.abandoned:
             raise _AbandonedError
-        return self.work(session)
+        outcome = self.work(session)
+        if self.abandoned:  # the caller has reported that nothing was stored
+            raise _AbandonedError
+        return outcome
 
 
 class Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from crawler.errors import ScrapeError, TargetNotFound
+from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
 from crawler.registry import scrapers
 from crawler.service.calls import call_leases, call_store, idempotency
 from crawler.service.calls.call_leases import Result
@@ -39,7 +40,9 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
         name = f"calls_{new_request_id().lower()}"
         engine = sa.create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            connection.exec_driver_sql(f'create database "{name}"')
+            # Not every server sorts texts by their bytes.
+            locale = "template template0 locale_provider icu icu_locale 'en-US'"
+            connection.exec_driver_sql(f'create database "{name}" {locale}')
         engine.dispose()
         location = server.replace("/postgres?", f"/{name}?")
     store = Store(location, SCHEMA)
@@ -100,7 +103,7 @@ def test_a_call_is_completed_and_billed_once(session: Callable[..., Any]) -> Non
     accepted(session)
     call = claimed(session, lease=0.0)
     assert call is not None
-    session(call_leases.renew, "two", [], FOREVER)  # the lease has expired
+    session(call_leases.clean_up)  # the lease has expired
     again = claimed(session, "two")
     assert again == call
     assert not session(call_leases.complete, call, "one", answer(call), SETTINGS), "it has lost the call"
@@ -112,11 +115,22 @@ def test_a_call_is_completed_and_billed_once(session: Callable[..., Any]) -> Non
     assert (found.answer.status, found.answer.code) == (200, "OK")
 
 
+def test_a_stored_response_has_no_retry_after(session: Callable[..., Any]) -> None:
+    """A client that read it as a reason to repeat the ``GET`` would get the same response."""
+    call = accepted(session)
+    assert claimed(session) is not None
+    limited = answer(call, UpstreamRateLimited("Slow down.", retry_after=60))
+    assert limited.answer.headers["Retry-After"] == "60"
+    session(call_leases.complete, call, "one", limited, SETTINGS)
+    stored = session(call_store.find, "acme", call.request_id).answer
+    assert stored.headers == {name: text for name, text in limited.answer.headers.items() if name != "Retry-After"}
+
+
 def test_a_renewed_lease_does_not_expire(session: Callable[..., Any]) -> None:
     call = accepted(session)
     assert claimed(session, lease=0.0) is not None
     session(call_leases.renew, "one", [call.request_id], FOREVER)
-    session(call_leases.renew, "two", [], FOREVER)
+    session(call_leases.clean_up)
     assert claimed(session, "two") is None
     assert session(call_leases.pending, "one", ["retail"]).owned == {call.request_id}
 
@@ -187,7 +201,7 @@ def test_a_put_back_call_keeps_its_turn(session: Callable[..., Any]) -> None:
     assert session(call_store.find, "acme", call.request_id).call.state == "running", "another process has it"
     session(call_leases.put_back, call, "one", 0.0)
     assert claimed(session) == call
-    session(call_leases.put_back, call, "one", FOREVER)
+    session(call_leases.put_back, call, "one", time.time() + 100)
     assert claimed(session) == replace(second, state="running")
     assert first.turn < second.turn
     assert claimed(session) is None
@@ -196,10 +210,34 @@ def test_a_put_back_call_keeps_its_turn(session: Callable[..., Any]) -> None:
 def test_a_key_with_its_maximum_of_calls_does_not_stop_the_queue(session: Callable[..., Any]) -> None:
     accepted(session, "full"), accepted(session, "full")
     other = accepted(session, "other")
-    session(call_leases.hold_key, "key-full", FOREVER)
+    session(call_leases.hold_key, "key-full", time.time() + 100)
     assert claimed(session) == replace(other, state="running")
     assert claimed(session) is None
     assert session(call_leases.pending, "one", ["retail"]).platforms == ()
+
+
+def test_a_clock_that_was_set_back_holds_no_call(session: Callable[..., Any]) -> None:
+    """The call was accepted an hour later than now."""
+    call = session(call_store.accept, replace(new()[0], accepted=time.time() + 3_600), None, ROOM)
+    assert session(call_leases.pending, "one", ["retail"]).platforms == ("retail",)
+    assert claimed(session) == replace(call, state="running")
+
+
+def test_the_list_has_all_calls_page_by_page(session: Callable[..., Any]) -> None:
+    calls = [accepted(session).request_id for _ in range(3)]
+    newest = session(call_store.page, "acme", None, 2, None)
+    assert [call["request_id"] for call in newest["calls"]] == sorted(calls)[:0:-1]
+    oldest = session(call_store.page, "acme", "waiting", 2, newest["next_cursor"])
+    assert [call["request_id"] for call in oldest["calls"]] == [min(calls)]
+    assert oldest["next_cursor"] is None
+
+
+def test_an_expired_call_is_not_run(session: Callable[..., Any]) -> None:
+    """Its answer of the quota may be reserved by another call by now, and its ``Idempotency-Key`` used by one."""
+    session(call_store.accept, replace(new()[0], expires=time.time() - 1), None, ROOM)
+    assert session(call_leases.pending, "one", ["retail"]).platforms == ()
+    assert claimed(session) is None
+    assert session(call_leases.claim_expired, "one", FOREVER) is not None
 
 
 def test_expired_calls_are_ended_and_expired_responses_deleted(session: Callable[..., Any]) -> None:
@@ -209,5 +247,5 @@ def test_expired_calls_are_ended_and_expired_responses_deleted(session: Callable
     assert session(call_leases.complete, late, "one", answer(late), replace(SETTINGS, result_seconds=-1))
     assert session(call_store.find, "acme", late.request_id) is None
     assert session(call_leases.pending, "one", ["retail"]).lost
-    session(call_leases.renew, "one", [], FOREVER)
+    session(call_leases.clean_up)
     assert session(call_leases.load) == ({}, 0)

@@ -16,7 +16,7 @@ from scrapy.settings import Settings
 
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.registry import scrapers
-from crawler.service.calls import call_store, idempotency, runner
+from crawler.service.calls import call_leases, call_store, idempotency, runner
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings, FoundCall, Room, StoredCall
 from crawler.service.calls.envelope import Served, new_request_id
@@ -28,7 +28,7 @@ from crawler.service.store import Store
 from crawler.targets.target import Target, check_params
 
 SCHEMA = usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
-SEARCH = scrapers()["retail-search-v4"]
+SEARCH, CATEGORY = scrapers()["retail-search-v4"], scrapers()["retail-category-v4"]
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
 
 Fetch = Callable[[Target], Awaitable[Served]]
@@ -70,12 +70,22 @@ class Process:
     runner: Runner
     store: Store
 
-    async def accept(self, client: str = "acme", concurrency: int | None = None) -> StoredCall:
-        target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": client}))
+    async def accept(
+        self,
+        client: str = "acme",
+        concurrency: int | None = None,
+        *,
+        category: bool = False,
+        elsewhere: bool = False,
+    ) -> StoredCall:
+        """Accept a call for a search or a category. ``elsewhere``: as another process does it."""
+        scraper, params = (CATEGORY, {"cat_id": "976759"}) if category else (SEARCH, {"query": client})
+        target = Target(new_request_id(), scraper, check_params(scraper, params))
         holder = Holder(client, f"key-{client}", concurrency=concurrency)
         call = StoredCall.new(target, holder, 3_600, cache_control=None, key=None)
         stored = await self.store.transact(lambda session: call_store.accept(session, call, None, Room(1e9, 1e9)))
-        self.runner.accepted("retail")
+        if not elsewhere:
+            self.runner.accepted("retail")
         assert isinstance(stored, StoredCall)
         return stored
 
@@ -101,11 +111,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def running(folder: Path, fetch: Fetch) -> AsyncIterator[Process]:
+async def running(folder: Path, fetch: Fetch, slots: Slots | None = None) -> AsyncIterator[Process]:
     """Run the calls of a store, with a function in place of the crawlers."""
     store = Store(str(folder / "service.sqlite3"), SCHEMA)
     cache = Cache(fetch, ttls={}, max_bytes=0, max_wait=120)
-    process = Process(Runner(store, cast("Any", Crawlers()), cache, KeyLimits(LIMITS), SETTINGS), store)
+    process = Process(Runner(store, cast("Any", Crawlers(slots or Slots())), cache, KeyLimits(LIMITS), SETTINGS), store)
     process.runner.open()
     yield process
     process.runner.stop()
@@ -141,6 +151,21 @@ async def test_a_call_that_the_platform_refuses_waits_again(tmp_path: Path, erro
         assert process.usage() == [("OK", 1, 1)]
 
 
+async def test_a_circuit_breaker_that_is_open_for_a_scraper_does_not_stop_the_others(tmp_path: Path) -> None:
+    async def fetch(target: Target) -> Served:
+        if target.scraper is SEARCH:
+            raise CircuitOpen("The search refuses requests.", retry_after=3_600)
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        searches = [await process.accept() for _ in range(3)]
+        assert (await process.done(await process.accept(category=True))).call.code == "OK"
+        for search in searches:
+            found = await process.find(search)
+            assert found is not None
+            assert found.answer is None
+
+
 @pytest.mark.parametrize(
     ("error", "code", "status"),
     [(TargetNotFound("Gone."), "TARGET_NOT_FOUND", 404), (ZeroDivisionError(), "INTERNAL_ERROR", 500)],
@@ -155,6 +180,102 @@ async def test_an_error_is_the_response_of_its_call(tmp_path: Path, error: Excep
         assert found.answer is not None
         assert (found.call.code, found.answer.status, found.call.billable) == (code, status, 0)
         assert process.usage() == [(code, 1, 0)]
+
+
+async def test_a_record_that_cannot_be_encoded_is_an_error_and_not_fetched_again(tmp_path: Path) -> None:
+    fetched: list[str] = []
+
+    async def fetch(target: Target) -> Served:
+        fetched.append(target.id)
+        return Served({"name": "\ud83d"})  # half of a surrogate pair, which JSON payloads can contain
+
+    async with running(tmp_path, fetch) as process:
+        call = await process.accept()
+        assert (await process.done(call)).call.code == "INTERNAL_ERROR"
+        assert fetched == [call.request_id]
+
+
+@dataclass
+class TakenSlot(Slots):
+    """A slot that a synchronous call takes after the first check whether it is free."""
+
+    taken: bool = True
+    checked: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
+    checks: int = 0
+
+    def free_in(self, started: int) -> float:
+        self.checks += 1
+        self.checked.put_nowait(None)
+        return super().free_in(started) if self.checks == 1 or not self.taken else 0.001
+
+
+async def test_a_call_waits_again_if_a_synchronous_call_has_taken_its_slot(tmp_path: Path) -> None:
+    """Otherwise it would have no position, and its lease would expire."""
+
+    async def fetch(_: Target) -> Served:
+        return Served({"a": 1})
+
+    slot = TakenSlot()
+    async with running(tmp_path, fetch, slot) as process:
+        call = await process.accept()
+        for _ in range(3):
+            await slot.checked.get()  # before the claim, after the claim, and when the call waits again
+        found = await process.find(call)
+        assert found is not None
+        assert (found.call.state, found.position) == ("waiting", 1)
+        slot.taken = False
+        assert (await process.done(call)).call.code == "OK"
+
+
+@pytest.mark.parametrize("step", ["claim", "pending", "renew", "clean_up"])
+async def test_an_unexpected_exception_does_not_stop_the_runner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    raised = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    work = getattr(call_leases, step)
+
+    def fail_once(*args: Any, **values: Any) -> Any:
+        if not raised.is_set():
+            loop.call_soon_threadsafe(raised.set)
+            raise ZeroDivisionError
+        return work(*args, **values)
+
+    async def fetch(_: Target) -> Served:
+        if step == "renew":
+            await raised.wait()
+        return Served({"a": 1})
+
+    monkeypatch.setattr(call_leases, step, fail_once)
+    async with running(tmp_path, fetch) as process:
+        if step == "clean_up":
+            late = await process.accept()
+            await process.done(late)
+            await process.store.transact(lambda session: session.run("UPDATE calls SET expires = 0"))
+        call = await process.accept()
+        await raised.wait()
+        assert (await process.done(call)).call.code == "OK"
+        assert (await process.done(await process.accept(elsewhere=True))).call.code == "OK"
+
+
+async def test_a_running_call_that_its_process_claims_again_is_not_fetched_again(tmp_path: Path) -> None:
+    """Its lease has expired during an outage of the store. Two targets with one id would end as an internal error."""
+    fetched: list[str] = []
+    started, respond = asyncio.Event(), asyncio.Event()
+
+    async def fetch(target: Target) -> Served:
+        fetched.append(target.id)
+        started.set()
+        await respond.wait()
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        call = await process.accept()
+        await started.wait()
+        await process.runner._start(call, process.runner._queues["retail"])
+        respond.set()
+        assert (await process.done(call)).call.code == "OK"
+        assert fetched == [call.request_id]
 
 
 async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None:

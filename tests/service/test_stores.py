@@ -23,7 +23,7 @@ from crawler.service.clients import usage
 from crawler.service.clients.keys import Holder, Key, KeyRing, KeyStore
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
-from crawler.service.store import Session, Store
+from crawler.service.store import Session, Store, _AbandonedError, _Job
 from crawler.targets.target import Target, check_params
 
 SCHEMA = usage.SCHEMA + idempotency.SCHEMA
@@ -353,6 +353,20 @@ async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_rep
     served = await once.once("k", "acme", target(5), serve)
     assert served.billable
     await store.close()
+
+
+def test_a_transaction_stores_nothing_if_its_caller_stops_waiting_meanwhile(tmp_path: Path) -> None:
+    """The client is told that its call was not accepted, and makes another one."""
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+
+    def add(session: Session) -> None:
+        usage.add(session, {("acme", "a", "2026-11-22", "OK"): [1, 1, 0]})
+        job.abandoned = True
+
+    job = _Job(add, write=True)
+    with pytest.raises(_AbandonedError):
+        store.transact_sync(job.run)
+    assert store.transact_sync(usage.clients) == []
 
 
 async def test_waiting_transactions_fail_together_with_the_one_that_was_locked(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -22,6 +22,7 @@ from scrapy.settings import Settings
 from crawler.commands.serve import use_sandbox
 from crawler.service.clients import usage
 from crawler.service.clients.usage import Usage
+from crawler.service.endpoint import Endpoint
 from crawler.service.store import Store, store_location
 from tests import forks
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
@@ -243,6 +244,27 @@ async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path)
     await busy
     assert (await counts.report("one", None, None))["calls"] == 1
     await store.close()
+
+
+async def test_usage_is_stored_after_an_unexpected_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example, the metrics of several processes are in files, and the disk may be full."""
+    monkeypatch.setattr(usage, "FLUSH_SECONDS", 0.0)
+    flushed = asyncio.Event()
+    flushes: list[float] = []
+
+    class Counts:
+        async def flush(self, seconds: float) -> None:
+            flushes.append(seconds)
+            if len(flushes) < 2:
+                raise OSError
+            flushed.set()
+
+    endpoint = cast("Any", SimpleNamespace(usage=Counts(), status=Counts()))
+    upkeep = asyncio.ensure_future(Endpoint._run_upkeep(endpoint))
+    second = asyncio.ensure_future(flushed.wait())
+    await asyncio.wait([upkeep, second], return_when=asyncio.FIRST_COMPLETED)
+    assert second.done()
+    upkeep.cancel()
 
 
 async def test_several_workers_write_at_the_same_time(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.service.calls import idempotency
-from crawler.service.calls.call_store import COLUMNS, StoredCall
+from crawler.service.calls.call_store import COLUMNS, DONE, RUNNING, StoredCall
 from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
@@ -25,26 +25,28 @@ if TYPE_CHECKING:
 
 CLAIM_ATTEMPTS = 3
 """Number of tries, because another process may claim the same call at the same time."""
+CLEAN_UP_CALLS = 500
+"""Maximum number of calls that one clean-up changes, so that its transaction is short even after a long stop."""
+MAX_HOLD_SECONDS = 120
+"""No call is held for longer. If it is to be claimed later than that, the system's clock was set back."""
+DUE = f"state = 'waiting' AND expires > :now AND (ready <= :now OR ready - {MAX_HOLD_SECONDS} > :now)"
+"""SQL condition: a call can be claimed to be run. Calls that have waited for too long are only claimed to be ended."""
 
 
 def claim(session: Session, platform: str, owner: str, lease: float) -> StoredCall | None:
     """Claim the next call in the queue of a platform for a process (``owner``), until the Unix time ``lease``."""
-    return _claim(
-        session, "platform = :platform AND ready <= :now ORDER BY turn, request_id", owner, lease, platform=platform
-    )
+    return _claim(session, f"platform = :platform AND {DUE} ORDER BY turn, request_id", owner, lease, platform=platform)
 
 
 def claim_expired(session: Session, owner: str, lease: float) -> StoredCall | None:
     """Claim a call that has waited for too long, so that the process can end it."""
-    return _claim(session, "expires <= :now", owner, lease)
+    return _claim(session, "state = 'waiting' AND expires <= :now", owner, lease)
 
 
 def _claim(session: Session, condition: str, owner: str, lease: float, **values: Any) -> StoredCall | None:
     for _ in range(CLAIM_ATTEMPTS):
         values["now"] = time.time()
-        candidates = session.rows(
-            f"SELECT request_id FROM calls WHERE state = 'waiting' AND {condition} LIMIT 1", **values
-        )
+        candidates = session.rows(f"SELECT request_id FROM calls WHERE {condition} LIMIT 1", **values)
         if not candidates:
             return None
         rows = session.rows(
@@ -60,7 +62,10 @@ def _claim(session: Session, condition: str, owner: str, lease: float, **values:
 
 
 def put_back(session: Session, call: StoredCall, owner: str, ready: float) -> None:
-    """Return a running call to its queue, where it keeps its turn. ``ready``: Unix time until which it must wait."""
+    """Return a running call to its queue, where it keeps its turn.
+
+    ``ready``: the Unix time until which it must wait, at most ``MAX_HOLD_SECONDS`` from now.
+    """
     session.run(
         "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL, ready = :ready"
         " WHERE request_id = :request_id AND state = 'running' AND owner = :owner",
@@ -72,10 +77,19 @@ def put_back(session: Session, call: StoredCall, owner: str, ready: float) -> No
 
 def hold_key(session: Session, key_id: str, ready: float) -> None:
     """Delay the waiting calls of an API key until a Unix time, because the key has its maximum of calls in flight."""
+    _hold(session, "key_id = :key_id", ready, key_id=key_id)
+
+
+def hold_scraper(session: Session, scraper: str, ready: float) -> None:
+    """Delay the waiting calls of a scraper until a Unix time, because a source that it needs refuses requests."""
+    _hold(session, "scraper = :scraper", ready, scraper=scraper)
+
+
+def _hold(session: Session, condition: str, ready: float, **values: str) -> None:
     session.run(
-        "UPDATE calls SET ready = :ready WHERE key_id = :key_id AND state = 'waiting' AND ready < :ready",
-        key_id=key_id,
+        f"UPDATE calls SET ready = :ready WHERE {condition} AND state = 'waiting' AND ready < :ready",
         ready=ready,
+        **values,
     )
 
 
@@ -92,8 +106,9 @@ class Result:
 def complete(session: Session, call: StoredCall, owner: str, result: Result, settings: CallSettings) -> bool:
     """Store the response of a running call, and count it in usage. Return False if the process has lost the call.
 
-    A process has lost a call if the client has deleted it, or if the lease has expired and another process has claimed
-    it. The response is then not billed.
+    The response is stored without ``Retry-After``, because a repeated ``GET`` returns the same response. A process has
+    lost a call if the client has deleted it, or if the lease has expired and another process has claimed it. The
+    response is then not billed.
     """
     now = time.time()
     answer = result.answer
@@ -107,7 +122,7 @@ def complete(session: Session, call: StoredCall, owner: str, result: Result, set
         code=answer.code,
         billable=int(answer.billable),
         bytes=len(answer.body),
-        headers=orjson.dumps(answer.headers).decode(),
+        headers=orjson.dumps({name: answer.headers[name] for name in answer.headers if name != "Retry-After"}).decode(),
         body=answer.body,
         request_id=call.request_id,
         owner=owner,
@@ -145,7 +160,7 @@ class Pending:
 def pending(session: Session, owner: str, platforms: Iterable[str]) -> Pending:
     """Return the tasks of a process. ``platforms``: the platforms to check for waiting calls."""
     now = time.time()
-    due = "SELECT 1 FROM calls WHERE platform = :platform AND state = 'waiting' AND ready <= :now LIMIT 1"
+    due = f"SELECT 1 FROM calls WHERE platform = :platform AND {DUE} LIMIT 1"
     lost = "SELECT 1 FROM calls WHERE (state = 'running' AND lease <= :now) OR (state = 'done' AND expires <= :now)"
     expired = "SELECT 1 FROM calls WHERE state = 'waiting' AND expires <= :now LIMIT 1"
     owned = "SELECT request_id FROM calls WHERE state = 'running' AND owner = :owner"
@@ -158,16 +173,29 @@ def pending(session: Session, owner: str, platforms: Iterable[str]) -> Pending:
 
 
 def renew(session: Session, owner: str, running: Iterable[str], lease: float) -> None:
-    """Renew the leases of a process, return the calls of killed processes to their queues, and delete old responses."""
-    now = time.time()
+    """Renew the leases of a process on its running calls."""
     renewal = "UPDATE calls SET lease = :lease WHERE request_id = :id AND state = 'running' AND owner = :owner"
     for request_id in sorted(running):
         session.run(renewal, id=request_id, lease=lease, owner=owner)
-    session.run(
-        "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL WHERE state = 'running' AND lease <= :now",
-        now=now,
-    )
-    session.run("DELETE FROM calls WHERE state = 'done' AND expires <= :now", now=now)
+
+
+def clean_up(session: Session) -> None:
+    """Let calls of killed processes wait again, and delete expired responses: at most ``CLEAN_UP_CALLS`` of each.
+
+    A process renews its own leases in another transaction before: with both in one, two processes would wait for each
+    other's calls if the leases of both have expired, because the store was unavailable.
+    """
+    now = time.time()
+    expired = "SELECT request_id FROM calls WHERE state = :state AND {} <= :now ORDER BY request_id LIMIT :limit"
+    for (request_id,) in session.rows(expired.format("lease"), state=RUNNING, now=now, limit=CLEAN_UP_CALLS):
+        session.run(
+            "UPDATE calls SET state = 'waiting', owner = NULL, lease = NULL"
+            " WHERE request_id = :id AND state = 'running' AND lease <= :now",
+            id=request_id,
+            now=now,
+        )
+    for (request_id,) in session.rows(expired.format("expires"), state=DONE, now=now, limit=CLEAN_UP_CALLS):
+        session.run("DELETE FROM calls WHERE request_id = :id", id=request_id)
 
 
 def unfinished(session: Session, request_ids: list[str]) -> frozenset[str]:

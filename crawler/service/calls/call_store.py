@@ -275,11 +275,12 @@ def page(session: Session, client: str, state: str | None, limit: int, cursor: s
     for each, number in session.rows(numbers, client=client, now=now):
         counts[each] = number
     rows = session.rows(
-        f"SELECT {COLUMNS} FROM calls WHERE client = :client AND {READABLE} AND request_id < :cursor"
-        f"{' AND state = :state' if state else ''} ORDER BY request_id DESC LIMIT {limit + 1:d}",
+        f"SELECT {COLUMNS} FROM calls WHERE client = :client AND {READABLE}"
+        f"{' AND request_id < :cursor' if cursor else ''}{' AND state = :state' if state else ''}"
+        f" ORDER BY request_id DESC LIMIT {limit + 1:d}",
         client=client,
         now=now,
-        cursor=cursor or "req_~",
+        **({"cursor": cursor} if cursor else {}),
         **({"state": state} if state else {}),
     )
     calls = [StoredCall(*row) for row in rows[:limit]]

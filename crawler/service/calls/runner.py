@@ -11,7 +11,7 @@ import math
 import time
 import uuid
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -36,7 +36,7 @@ from crawler.service.calls.envelope import failure, success
 from crawler.service.clients.keys import Holder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from crawler.service.calls.cache import Cache
     from crawler.service.calls.call_store import CallSettings, StoredCall
@@ -59,7 +59,11 @@ LOAD_SECONDS = 5.0
 RETRY_SECONDS = 1
 """Seconds until the next try, if the store is unavailable or an API key has its maximum of calls in flight."""
 MAX_REST_SECONDS = 60.0
-"""After a temporary error, the next call of a platform is tried after at most this many seconds."""
+"""After a temporary error, the next call of a platform or scraper is tried after at most this many seconds."""
+END_CALLS = 100
+"""Maximum number of calls that are ended between two checks because they have waited for too long.
+
+Leases are renewed in the checks."""
 DRAIN_SECONDS = 5.0
 """Seconds for which the responses of completed calls may still be stored when the service shuts down."""
 
@@ -178,42 +182,50 @@ class Runner:
         while not self._stopped:
             await queue.due.wait()
             queue.due.clear()
-            with suppress(StoreUnavailable):  # the store has logged it, and ``_watch`` sets ``due`` again
+            with _survived():  # ``_watch`` sets ``due`` again
                 while (call := await self._claim_next(platform, queue)) is not None:
                     await self._start(call, queue)
 
     async def _claim_next(self, platform: str, queue: _PlatformQueue) -> StoredCall | None:
         """Claim the next call in the queue of a platform when a slot is free. Return None if no call waits."""
-        await self._wait_for_slot(queue)
-        if self._stopped:
-            return None
-        lease = time.time() + LEASE_SECONDS
-        call = await self.store.transact(lambda session: call_leases.claim(session, platform, self.owner, lease))
-        if call is not None:
-            await self._wait_for_slot(queue)  # a synchronous call may have taken the slot in the meantime
-        return call
-
-    async def _wait_for_slot(self, queue: _PlatformQueue) -> None:
-        """Wait until a slot of the platform is free, and no synchronous call waits for it, or until ``stop()``."""
-        loop = asyncio.get_running_loop()
         while not self._stopped:
-            try:
-                seconds = max(queue.rests_until - loop.time(), queue.crawler.free_in(len(queue.running)))
-            except CircuitOpen as error:
-                seconds = float(error.retry_after or RETRY_SECONDS)
-            if seconds <= 0:
-                return
-            await asyncio.sleep(min(seconds, RETRY_SECONDS))
+            if (seconds := self._seconds_until_slot(queue)) > 0:
+                await asyncio.sleep(min(seconds, RETRY_SECONDS))
+                continue
+            lease = time.time() + LEASE_SECONDS
+            call = await self.store.transact(
+                partial(call_leases.claim, platform=platform, owner=self.owner, lease=lease)
+            )
+            if call is None or self._seconds_until_slot(queue) <= 0:
+                return call
+            await self._put_back(call, time.time())  # a synchronous call has taken the slot in the meantime
+        return None
+
+    @staticmethod
+    def _seconds_until_slot(queue: _PlatformQueue) -> float:
+        """Return 0 or less if a slot of the platform is free, and no synchronous call waits for it.
+
+        Otherwise return the seconds after which to try again.
+        """
+        try:
+            rest = queue.rests_until - asyncio.get_running_loop().time()
+            return max(rest, queue.crawler.free_in(len(queue.running)))
+        except CircuitOpen as error:
+            return float(error.retry_after or RETRY_SECONDS)
 
     async def _start(self, call: StoredCall, queue: _PlatformQueue) -> None:
         """Start a call, and wait until it can have taken its slot. Otherwise, the slot would still count as free."""
+        running = self._running.get(call.request_id)
+        if running is not None and not running.done():
+            return  # its lease had expired, and this process has claimed it again before it could cancel the task
         task = asyncio.ensure_future(self._run(call, queue))
         self._running[call.request_id] = task
         queue.running.add(task)
 
         def ended(_: asyncio.Task[None]) -> None:
             queue.running.discard(task)
-            del self._running[call.request_id]
+            if self._running[call.request_id] is task:  # else the call was put back and is already run again
+                del self._running[call.request_id]
             _log_failure(task)
 
         task.add_done_callback(ended)
@@ -227,9 +239,12 @@ class Runner:
                 ready = time.time() + (error.retry_after or RETRY_SECONDS)
                 await self._persist(lambda session: call_leases.hold_key(session, call.key_id, ready))
                 await self._put_back(call, ready)
+            except CircuitOpen as error:  # other scrapers of the platform may need other sources
+                ready = time.time() + _rest(error)
+                await self._persist(lambda session: call_leases.hold_scraper(session, call.scraper, ready))
+                await self._put_back(call, ready)
             except TEMPORARY as error:
-                rest = min(error.retry_after or RETRY_SECONDS, MAX_REST_SECONDS)
-                queue.rests_until = asyncio.get_running_loop().time() + rest
+                queue.rests_until = asyncio.get_running_loop().time() + _rest(error)
                 await self._put_back(call, time.time())
             else:
                 await self._complete(call, result)
@@ -249,6 +264,7 @@ class Runner:
                 served = await self.cache.served(target, call.cache_control)
             finally:
                 release()
+            data = orjson.dumps(served.data)
         except (ConcurrencyLimited, *TEMPORARY):
             raise
         except ScrapeError as error:
@@ -259,7 +275,6 @@ class Runner:
             logger.exception("request_failed")
             message = "Internal error. The log of the service has the details under the id of this request."
             return Result(failure(envelope, ServiceError(message)))
-        data = orjson.dumps(served.data)
         served = replace(served, data=orjson.Fragment(data))
         return Result(success(call.call(self.service_url), served), data, served.warnings)
 
@@ -294,7 +309,7 @@ class Runner:
     async def _watch(self) -> None:
         """Check regularly for calls that can be claimed or have waited for too long, and renew the leases."""
         while not self._stopped or self._running:
-            with suppress(StoreUnavailable):  # the store has logged it
+            with _survived():
                 await self._check()
             await asyncio.sleep(TICK_SECONDS)
 
@@ -314,10 +329,12 @@ class Runner:
         for request_id in started - todo.owned:
             if (task := self._running.get(request_id)) is not None:
                 task.cancel()
-        if todo.lost or (self._running and now >= self._renew_at):
+        if self._running and (todo.lost or now >= self._renew_at):
             self._renew_at = now + RENEW_SECONDS
             lease, running = time.time() + LEASE_SECONDS, [*self._running]
             await self.store.transact(lambda session: call_leases.renew(session, self.owner, running, lease))
+        if todo.lost:
+            await self.store.transact(call_leases.clean_up)
         for platform in todo.platforms:
             self._queues[platform].due.set()
         if todo.expired:
@@ -329,9 +346,10 @@ class Runner:
     async def _end_expired(self) -> None:
         lease = time.time() + LEASE_SECONDS
         message = "The call could not start within the time for which calls may wait (CALL_MAX_HOURS)."
-        while (
-            call := await self.store.transact(lambda session: call_leases.claim_expired(session, self.owner, lease))
-        ) is not None:
+        for _ in range(END_CALLS):
+            call = await self.store.transact(lambda session: call_leases.claim_expired(session, self.owner, lease))
+            if call is None:
+                return
             await self._complete(call, Result(failure(call.call(self.service_url), Overloaded(message))))
 
     def _notify(self, request_id: str) -> None:
@@ -339,6 +357,22 @@ class Runner:
         for waiter in self._waiters.get(request_id, ()):
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _rest(error: ScrapeError) -> float:
+    """Return the seconds until calls are tried again after an error."""
+    return min(error.retry_after or RETRY_SECONDS, MAX_REST_SECONDS)
+
+
+@contextmanager
+def _survived() -> Iterator[None]:
+    """Log an unexpected exception, so that the task continues. An unavailable store has logged itself."""
+    try:
+        yield
+    except StoreUnavailable:
+        pass
+    except Exception:
+        logger.exception("calls_failed")
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
