@@ -84,12 +84,12 @@ def crawling(
         try:
             yield process
         finally:
-            process.wait(600)
+            process.wait(3_600)
 
 
 def crawl(at: Stage, folder: Path, spider: str, targets: list[dict[str, Any]], **settings: Any) -> Run:
     with crawling(at, folder, spider, targets, **settings) as process:
-        process.wait(600)
+        process.wait(3_600)
     return finished(folder, process.returncode)
 
 
