@@ -22,7 +22,8 @@ from pkgutil import walk_packages
 from typing import Any
 
 SETTINGS = "crawler.settings"
-"""The module that reads environment variables when it is imported. Each command imports it itself."""
+NOT_IMPORTED = (SETTINGS, "crawler.service")
+"""Modules that depend on environment variables when they are imported, and so does what they import: the metrics."""
 
 
 def import_project() -> None:
@@ -30,7 +31,7 @@ def import_project() -> None:
     import crawler  # noqa: PLC0415
 
     for module in walk_packages(crawler.__path__, "crawler."):
-        if module.name != SETTINGS:
+        if not module.name.startswith(NOT_IMPORTED):
             import_module(module.name)
     for name in (
         "scrapy.cmdline",
@@ -40,8 +41,8 @@ def import_project() -> None:
     ):
         import_module(name)
     sys.modules.pop(SETTINGS, None)
-    if "twisted.internet.reactor" in sys.modules:
-        raise RuntimeError("An imported module installed a reactor, which forks cannot share.")
+    if found := sys.modules.keys() & {"twisted.internet.reactor", "prometheus_client"}:
+        raise RuntimeError(f"Each command must import {found} itself.")
 
 
 def serve(address: str) -> None:

@@ -175,9 +175,10 @@ def violations(page: Page, *rules: str) -> list[str]:
 def test_every_scraper_is_called_and_shown(console: OpenConsole, name: str) -> None:
     page = console(name)
     call(page)
-    expect(page.locator(".own")).to_be_visible()
-    page.get_by_text("All fields", exact=True).click()
-    assert page.locator(".own .cards li, .own .posts li, .own .timeline li").count() > 0
+    if (ROOT / "crawler" / "platforms" / OWN[name].platform / "view.js").exists():
+        expect(page.locator(".own")).to_be_visible()
+        assert page.locator(".own .cards li, .own .posts li, .own .timeline li").count() > 0
+        page.get_by_text("All fields", exact=True).click()
     assert page.locator(".fields").count() > 0
     assert page.get_by_text("cannot show this record").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP[0]
@@ -263,7 +264,7 @@ def test_the_sandbox_is_called_with_its_own_key(console: OpenConsole) -> None:
 def test_an_error_of_a_proxy_is_not_taken_for_one_of_the_service(console: OpenConsole) -> None:
     page = console("retail-search-v4")
     page.route("**/v1/scrapers/*", lambda route: route.fulfill(status=502, json={"error": {"code": 502}}))
-    call(page, "No answer")
+    call(page, "No response")
     expect(page.get_by_role("alert")).to_contain_text("Is it still running?")
 
 

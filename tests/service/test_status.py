@@ -274,7 +274,7 @@ async def test_circuit_breakers_are_shown_with_their_reason(tmp_path: Path) -> N
         assert platform["egresses"][1]["breakers"] == [{"source": "(platform)"} | closed]
         await one.count("page", UpstreamRateLimited("later", retry_after=90))
         egress = (await process.platform())["egresses"][0]
-        assert egress["breakers"][2]["reason"] == "UPSTREAM_RATE_LIMITED"
+        assert egress["breakers"][3]["reason"] == "UPSTREAM_RATE_LIMITED"
         assert egress["rests_until"] == _time(NOON + 60), "then the first source is tried again"
 
 
