@@ -265,7 +265,7 @@ def test_an_error_of_a_proxy_is_not_taken_for_one_of_the_service(console: OpenCo
     page = console("retail-search-v4")
     page.route("**/v1/scrapers/*", lambda route: route.fulfill(status=502, json={"error": {"code": 502}}))
     call(page, "No response")
-    expect(page.get_by_role("alert")).to_contain_text("Is it still running?")
+    expect(page.get_by_role("alert")).to_contain_text("Check that it is still running.")
 
 
 def test_opened_texts_stay_open_while_the_form_changes(console: OpenConsole) -> None:
