@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,8 @@ from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
 from tests.service.hostile_platform import Served, canary, harmful_platform
 
+HOME = 200 if find_spec("crawler.service.console") else 302
+"""The status of ``/``: the console, or a redirect to the documentation."""
 GOOD_BODY = b'{"cat_id": "976759"}'
 HEAD = f"POST {CATEGORY} HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: application/json\r\n".encode()
 SMUGGLED = b"GET /v1/usage HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\n\r\n"
@@ -391,7 +394,7 @@ RB_18: dict[str, tuple[bytes, int]] = {
     "a body that is not compressed": (HEAD + CLOSE + b"Content-Encoding: identity\r\n" + length(GOOD_BODY), 200),
     "an unknown expectation": (GET + b"Host: x\r\nExpect: 200-ok\r\n\r\n", 417),
     "a URL as the target": (b"GET http://x:1/healthz?a=b HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 200),
-    "a URL without a path": (b"GET HTTPS://x HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 200),
+    "a URL without a path": (b"GET HTTPS://x HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", HOME),
 }
 
 
