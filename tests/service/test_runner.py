@@ -9,21 +9,24 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from scrapy.settings import Settings
+from twisted.web.http_headers import Headers
 
-from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, TargetNotFound, UpstreamTimeout
+from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
 from crawler.registry import scrapers
 from crawler.service.calls import call_leases, call_store, idempotency, runner
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings, FoundCall, Room, StoredCall
-from crawler.service.calls.envelope import Served, new_request_id
+from crawler.service.calls.envelope import Call, Served, new_request_id
 from crawler.service.calls.runner import Runner
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits
+from crawler.service.http.call_routes import CallRoutes
 from crawler.service.store import Store
 from crawler.targets.target import Target, check_params
 
@@ -57,6 +60,7 @@ class Crawlers:
 
     crawler: Slots = field(default_factory=Slots)
     platforms: tuple[str, ...] = ("retail",)
+    draining: bool = False
 
     def of(self, platform: str) -> Slots:
         assert platform == "retail"
@@ -180,6 +184,34 @@ async def test_an_error_is_the_response_of_its_call(tmp_path: Path, error: Excep
         assert found.answer is not None
         assert (found.call.code, found.answer.status, found.call.billable) == (code, status, 0)
         assert process.usage() == [(code, 1, 0)]
+
+
+async def test_an_accepted_call_is_reported_as_accepted_if_its_state_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error would say that nothing was accepted. A client that repeats the request would be billed twice."""
+
+    async def fetch(_: Target) -> Served:
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        transact = process.store.transact
+
+        async def transact_once(*arguments: Any, **options: Any) -> Any:
+            monkeypatch.setattr(process.store, "transact", unavailable)
+            return await transact(*arguments, **options)
+
+        async def unavailable(*_: object, **__: object) -> None:
+            raise StoreUnavailable("The store is locked.")
+
+        monkeypatch.setattr(process.store, "transact", transact_once)
+        target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": "tea"}))
+        request, call = cast("Any", SimpleNamespace(requestHeaders=Headers())), Call(target.id)
+        answer = await CallRoutes(process.runner).accept(request, call, Holder("acme", "key"), target)
+        monkeypatch.setattr(process.store, "transact", transact)
+        assert (answer.status, answer.code) == (202, "ACCEPTED")
+        assert answer.headers["Location"] == f"/v1/calls/{target.id}"
+        assert await transact(lambda session: call_store.find(session, "acme", target.id)) is not None
 
 
 async def test_a_record_that_cannot_be_encoded_is_an_error_and_not_fetched_again(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from crawler.errors import AuthError, MethodNotAllowed, ScrapeError
+from crawler.errors import AuthError, MethodNotAllowed, ScrapeError, ServiceError
 from crawler.targets.target import FailedSource
 
 ACCEPTED = "ACCEPTED"
@@ -130,6 +130,13 @@ def failure(call: Call, error: ScrapeError) -> Answer:
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = error.allowed
     return Answer(error.http_status, headers, _body(call, status, None, error.as_dict(call.service_url)), error.code)
+
+
+def internal_error(call: Call) -> Answer:
+    """Return the response of a call that an unexpected exception ended. The exception must be in the log."""
+    return failure(
+        call, ServiceError("Internal error; the log of the service has the details under this request's id.")
+    )
 
 
 def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> Answer:

@@ -25,14 +25,13 @@ from crawler.errors import (
     ConcurrencyLimited,
     Overloaded,
     ScrapeError,
-    ServiceError,
     ShuttingDown,
     StoreUnavailable,
 )
 from crawler.service import metrics
 from crawler.service.calls import call_leases
 from crawler.service.calls.call_leases import Result
-from crawler.service.calls.envelope import failure, success
+from crawler.service.calls.envelope import failure, internal_error, success
 from crawler.service.clients.keys import Holder
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ class Runner:
 
         def ended(_: asyncio.Task[None]) -> None:
             queue.running.discard(task)
-            if self._running[call.request_id] is task:  # else the call was put back and is already run again
+            if self._running.get(call.request_id) is task:  # else the call was put back and is already run again
                 del self._running[call.request_id]
             _log_failure(task)
 
@@ -270,13 +269,12 @@ class Runner:
         except ScrapeError as error:
             if error.reason == NO_SLOT:
                 raise Overloaded(error.message) from error
-            return Result(failure(call.call(self.service_url), error))
+            return Result(failure(envelope, error))
         except Exception:
             logger.exception("request_failed")
-            message = "Internal error. The log of the service has the details under the id of this request."
-            return Result(failure(envelope, ServiceError(message)))
+            return Result(internal_error(envelope))
         served = replace(served, data=orjson.Fragment(data))
-        return Result(success(call.call(self.service_url), served), data, served.warnings)
+        return Result(success(envelope, served), data, served.warnings)
 
     async def _put_back(self, call: StoredCall, ready: float) -> None:
         await self._persist(lambda session: call_leases.put_back(session, call, self.owner, ready))

@@ -7,7 +7,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from crawler.errors import CallNotFound, Detail, InvalidRequest, Overloaded, QuotaExceeded, ShuttingDown
+from crawler.errors import (
+    CallNotFound,
+    Detail,
+    InvalidRequest,
+    Overloaded,
+    QuotaExceeded,
+    ShuttingDown,
+    StoreUnavailable,
+)
 from crawler.service import metrics
 from crawler.service.calls import call_store
 from crawler.service.calls.call_store import STATES, FoundCall, Refused, Room, StoredCall
@@ -107,7 +115,14 @@ class CallRoutes:
             request_id = stored.request_id
         call.is_counted = False
         call.headers["Location"] = f"{call.service_url}{PATH}/{request_id}"
-        answer = await self._response(call, holder.client, request_id, retryable=False)
+        try:
+            answer = await self._response(call, holder.client, request_id, retryable=False)
+        except StoreUnavailable:
+            if isinstance(stored, Found):
+                raise
+            # The call is stored. An error would say that nothing was accepted, and a repeat would be a second call.
+            seconds = runner.seconds_until_done(platform, 0)
+            answer = accepted(call, "The call is accepted. Its state cannot be read now.", seconds, retryable=False)
         if answer.code == ACCEPTED:
             applied = "respond-async" if call.wait is None else f"respond-async, wait={call.wait}"
             answer.headers["Preference-Applied"] = applied

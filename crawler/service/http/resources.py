@@ -20,12 +20,20 @@ from crawler.errors import (
     RateLimited,
     ScrapeError,
     ScraperNotFound,
-    ServiceError,
 )
 from crawler.logs import one_line
 from crawler.registry import scrapers
 from crawler.service import metrics
-from crawler.service.calls.envelope import Answer, Call, Served, failure, json_response, raw_response, success
+from crawler.service.calls.envelope import (
+    Answer,
+    Call,
+    Served,
+    failure,
+    internal_error,
+    json_response,
+    raw_response,
+    success,
+)
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes
@@ -168,9 +176,7 @@ class Api(Resource):
         except Exception:
             # The traceback is logged. Callers do not get it.
             logger.exception("request_failed")
-            return failure(
-                call, ServiceError("Internal error; the log of the service has the details under this request's id.")
-            )
+            return internal_error(call)
 
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)

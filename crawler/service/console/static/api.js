@@ -1,5 +1,7 @@
 // The client of the endpoint: sends requests, and reads the contract in /openapi.json.
 
+import { useEffect, useState } from "./htm-preact.js";
+
 const root = document.getElementById("console");
 
 /** Whether the service serves the simulated platforms: no images, and one known key. */
@@ -37,6 +39,20 @@ export async function send(method, path, { params, headers = {}, signal } = {}) 
     if (error.name === "AbortError") throw error;
     return { status: 0, headers: new Headers(), body: null, text: "", problem: String(error.message ?? error) };
   }
+}
+
+/** Reads a route again every few seconds while the page is visible. Returns its last response, and a function to read it now. */
+export function usePolled(path, seconds) {
+  const [answer, setAnswer] = useState(null);
+  const load = () => send("GET", path).then(setAnswer);
+  const isRefused = answer?.status === 401; // until the user has entered another key
+  useEffect(() => {
+    if (isRefused) return undefined;
+    load();
+    const timer = setInterval(() => document.hidden || load(), seconds * 1000);
+    return () => clearInterval(timer);
+  }, [isRefused]);
+  return [answer, load];
 }
 
 /** The scrapers and the contract. Throws an error with a message for people if the service does not serve them. */

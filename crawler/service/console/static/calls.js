@@ -1,7 +1,7 @@
 // The client's background calls, from `/v1/calls`: their states and responses.
 
-import { send } from "./api.js";
-import { html, useEffect, useState } from "./htm-preact.js";
+import { send, usePolled } from "./api.js";
+import { html, useState } from "./htm-preact.js";
 import { count, When } from "./parts.js";
 import { Failure, Result } from "./result.js";
 
@@ -23,16 +23,8 @@ function Row({ call, onOpen, onDelete }) {
 }
 
 export function Calls({ contract, scrapers }) {
-  const [list, setList] = useState(null);
+  const [list, load] = usePolled("v1/calls", READ_SECONDS);
   const [opened, setOpened] = useState(null);
-  const load = () => send("GET", "v1/calls").then(setList);
-  const isRefused = list?.status === 401; // until the user has entered another key
-  useEffect(() => {
-    if (isRefused) return undefined;
-    load();
-    const timer = setInterval(() => document.hidden || load(), READ_SECONDS * 1000);
-    return () => clearInterval(timer);
-  }, [isRefused]);
   const open = async (call) => setOpened({ call, answer: await send("GET", `v1/calls/${call.request_id}`) });
   const remove = async (call) => {
     await send("DELETE", `v1/calls/${call.request_id}`);

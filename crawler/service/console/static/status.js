@@ -1,7 +1,7 @@
 // The state of each platform and the outcomes of the last hour, from `/v1/status`, read again every few seconds.
 
-import { send } from "./api.js";
-import { html, useEffect, useState } from "./htm-preact.js";
+import { usePolled } from "./api.js";
+import { html } from "./htm-preact.js";
 import { count, Facts, When } from "./parts.js";
 import { Bars, Legend } from "./plot.js";
 import { Failure } from "./result.js";
@@ -73,15 +73,7 @@ function Platform({ platform, first }) {
 }
 
 export function Status({ contract }) {
-  const [answer, setAnswer] = useState(null);
-  const load = () => send("GET", "v1/status").then(setAnswer);
-  const isRefused = answer?.status === 401; // until the user has entered another key
-  useEffect(() => {
-    if (isRefused) return undefined;
-    load();
-    const timer = setInterval(() => document.hidden || load(), READ_SECONDS * 1000);
-    return () => clearInterval(timer);
-  }, [isRefused]);
+  const [answer, load] = usePolled("v1/status", READ_SECONDS);
   if (!answer) return html`<h2>Platform status</h2><p role="status">Loading …</p>`;
   if (answer.status !== 200) return html`<h2>Platform status</h2><${Failure} answer=${answer} contract=${contract} onRetry=${load} />`;
   const { at, workers, first_minute: first, platforms } = answer.body;
