@@ -459,7 +459,7 @@ def test_the_service_still_works_afterwards(service: Service) -> None:
     """Runs after the other tests: all connections are closed, the log has no traceback, calls succeed."""
     for _ in range(50):
         assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
-    for _ in range(30):
+    for _ in range(300):
         if b"crawler_connections 0.0" in exchange(service.url, b"GET /metrics HTTP/1.0\r\n\r\n"):
             break
         time.sleep(0.1)
