@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, sync_playwright
 from tests import forks
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=2", "BREAKER_THRESHOLD=0")
+QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=10", "BREAKER_THRESHOLD=0")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 

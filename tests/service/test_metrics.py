@@ -67,7 +67,7 @@ def test_gauges_show_the_current_state(tmp_path: Path) -> None:
     with running(tmp_path / "log", "BREAKER_THRESHOLD=1", "TARGETS_IN_FLIGHT=256") as service:
         assert becomes(service.url, 0, "crawler_breaker_open", platform="retail")
         body = {"query": "hang"}
-        headers = {**HEADERS, "Prefer": "wait=3"}
+        headers = {**HEADERS, "Prefer": "wait=8"}
         waiting = threading.Thread(target=call, args=(service.url, SEARCH, body), kwargs={"headers": headers})
         waiting.start()
         assert becomes(service.url, 1, "crawler_calls_in_flight", platform="retail")
