@@ -107,7 +107,8 @@ def test_platform_faults_have_their_error_codes(service: Service, fault: str) ->
     }[code]
     retryable = code not in {"OK", "TARGET_NOT_FOUND", "EXTRACTION_FAILED"}
     (cat_id,) = (cat_id for cat_id, name in Site().faults.items() if name == fault)
-    reply = call(service.url, CATEGORY, {"cat_id": cat_id})
+    headers = HEADERS | ({"Prefer": "wait=3"} if fault == "hang" else {})
+    reply = call(service.url, CATEGORY, {"cat_id": cat_id}, headers=headers)
     assert_envelope(reply, status, code, retryable=retryable)
     if code == "UPSTREAM_RATE_LIMITED":
         assert reply.headers["retry-after"] == "7"
