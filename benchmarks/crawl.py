@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -92,13 +93,14 @@ def crawl(opponent: Opponent, running: Stack, requests: Path) -> Counter[tuple[s
     already = requests.stat().st_size
     env = {**running.env, "SCRAPY_SETTINGS_MODULE": opponent.settings_module}
     process = subprocess.Popen(opponent.command(out), cwd=ROOT, env=env)
-    started, start_cpu = 0.0, 0.0
+    started, start_cpu, peak = 0.0, 0.0, 0.0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             break
         if not started and requests.stat().st_size > already:
             started, start_cpu = time.perf_counter(), cpu_seconds(process.pid)
+        peak = peak_megabytes(process.pid) or peak
         time.sleep(POLL_SECONDS)
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - started
@@ -108,8 +110,18 @@ def crawl(opponent: Opponent, running: Stack, requests: Path) -> Counter[tuple[s
         raise SystemExit(f"{opponent.name}: exit code {process.returncode}, {found.total()} of {TARGETS} targets")
     opponent.per_core.append(TARGETS / (usage.ru_utime + usage.ru_stime - start_cpu))
     opponent.per_second.append(TARGETS / seconds)
-    opponent.megabytes.append(usage.ru_maxrss / 1000)
+    opponent.megabytes.append(peak)
     return found
+
+
+def peak_megabytes(pid: int) -> float | None:
+    """Return the peak of a process's resident memory; None once it has exited.
+
+    ``ru_maxrss`` would not do: on Linux it includes the memory of the process that started this one.
+    """
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) * 1024 / 1e6 if found else None
 
 
 def item_ids(line: dict[str, Any]) -> tuple[str, ...]:
