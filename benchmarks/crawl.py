@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from typing import Any
 import orjson
 
 from benchmarks.figures import Figure, Table, ratio
-from benchmarks.stack import ROOT, Stack, cpu_seconds, stack
+from benchmarks.stack import ROOT, Stack, cpu_seconds, peak_megabytes, stack
 
 TARGETS = 3_000
 """Targets of each crawl in each round."""
@@ -112,16 +111,6 @@ def crawl(opponent: Opponent, running: Stack, requests: Path) -> Counter[tuple[s
     opponent.per_second.append(TARGETS / seconds)
     opponent.megabytes.append(peak)
     return found
-
-
-def peak_megabytes(pid: int) -> float | None:
-    """Return the peak of a process's resident memory; None once it has exited.
-
-    ``ru_maxrss`` would not do: on Linux it includes the memory of the process that started this one.
-    """
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) * 1024 / 1e6 if found else None
 
 
 def item_ids(line: dict[str, Any]) -> tuple[str, ...]:

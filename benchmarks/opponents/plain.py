@@ -25,9 +25,9 @@ class PlainSpider(Spider):
             for line in lines:
                 target = json.loads(line)
                 url = f"{self.origin}/browse/{target['cat_id']}?page={target['page']}"
-                yield Request(url, dont_filter=True, cb_kwargs={"page": target["page"]})
+                yield Request(url, dont_filter=True, callback=self.parse_page, cb_kwargs={"page": target["page"]})
 
-    def parse(self, response: TextResponse, page: int) -> Iterator[dict[str, Any]]:
+    def parse_page(self, response: TextResponse, page: int) -> Iterator[dict[str, Any]]:
         """Yield the listing of a page."""
         data = json.loads(response.css("script#__NEXT_DATA__::text").get(""))
         listing: dict[str, Any] = data["props"]["pageProps"]["initialData"]["searchResult"]
