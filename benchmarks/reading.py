@@ -152,7 +152,17 @@ CASES = (
 
 def saved_pages(scraper: str, folder: Path) -> list[PlatformPage]:
     """Run a scraper's example in the sandbox. Return its pages, one of each page object."""
-    command = [BIN / "scrapy", "probe", scraper, "--save", str(folder), "-s", "SANDBOX=1", "-s", "LOG_LEVEL=ERROR"]
+    command: list[str | Path] = [
+        BIN / "scrapy",
+        "probe",
+        scraper,
+        "--save",
+        folder,
+        "-s",
+        "SANDBOX=1",
+        "-s",
+        "LOG_LEVEL=ERROR",
+    ]
     env = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
     subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)
     return [page_of(min(kind.iterdir())) for kind in sorted(folder.iterdir())]

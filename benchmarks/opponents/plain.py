@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from scrapy import Request, Spider
-from scrapy.http import TextResponse
+from scrapy.http import Response
 
 
 class PlainSpider(Spider):
@@ -27,7 +27,7 @@ class PlainSpider(Spider):
                 url = f"{self.origin}/browse/{target['cat_id']}?page={target['page']}"
                 yield Request(url, dont_filter=True, callback=self.parse_page, cb_kwargs={"page": target["page"]})
 
-    def parse_page(self, response: TextResponse, page: int) -> Iterator[dict[str, Any]]:
+    def parse_page(self, response: Response, page: int) -> Iterator[dict[str, Any]]:
         """Yield the listing of a page."""
         data = json.loads(response.css("script#__NEXT_DATA__::text").get(""))
         listing: dict[str, Any] = data["props"]["pageProps"]["initialData"]["searchResult"]
