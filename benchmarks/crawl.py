@@ -18,7 +18,7 @@ import orjson
 from benchmarks.figures import Figure, Table, ratio
 from benchmarks.stack import ROOT, Stack, cpu_seconds, peak_megabytes, stack
 
-TARGETS = 3_000
+TARGETS = 2_000
 """Targets of each crawl in each round."""
 PAGES = 9
 """Pages of the category that are requested in turn: the sandbox caches their rendered form."""
