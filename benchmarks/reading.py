@@ -1,61 +1,161 @@
-"""The cost of parsing a response, by page object, compared with a lower bound.
-
-What is measured: CPU time from the body's bytes to the item, validated if one page object returns a scraper's
-whole record. The responses are those of the sandbox for each scraper's example, as ``scrapy probe --save`` saves them:
-real structure and size. The floor, from the same bytes:
-
-- pages with embedded JSON: finding each block that the page object decodes, by its first and last bytes, and
-  ``orjson.loads`` on it;
-- HTML: one lxml parse, and the page object's own XPath expressions, compiled, on the same nodes;
-- feeds: the same with lxml's XML parser;
-- other data (script literals) has no such floor: only its time is printed.
-
-Each figure is the smallest of many rounds, floor and parsing in turn. Pages under 10 kB are left out: their time is
-mostly the overhead of Python's calls.
-
-Usage: .venv/bin/python -m benchmarks.reading [--rounds N] [scraper ...]
-"""
+"""The cost of reading a response with a page object, compared with a plain parse of the same response."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import lxml.html
 import orjson
-from lxml import etree
-from parsel import Selector
 from pydantic import BaseModel
 from web_poet import HttpResponse
 from web_poet.serialization.api import load_class
 from web_poet.testing import Fixture
 
+from benchmarks.figures import Figure, Ratio, Table, ratio
 from benchmarks.stack import BIN, ROOT
-from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.errors import ExtractionFailed
 from crawler.pipelines import validated
+from crawler.platforms.microblog.js_literals import Literals
 from crawler.platforms.page import PlatformPage
 from crawler.registry import scrapers
-from crawler.targets.target import Scraper
 
-MIN_PAGE_BYTES = 10_000
-Query = tuple[Any, str, dict[str, str] | None]
+REPETITIONS = 15
+"""How often each function is run per round, in turn with the others. The fastest run is the round's value."""
+FIXTURES = ROOT / "tests" / "fixtures"
+PHOTOAPP_DATA = '"xig_polaris_media"'
+"""A text that only the block with the data of the photo app's page contains."""
+
+CONDITIONS = f"""\
+CPU time from the body's bytes to the item. If the page has the whole record of a scraper, validation is included.
+The floor is a plain parse of the same page with nothing of this project in it: `lxml.html.document_fromstring` for
+HTML, `orjson.loads` for JSON. For JSON inside an HTML page, the floor is `orjson.loads` on the block with the data,
+cut out beforehand: it does not include finding the block in the page, which the page object must do. For script
+literals, it is `orjson.loads` on the same data, written as JSON beforehand. For the photo app, whose data is a small
+part of a large page, a second floor includes `bytes.find` for the block, given a text that only this block has. The
+pages are those of the sandbox's examples, and the largest fixtures with the structure of a real page ("transcribed").
+Floors and page object run in turn in one process, {REPETITIONS} times per round; the value of a round is the fastest
+run."""
+
+Run = Callable[[], object]
+Floor = Callable[[bytes], tuple[str, Run]]
+"""Takes the body, and returns the floor's name and function."""
 
 
-def probed(scraper: Scraper, folder: Path) -> list[PlatformPage]:
-    """Return the pages of a scraper's example, one of each page object."""
+def parsed_html(body: bytes) -> tuple[str, Run]:
+    """Return the floor of an HTML page."""
+    return "lxml", lambda: lxml.html.document_fromstring(body)
+
+
+def parsed_json(body: bytes) -> tuple[str, Run]:
+    """Return the floor of JSON."""
+    return "orjson", lambda: orjson.loads(body)
+
+
+def parsed_block(mark: str) -> Floor:
+    """Return the floor of a page whose data is in a script: JSON, or the assignment of JSON to a variable.
+
+    ``mark``: a text that the script, or its id, contains. If several scripts contain it, the longest one counts.
+    """
+    return lambda body: parsed_json(block_of(body, mark))
+
+
+def block_of(body: bytes, mark: str) -> bytes:
+    """Cut the JSON out of the longest script of a page that contains a text.
+
+    >>> block_of(b'<p>data<script>var data = {"a": [1]};</script><script>data</script>', "data")
+    b'{"a": [1]}'
+    """
+    elements = lxml.html.document_fromstring(body, parser=lxml.html.HTMLParser(encoding="utf-8")).xpath("//script")
+    texts = [each.text for each in elements if each.text and (mark in each.text or mark == each.get("id"))]
+    longest = max(texts, key=len)
+    return str(longest[longest.index("{") : longest.rindex("}") + 1]).encode()
+
+
+def found_block(mark: bytes) -> Floor:
+    """Return the floor of finding a script that contains a text, and of decoding it."""
+
+    def find_and_decode(body: bytes) -> object:
+        at = body.find(mark)
+        start = body.find(b">", body.rfind(b"<script", 0, at)) + 1
+        return orjson.loads(body[start : body.find(b"</script>", at)])
+
+    return lambda body: ("bytes.find and orjson", lambda: find_and_decode(body))
+
+
+def parsed_literals(body: bytes) -> tuple[str, Run]:
+    """Return the floor of a page with script literals: ``orjson.loads`` on their data, written as JSON beforehand."""
+    literals = Literals()
+    for script in lxml.html.document_fromstring(body).xpath("//script/text()"):
+        if "$R[" in script:
+            literals.read(script)
+    return parsed_json(orjson.dumps(outermost(literals.containers)))
+
+
+def outermost(containers: list[Any]) -> list[Any]:
+    """Return the dicts and lists that are in no other one.
+
+    >>> inner = {"b": 1}
+    >>> outermost([[inner], inner, {}])
+    [[{'b': 1}], {}]
+    """
+    values = (each.values() if isinstance(each, dict) else each for each in containers)
+    inside = {id(value) for each in values for value in each}
+    return [each for each in containers if id(each) not in inside]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A page object, the page that it reads, its floors, and the goal."""
+
+    scraper: str
+    page: str
+    """The name of the class."""
+    floor: Floor
+    goal: float | None = None
+    """The goal for the ratio to ``floor``."""
+    fixture: str = ""
+    """The name of the fixture with the page. Empty: the page of the scraper's example in the sandbox."""
+    second_floor: Floor | None = None
+
+    @property
+    def name(self) -> str:
+        """How the table names the page."""
+        return f"{self.scraper.partition('-')[0]} {self.page}{', transcribed' if self.fixture else ''}"
+
+
+CASES = (
+    Case("professional-profile", "ProfilePage", parsed_html, 2.5),
+    Case("professional-profile", "ProfilePage", parsed_html, 2.5, "transcribed-profile-20260727"),
+    Case("microblog-profile", "ProfilePage", parsed_literals, 25),
+    Case("microblog-profile", "TimelinePage", parsed_json, 2.5),
+    Case("microblog-profile", "TimelinePage", parsed_json, 2.5, "transcribed-user-tweets-shapec-2026-08"),
+    Case("microblog-profile", "EmbedPage", parsed_block("__NEXT_DATA__")),
+    Case(
+        "photoapp-post-v4",
+        "PostPage",
+        parsed_block(PHOTOAPP_DATA),
+        2.5,
+        second_floor=found_block(PHOTOAPP_DATA.encode()),
+    ),
+    Case("retail-category-v4", "ListingPage", parsed_block("__NEXT_DATA__")),
+    Case("videosite-profile", "ChannelPage", parsed_block("ytInitialData")),
+)
+
+
+def saved_pages(scraper: str, folder: Path) -> list[PlatformPage]:
+    """Run a scraper's example in the sandbox. Return its pages, one of each page object."""
     command: list[str | Path] = [
         BIN / "scrapy",
         "probe",
-        scraper.name,
+        scraper,
         "--save",
         folder,
         "-s",
@@ -65,18 +165,25 @@ def probed(scraper: Scraper, folder: Path) -> list[PlatformPage]:
     ]
     env = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
     subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)
-    pages = []
-    for kind in sorted(folder.iterdir()):
-        page = Fixture(min(kind.iterdir())).get_page(load_class(kind.name))
-        assert isinstance(page, PlatformPage)
-        with contextlib.suppress(ScrapeError):  # a page without data, such as the first page in a browser
-            reading(page, None)()
-            pages.append(page)
-    return pages
+    return [page_of(min(kind.iterdir())) for kind in sorted(folder.iterdir())]
 
 
-def reading(page: PlatformPage, model: type[BaseModel] | None) -> Callable[[], object]:
-    """Return a function that parses a page's response to its item, and validates it if a model is given."""
+def page_of(fixture: Path) -> PlatformPage:
+    """Return the page object of a fixture, with its inputs."""
+    page = Fixture(fixture).get_page(load_class(fixture.parent.name))
+    assert isinstance(page, PlatformPage)
+    return page
+
+
+def page_for(case: Case, examples: list[PlatformPage]) -> PlatformPage:
+    """Return the page of a case: one of the examples, or a fixture."""
+    page = next(each for each in examples if type(each).__qualname__ == case.page)
+    kind = type(page)
+    return page_of(FIXTURES / f"{kind.__module__}.{kind.__qualname__}" / case.fixture) if case.fixture else page
+
+
+def reading(page: PlatformPage, model: type[BaseModel] | None) -> Run:
+    """Return a function that reads a page's response, and validates the item if a model is given."""
     response, kind, body = page.response, type(page), bytes(page.response.body)
 
     def run() -> object:
@@ -91,71 +198,19 @@ def reading(page: PlatformPage, model: type[BaseModel] | None) -> Callable[[], o
     return run
 
 
-def full_record_model(page: PlatformPage, scraper: Scraper) -> type[BaseModel] | None:
+def full_record_model(page: PlatformPage, scraper: str) -> type[BaseModel] | None:
     """Return the scraper's model if the page alone contains the whole record."""
+    model = scrapers()[scraper].data
     with contextlib.suppress(ExtractionFailed):
-        reading(page, scraper.data)()
-        return scraper.data
+        reading(page, model)()
+        return model
     return None
 
 
-@contextlib.contextmanager
-def recorded_reads() -> Iterator[tuple[list[bytes], list[Query]]]:
-    """Record the decoded blocks of JSON, and the XPath expressions with their nodes."""
-    blocks: list[bytes] = []
-    queries: list[Query] = []
-    loads, xpath = orjson.loads, Selector.xpath
-
-    def recording_loads(data: Any) -> Any:
-        blocks.append(data.encode() if isinstance(data, str) else bytes(data))
-        return loads(data)
-
-    def recording_xpath(self: Any, query: str, namespaces: Any = None, **kwargs: Any) -> Any:
-        queries.append((self.root, query, namespaces))
-        return xpath(self, query, namespaces=namespaces, **kwargs)
-
-    with patch("crawler.reading.json.orjson.loads", recording_loads), patch.object(Selector, "xpath", recording_xpath):
-        yield blocks, queries
-
-
-@cache
-def compiled(query: str, namespaces: tuple[tuple[str, str], ...]) -> etree.XPath:
-    """Compile an expression with parsel's namespaces."""
-    known = {"re": "http://exslt.org/regular-expressions", "set": "http://exslt.org/sets", **dict(namespaces)}
-    return etree.XPath(query, namespaces=known)
-
-
-def floor(page: PlatformPage) -> tuple[str, Callable[[], object] | None]:
-    """Return the kind of the data, and a function with the lower bound of its cost."""
-    body = bytes(page.response.body)
-    with recorded_reads() as (blocks, queries):
-        reading(page, None)()
-    embedded = [block for block in blocks if block in body]
-    if not embedded and not queries:
-        return "", None
-    expressions = [(node, compiled(query, tuple((spaces or {}).items()))) for node, query, spaces in queries]
-    markup = "" if not queries else "XML" if body.lstrip().startswith(b"<?xml") else "HTML"
-    parser = etree.XMLParser(recover=True) if markup == "XML" else lxml.html.HTMLParser(recover=True, huge_tree=True)
-
-    def least() -> object:
-        if markup:
-            etree.fromstring(body, parser=parser)
-        results = [expression(node) for node, expression in expressions if not isinstance(node, str)]
-        return results, [orjson.loads(_located(body, block[:80], block[-10:], len(block))) for block in embedded]
-
-    return markup or "JSON", least
-
-
-def _located(body: bytes, head: bytes, tail: bytes, length: int) -> bytes:
-    start = body.find(head)
-    end = body.find(tail, start + length - len(tail))
-    return body[start : end + len(tail)]
-
-
-def fastest(runs: tuple[Callable[[], object], ...], rounds: int) -> list[float]:
-    """Return the fastest run of each function in milliseconds. They run in turn."""
+def fastest(*runs: Run) -> list[float]:
+    """Return the milliseconds of CPU time of each function's fastest run. They run in turn."""
     best = [float("inf")] * len(runs)
-    for _ in range(rounds):
+    for _ in range(REPETITIONS):
         for number, run in enumerate(runs):
             start = time.process_time()
             run()
@@ -163,32 +218,36 @@ def fastest(runs: tuple[Callable[[], object], ...], rounds: int) -> list[float]:
     return best
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="Parsing time by page object, compared with a lower bound.")
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("scraper", nargs="*", help="default: all")
-    options = parser.parse_args()
-    print(f"{'page object':30} {'':4} {'size':>7} {'floor':>8} {'reading':>8}  ratio")
-    for scraper in {scraper.name: scraper for scraper in scrapers().values()}.values():
-        if options.scraper and scraper.name not in options.scraper:
-            continue
+def measure(case: Case, page: PlatformPage, rounds: int) -> tuple[list[Figure], list[Ratio]]:
+    """Measure a page object and its floors. The first case is measured twice, as a check of the measurement."""
+    body = bytes(page.response.body)
+    run = reading(page, full_record_model(page, case.scraper))
+    named = [floor(body) for floor in (case.floor, case.second_floor) if floor]
+    if case is CASES[0]:
+        named.append(("the same page object, measured again", run))
+    run()
+    values = zip(*(fastest(run, *(each for _, each in named)) for _ in range(rounds)), strict=True)
+    name, unit = f"{case.name} ({len(body) / 1000:.0f} kB)", "ms of CPU time"
+    own, *others = (
+        Figure(title, unit, each)
+        for title, each in zip((name, *(f"{name}: {title}" for title, _ in named)), values, strict=True)
+    )
+    goals = (case.goal, *(None for _ in others[1:]))
+    return [own, *others], [
+        ratio(f"{name} to {title}", own, other, at_most=goal)
+        for (title, _), other, goal in zip(named, others, goals, strict=True)
+    ]
+
+
+def run(rounds: int = 5) -> Table:
+    """Measure all page objects in ``CASES``."""
+    table = Table("Reading a page", CONDITIONS)
+    for scraper in dict.fromkeys(case.scraper for case in CASES):
         with tempfile.TemporaryDirectory() as folder:
-            for page in probed(scraper, Path(folder)):
-                size = len(page.response.body)
-                if size < MIN_PAGE_BYTES:
-                    continue
-                kind, least = floor(page)
-                runs = (reading(page, full_record_model(page, scraper)), *([least] if least else []))
-                time_ms, *lowest = fastest(runs, options.rounds)
-                name = f"{scraper.platform} {type(page).__qualname__}"
-                figures = (
-                    f"{lowest[0]:5.2f} ms {time_ms:5.2f} ms  {time_ms / lowest[0]:5.2f}"
-                    if lowest
-                    else f"{time_ms:17.2f} ms"
-                )
-                print(f"{name:30} {kind:4} {size / 1000:4.0f} kB {figures}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            examples = saved_pages(scraper, Path(folder))
+        for case in CASES:
+            if case.scraper == scraper:
+                figures, ratios = measure(case, page_for(case, examples), rounds)
+                table.figures.extend(figures)
+                table.ratios.extend(ratios)
+    return table

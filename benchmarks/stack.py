@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -50,6 +51,16 @@ def rss_megabytes(pid: int) -> float:
         resident, shared = Path(f"/proc/{each}/statm").read_text().split()[1:3]
         pages += int(resident) - int(shared)
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def peak_megabytes(pid: int) -> float | None:
+    """Return the peak of a process's resident memory; None once it has exited.
+
+    ``ru_maxrss`` would not do: on Linux it includes the memory of the process that started this one.
+    """
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) * 1024 / 1e6 if found else None
 
 
 def open_files(pid: int) -> int:

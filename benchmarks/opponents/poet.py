@@ -1,4 +1,4 @@
-"""The baseline of a crawl: Scrapy and a page object, without target source, tracker and validation."""
+"""A crawl with Scrapy, scrapy-poet and a page object of this project, without its targets, tracker and validation."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from crawler.platforms import origins
 from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.requests import listing_request
 
 
-class PlainSpider(Spider):
-    """Requests the pages of a targets file."""
+class PoetSpider(Spider):
+    """Requests the pages of a targets file. The page object reads them."""
 
-    name = "plain"
+    name = "poet"
     targets: str
+    origin: str
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield a request for each line."""
-        origin = origins("retail", self.settings)
-        assert isinstance(origin, str)
         with Path(self.targets).open() as lines:  # noqa: ASYNC230  # as plain spiders do
             for line in lines:
                 target = json.loads(line)
-                request = listing_request(origin, cat_id=target["cat_id"], page=target["page"])
+                request = listing_request(self.origin, cat_id=target["cat_id"], page=target["page"])
                 yield request.replace(callback=self.parse_page, dont_filter=True)
 
     async def parse_page(self, response: Response, page: ListingPage) -> AsyncIterator[dict[str, Any]]:
