@@ -218,10 +218,10 @@ class Index:
                 parents = {self.elements[each] for each in found}
                 found = [number for number in matches if self.elements[number].getparent() in parents]
             else:
-                found = self._inside(sorted(found), matches)
+                found = self._below(sorted(found), matches)
         return found
 
-    def _inside(self, around: list[int], matches: list[int]) -> list[int]:
+    def _below(self, around: list[int], matches: list[int]) -> list[int]:
         """Return the matches that are descendants of other elements, in order and once each."""
         found: list[int] = []
         reached = 0
