@@ -61,13 +61,18 @@ def raise_for_blocks(response: HttpResponse) -> None:
         )
 
 
+def has_heading(response: HttpResponse) -> bool:
+    """Whether the response is a profile page. Its bytes are searched first: decoding takes a third of parsing."""
+    return response.body.find(HEADING.encode()) >= 0 or HEADING in response.text
+
+
 def _block_reason(response: HttpResponse) -> str | None:
     if response.status == BLOCKED_STATUS:
         return "status_999"
     first = _first_segment(response)
     if first in BLOCK_PATHS:
         return BLOCK_PATHS[first]
-    if HEADING in response.text:
+    if has_heading(response):
         return None  # the page is a profile, and the member's texts may contain any of the patterns
     return next((reason for pattern, reason in BLOCK_PATTERNS if pattern.search(response.text)), None)
 
@@ -78,7 +83,7 @@ def raise_for_not_found(response: HttpResponse) -> None:
     Raises:
         TargetNotFound: the profile is missing or private: the platform shows the same page for both.
     """
-    if HEADING not in response.text and any(mark in response.text for mark in NOT_FOUND_MARKS):
+    if not has_heading(response) and any(mark in response.text for mark in NOT_FOUND_MARKS):
         raise TargetNotFound(
             "The platform has no such public profile.", upstream_status=response.status, reason="not_found"
         )

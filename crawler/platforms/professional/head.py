@@ -5,25 +5,22 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from parsel import Selector
-
 from crawler.platforms.professional import history
 from crawler.platforms.professional.language import counts, is_connections, is_followers
 from crawler.platforms.professional.markup import image, line, link
+from crawler.reading.markup import Node
 
 HEAD = "section.top-card-layout"
 _SUBHEADER = ".profile-info-subheader"
-
-# CSS: excludes the counts, in any language, and the link to data that only members see.
-_NOT_COUNT_OR_LINK = ":not(.not-first-middot):not(:has(a))"
+_COUNT = "not-first-middot"
+"""The CSS class of a count."""
 
 
 class Head:
     """The top section of a profile's page. All values are "" or None if the page does not have them."""
 
-    def __init__(self, page: Selector) -> None:
-        found = page.css(HEAD)
-        self.node = found[0] if found else Selector("", type="html")
+    def __init__(self, page: Node) -> None:
+        self.node = page.first(HEAD)
 
     @cached_property
     def headline(self) -> str:
@@ -34,13 +31,15 @@ class Head:
     @cached_property
     def location(self) -> str:
         """The member's location."""
-        spans = (line(each) for each in self.node.css(f"{_SUBHEADER} > span{_NOT_COUNT_OR_LINK}"))
-        return next((each for each in spans if each and not is_followers(each) and not is_connections(each)), "")
+        # Excluded are the counts, in any language, and the link to data that only members see.
+        spans = (span for span in self._all(f"{_SUBHEADER} > span") if _COUNT not in span.classes and not span.has("a"))
+        texts = map(line, spans)
+        return next((each for each in texts if each and not is_followers(each) and not is_connections(each)), "")
 
     @cached_property
     def _counts(self) -> tuple[str, str, list[str]]:
-        listed = [line(each) for each in self.node.css(f"{_SUBHEADER} .not-first-middot span")]
-        return counts(listed or [t for t in map(line, self.node.css(f"{_SUBHEADER} span")) if t != self.location])
+        listed = [line(each) for each in self._all(f"{_SUBHEADER} .{_COUNT} span")]
+        return counts(listed or [t for t in map(line, self._all(f"{_SUBHEADER} span")) if t != self.location])
 
     @property
     def followers(self) -> str:
@@ -70,5 +69,8 @@ class Head:
 
     def affiliation(self, kind: str) -> dict[str, Any]:
         """Return the company or school whose element has this ``data-section``."""
-        found = self.node.css(f'[data-section="{kind}"]')[:1]
+        found = next(iter(self._all(f'[data-section="{kind}"]')), None)
         return {"logo": image(found), "name": line(found, ".top-card-link__description"), "url": link(found, "a")}
+
+    def _all(self, css: str) -> list[Node]:
+        return self.node.css(css) if self.node else []

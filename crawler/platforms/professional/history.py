@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from parsel import Selector
+from lxml import etree
 
 from crawler.platforms.professional.markup import (
+    DESCRIPTION,
     NO_SUBTITLE,
     Card,
     DateRange,
@@ -23,6 +24,7 @@ from crawler.platforms.professional.markup import (
     plain,
 )
 from crawler.reading.json import dicts, nonempty_strings
+from crawler.reading.markup import Node
 from crawler.reading.values import count, text
 
 EXPERIENCE = 'section[data-section="experience"]'
@@ -56,7 +58,7 @@ def is_masked(value: str, *, in_block: bool = False) -> bool:
     return "*" in value and not _NO_WORD.sub("", value)
 
 
-def experience(page: Selector, top_card: Row) -> list[Row]:
+def experience(page: Node, top_card: Row) -> list[Row]:
     """Return the positions, in full or masked, in page order. ``top_card`` is the company in the profile's head."""
     rows = []
     for node in page.css(f"{EXPERIENCE} li.experience-item, {EXPERIENCE} li.experience-group-position"):
@@ -66,7 +68,7 @@ def experience(page: Selector, top_card: Row) -> list[Row]:
     return rows + [_masked_position(node, top_card) for node in _masked_rows(page) if not _is_school(node, page)]
 
 
-def education(page: Selector) -> list[Row]:
+def education(page: Node) -> list[Row]:
     """Return the schools, in full or masked, in page order."""
     rows = [_school(node, in_block=False) for node in page.css(f"{EDUCATION} li.education__list-item")]
     rows += [_school(node, in_block=True) for node in _masked_rows(page) if _is_school(node, page)]
@@ -76,9 +78,9 @@ def education(page: Selector) -> list[Row]:
 # Rows that are not masked
 
 
-def _position(node: Selector) -> Row:
+def _position(node: Node) -> Row:
     dates = DateRange(node)
-    group = node.xpath("ancestor::li[contains(@class, 'experience-group')][1]")
+    group = node.ancestor('li[class*="experience-group"]')
     title = line(node, ".experience-item__title")
     company = line(node, ".experience-item__subtitle") or line(group, ".experience-group-header__company")
     url = (
@@ -102,7 +104,7 @@ def _position(node: Selector) -> Row:
     )
 
 
-def _school(node: Selector, *, in_block: bool) -> Row:
+def _school(node: Node, *, in_block: bool) -> Row:
     card, dates = Card(node), DateRange(node)
     places = _places(node)
     texts = places or [line(node, SECOND_LINE) if in_block else card.subtitle]
@@ -125,26 +127,33 @@ def _school(node: Selector, *, in_block: bool) -> Row:
     }
 
 
-def _places(node: Selector) -> list[str]:
+def _places(node: Node) -> list[str]:
     """Return degree, field of study and grade of a school, or [] if the page does not separate them.
 
     The page has an empty HTML comment in place of a missing value. If it has more or fewer than three values and
     comments, and some values have ``data-section``, then the value without it is the degree, and the others follow in
     the page's order.
     """
-    found = node.css("h4")[:1].xpath("span | comment()[not(normalize-space())]")
-    spans = [each for each in found if each.root.tag == "span"]
-    if len(found) == 3 or not any("data-section" in each.attrib for each in spans):
-        return [line(each) if each in spans else "" for each in found] if spans else []
-    degrees = [each for each in spans if "data-section" not in each.attrib]
-    others = [each for each in spans if "data-section" in each.attrib]
+    heading = node.first("h4")
+    found = [each for each in heading.children() if _is_place(each)] if heading else []
+    spans = [each for each in found if each.element.tag == "span"]
+    if len(found) == 3 or all(each.get("data-section") is None for each in spans):
+        return [line(each) if each.element.tag == "span" else "" for each in found] if spans else []
+    degrees = [each for each in spans if each.get("data-section") is None]
+    others = [each for each in spans if each.get("data-section") is not None]
     return [line(degrees[0]) if degrees else "", *map(line, others)]
 
 
-def _activities(node: Selector) -> list[str]:
+def _is_place(node: Node) -> bool:
+    """Whether a part of a school's line is a value, or the empty comment in place of a missing value."""
+    element = node.element
+    return element.tag == "span" or (element.tag is etree.Comment and not element.text.strip(" \t\r\n"))
+
+
+def _activities(node: Node) -> list[str]:
     """Return the paragraphs about clubs and societies, which come before a school's description."""
-    found = node.css("div.control-transition").xpath(".//p[not(ancestor::*[contains(@class, 'show-more-less-text')])]")
-    return [paragraph for paragraph in map(line, found) if paragraph]
+    found = (each for part in node.css("div.control-transition") for each in part.css("p"))
+    return [text for text in (line(each) for each in found if not each.ancestor(DESCRIPTION)) if text]
 
 
 def _year(times: list[str]) -> int | None:
@@ -178,16 +187,16 @@ def _experience_row(*, title: str, company: str, source: str, url: str, in_block
 # Masked rows: the page has positions and schools in one list
 
 
-def _masked_rows(page: Selector) -> list[Selector]:
+def _masked_rows(page: Node) -> list[Node]:
     found = page.css(f"{MASKED_BLOCK} .experience-education__list li.profile-section-card")
     return [node for node in found if line(node, "h3")]
 
 
-def _is_school(node: Selector, page: Selector) -> bool:
+def _is_school(node: Node, page: Node) -> bool:
     """Whether a masked row is a school: the profile's top section has it as the school, or the row has years."""
     name = line(node, "h3")
     if not is_masked(name, in_block=True):
-        head = page.css("section.top-card-layout")
+        head = page.first("section.top-card-layout")
         if name == line(head, '[data-section="educationsDetails"] .top-card-link__description'):
             return True
         if name == line(head, '[data-section="currentPositionsDetails"] .top-card-link__description'):
@@ -195,7 +204,7 @@ def _is_school(node: Selector, page: Selector) -> bool:
     return bool(node.css("time"))
 
 
-def _masked_position(node: Selector, top_card: Row) -> Row:
+def _masked_position(node: Node, top_card: Row) -> Row:
     company = line(node, "h3")
     same = company == top_card["name"]
     return _experience_row(

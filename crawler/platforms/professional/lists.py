@@ -5,43 +5,47 @@ Each row of a section must give a row of the list. The rows that were not unders
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from parsel import Selector
-
 from crawler.platforms.professional import history, sections
+from crawler.reading.markup import Node
 
 Row = dict[str, Any]
 
-_OUTERMOST = ".//li[not(ancestor::li)]"
-_INNERMOST = ".//li[not(.//li)]"
-_POSTS = ".//li[.//a[contains(@href, '/posts/')]][not(ancestor::li[.//a[contains(@href, '/posts/')]])]"
-
-_PEOPLE = "*[contains(@class, 'base-aside-card__title')][ancestor::li]"
+_PERSON = '[class*="base-aside-card__title"]'
 """Selects the names of other members."""
-_KNOWN_PEOPLE = (
-    f"//section[contains(concat(' ', @class, ' '), ' browsemap ')]//{_PEOPLE} | "
-    f"//a[contains(@href, 'public_profile_samename')]/ancestor::li//{_PEOPLE}"
-)
-"""Selects the names of other members in known sections."""
+
+
+def _outermost(section: Node) -> list[Node]:
+    return section.outermost("li")
+
+
+def _innermost(section: Node) -> list[Node]:
+    return [row for row in section.css("li") if not row.has("li")]
+
+
+def _posts(section: Node) -> list[Node]:
+    return [row for row in section.outermost("li") if row.has('a[href*="/posts/"]')]
+
 
 # The section of each list, and its rows: list items, except those of people and pictures within a row.
-_ROWS: dict[str, tuple[str, str]] = {
-    "activity": ('section[data-section="posts"]', _POSTS),
-    "articles": ('section[data-section="articles"]', _OUTERMOST),
-    "awards": ('section[data-section="honors-and-awards"]', _OUTERMOST),
-    "certifications": ('section[data-section="certifications"]', _OUTERMOST),
-    "courses": ('section[data-section="courses"]', _OUTERMOST),
-    "education": (history.EDUCATION, _OUTERMOST),
-    "experience": (history.EXPERIENCE, _INNERMOST),
-    "languages": ('section[data-section="languages"]', _OUTERMOST),
-    "organizations": ('section[data-section="organizations"]', _OUTERMOST),
-    "people_also_viewed": ("section.browsemap", _OUTERMOST),
-    "projects": ('section[data-section="projects"]', _OUTERMOST),
-    "publications": ('section[data-section="publications"]', _OUTERMOST),
-    "recommendations": ('section[data-section="recommendations"]', _OUTERMOST),
-    "skills": ('section[data-section="skills"]', _OUTERMOST),
-    "volunteer_experience": ('section[data-section="volunteering"]', _OUTERMOST),
+_ROWS: dict[str, tuple[str, Callable[[Node], list[Node]]]] = {
+    "activity": ('section[data-section="posts"]', _posts),
+    "articles": ('section[data-section="articles"]', _outermost),
+    "awards": ('section[data-section="honors-and-awards"]', _outermost),
+    "certifications": ('section[data-section="certifications"]', _outermost),
+    "courses": ('section[data-section="courses"]', _outermost),
+    "education": (history.EDUCATION, _outermost),
+    "experience": (history.EXPERIENCE, _innermost),
+    "languages": ('section[data-section="languages"]', _outermost),
+    "organizations": ('section[data-section="organizations"]', _outermost),
+    "people_also_viewed": ("section.browsemap", _outermost),
+    "projects": ('section[data-section="projects"]', _outermost),
+    "publications": ('section[data-section="publications"]', _outermost),
+    "recommendations": ('section[data-section="recommendations"]', _outermost),
+    "skills": ('section[data-section="skills"]', _outermost),
+    "volunteer_experience": ('section[data-section="volunteering"]', _outermost),
 }
 _LINKED = {"awards": "Person.awards", "education": "Person.alumniOf", "languages": "Person.knowsLanguage"}
 """List -> its path in the linked data, for lists that ``unread_linked_rows`` checks."""
@@ -60,7 +64,7 @@ class Unread(NamedTuple):
     """Whether no row of the section was understood."""
 
 
-def shown_lists(page: Selector, linked_posts: list[Row], top_card: Row) -> dict[str, list[Any]]:
+def shown_lists(page: Node, linked_posts: list[Row], top_card: Row) -> dict[str, list[Any]]:
     """Return all lists from the page's sections, by field name. ``top_card`` is the company in the profile's head."""
     return {
         "activity": sections.activity(page, linked_posts),
@@ -110,26 +114,29 @@ def unread_linked_rows(person: Row, linked: dict[str, list[Any]], absent: set[st
     ]
 
 
-def has_rows(page: Selector, name: str) -> bool:
+def has_rows(page: Node, name: str) -> bool:
     """Whether the page has rows of a list, whether or not they can be understood."""
+    return _present(page, name) > 0 or (name in HISTORY and bool(page.css(f"{history.MASKED_BLOCK} li")))
+
+
+def _present(page: Node, name: str) -> int:
+    """Return the number of rows in a list's section, whether or not they can be understood."""
     section, rows = _ROWS[name]
-    return bool(page.css(section).xpath(rows)) or (name in HISTORY and bool(page.css(f"{history.MASKED_BLOCK} li")))
+    return sum(len(rows(each)) for each in page.css(section))
 
 
-def unread_rows(page: Selector, shown: dict[str, list[Any]]) -> list[Unread]:
+def unread_rows(page: Node, shown: dict[str, list[Any]]) -> list[Unread]:
     """Return the sections in which rows were not understood. ``shown`` are the lists from the page's sections."""
     found = [
         Unread(name, f"{section} li", present - len(shown[name]), not shown[name])
-        for name, (section, rows) in _ROWS.items()
-        if (present := len(page.css(section).xpath(rows))) > len(shown[name])
+        for name, (section, _) in _ROWS.items()
+        if (present := _present(page, name)) > len(shown[name])
     ]
-    masked, understood = (
-        len(page.css(history.MASKED_BLOCK).xpath(_OUTERMOST)),
-        sum(len(shown[name]) for name in HISTORY),
-    )
+    masked = sum(len(_outermost(block)) for block in page.css(history.MASKED_BLOCK))
+    understood = sum(len(shown[name]) for name in HISTORY)
     if masked > understood:
         found.append(Unread("experience", f"{history.MASKED_BLOCK} li", masked - understood, not understood))
-    people = len(page.xpath(f"//{_PEOPLE}")) - len(page.xpath(_KNOWN_PEOPLE))
+    people = _unknown_people(page)
     if people:
         found.append(Unread("people_also_viewed", "section.browsemap", people, not shown["people_also_viewed"]))
     several = page.css('[data-section="websites"] dd a')
@@ -137,3 +144,10 @@ def unread_rows(page: Selector, shown: dict[str, list[Any]]) -> list[Unread]:
     if len(several) > websites:
         found.append(Unread("websites", '[data-section="websites"] dd', len(several) - websites, not websites))
     return found
+
+
+def _unknown_people(page: Node) -> int:
+    """Return the number of other members in lists that no function reads."""
+    rows = [row for row in page.outermost("li") if not row.has(sections.SAME_NAME)]
+    people = [person for row in rows if row.has(_PERSON) for person in row.css(_PERSON) if person.number != row.number]
+    return sum(not person.is_inside("section.browsemap") for person in people)

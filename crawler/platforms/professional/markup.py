@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
-from lxml import etree
-from parsel import Selector, SelectorList
-
 from crawler.platforms.professional import PLATFORM
 from crawler.platforms.professional.language import is_followers
+from crawler.reading.markup import BREAK, Node, text_of
 from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
@@ -24,24 +22,14 @@ REDIRECT_PATH = "/redir/redirect"
 NO_SUBTITLE = "-"
 """The platform's placeholder for a missing second line of a card."""
 
-# Elements whose text is not content: buttons, scripts, and the sign-in windows.
-_FURNITURE = {"button", "code", "script", "style", "svg"}
-_SIGN_IN = re.compile("modal--sign-in|modal--contextual-sign-in")
-_is_in_furniture = etree.XPath(
-    f"boolean(ancestor::*[{' or '.join(f'self::{tag}' for tag in sorted(_FURNITURE))}"
-    " or contains(@class, 'modal--sign-in') or contains(@class, 'modal--contextual-sign-in')])"
-)
+FURNITURE = 'button, code, script, style, svg, [class*="modal--sign-in"], [class*="modal--contextual-sign-in"]'
+"""Selects elements whose text is not content: buttons, scripts, and the sign-in windows."""
+DATES = 'time, [class*="date-range"]'
 _DASHES = "-‐‑–—"
 """The dashes between two dates. Their kind depends on the page's language."""
-BREAK = "<br>"
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_OWN_PARAGRAPHS = (
-    ".//p[not(.//*[contains(@class, 'date-range')])][not(ancestor-or-self::*[contains(@class, 'show-more-less-text')])]"
-)
-
-Node = Selector | SelectorList[Selector]
-Element = Any
-"""An element of lxml, which has no types."""
+DESCRIPTION = '[class*="show-more-less-text"]'
+"""Selects descriptions. Of a long one, the page contains a shortened version, too."""
 
 
 def collapsed(value: str) -> str:
@@ -49,53 +37,21 @@ def collapsed(value: str) -> str:
     return " ".join(value.split())
 
 
-def is_furniture(element: Element) -> bool:
-    """Whether the text of an element is not content: it belongs to a button, a script or a sign-in window."""
-    return element.tag in _FURNITURE or _SIGN_IN.search(element.get("class", "")) is not None
+def line(node: Node | None, css: str = "", *, hidden: str = FURNITURE) -> str:
+    """Return the text of an element, or of the first match in it, on one line; "" without such an element."""
+    found = node.first(css) if css and node else node
+    return collapsed("".join(each for each in found.pieces(hidden) if each is not BREAK)) if found else ""
 
 
-def is_date(element: Element) -> bool:
-    """Whether an element is a date or a range of dates."""
-    return element.tag == "time" or "date-range" in element.get("class", "")
-
-
-def pieces(node: Node, without: Callable[[Element], bool] = is_furniture) -> Iterator[str]:
-    """Yield the texts of elements, and each line break as ``<br>``.
-
-    One walk through the elements takes a third of the time of an XPath expression that tests the ancestors of each
-    text. ``without``: returns whether to leave out an element with its content.
-    """
-    for selector in [node] if isinstance(node, Selector) else node:
-        root = selector.root
-        if without(root) or _is_in_furniture(root):
-            continue
-        walk = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
-        for event, element in walk:
-            if event != "start":  # the text after an element, or after a comment
-                if element is not root and element.tail:
-                    yield element.tail
-            elif without(element):
-                walk.skip_subtree()
-            elif element.tag == "br":
-                yield BREAK
-            elif element.text:
-                yield element.text
-
-
-def line(node: Node, css: str = "") -> str:
-    """Return the text of the first element that matches, on one line; "" if no element matches."""
-    found = node.css(css)[:1] if css else node
-    return collapsed("".join(piece for piece in pieces(found) if piece is not BREAK))
-
-
-def lines(node: Node) -> str:
+def lines(node: Node | None) -> str:
     """Return the text of an element. Only ``<br>`` counts as a line break; other breaks are source formatting."""
-    return _trimmed("".join(piece if piece is BREAK else re.sub(r"\s+", " ", piece) for piece in pieces(node)))
+    pieces = node.pieces(FURNITURE) if node else ()
+    return _trimmed("".join(piece if piece is BREAK else re.sub(r"\s+", " ", piece) for piece in pieces))
 
 
-def paragraphs(node: Node) -> str:
+def paragraphs(node: Node | None) -> str:
     """Return the text of an element with all line breaks in its HTML source, because the page displays them."""
-    return _trimmed("".join(pieces(node)))
+    return _trimmed("".join(node.pieces(FURNITURE))) if node else ""
 
 
 def _trimmed(value: str) -> str:
@@ -129,9 +85,10 @@ def clean_url_of(value: str) -> str:
     return absolute_url("", value)
 
 
-def link(node: Node, css: str) -> str:
+def link(node: Node | None, css: str) -> str:
     """Return the clean URL of the first link that matches, "" without a link."""
-    return clean_url(node.css(css).attrib.get("href"))
+    found = node.first(css) if node else None
+    return clean_url(found.get("href")) if found else ""
 
 
 def picture(value: object) -> str | None:
@@ -144,12 +101,13 @@ def picture(value: object) -> str | None:
     return url if url and urlsplit(url).netloc != PLACEHOLDER_HOST else None
 
 
-def image(node: Node, css: str = "img") -> str | None:
+def image(node: Node | None, css: str = "img") -> str | None:
     """Return the URL of the first member's picture in an element, or None. The platform's own pictures are skipped.
 
     Pages saved by a browser have the URL in ``src``, others in the attribute for lazy loading.
     """
-    urls = (picture(each.attrib.get("data-delayed-url") or each.attrib.get("src")) for each in node.css(css))
+    found = node.css(css) if node else []
+    urls = (picture(each.get("data-delayed-url") or each.get("src")) for each in found)
     return next(filter(None, urls), None)
 
 
@@ -170,10 +128,11 @@ class DateRange:
     """A ``.date-range`` element of the page: its text, its dates, and its duration."""
 
     def __init__(self, node: Node) -> None:
-        found = node.css(".date-range")[:1]
-        self.text = collapsed("".join(found.xpath("./text() | .//time//text()").getall()))
-        self.times = [time for time in (line(each) for each in found.css("time")) if time]
-        self.duration = collapsed("".join(found.xpath("./span//text()[not(ancestor::time)]").getall()))
+        found = node.first(".date-range")
+        self.text = collapsed("".join(_own_and_times(found))) if found else ""
+        self.times = [time for time in (line(each) for each in found.css("time")) if time] if found else []
+        spans = found.css(".date-range > span") if found else []
+        self.duration = collapsed("".join(piece for span in spans for piece in span.pieces("time")))
 
     @property
     def start(self) -> str:
@@ -189,10 +148,18 @@ class DateRange:
         return after.strip().lstrip(_DASHES).strip() if after.strip().startswith(tuple(_DASHES)) else ""
 
 
+def _own_and_times(node: Node) -> Iterator[str]:
+    """Yield the texts that are directly in an element or in a ``<time>`` in it."""
+    yield node.element.text or ""
+    for child in node.element:
+        yield from map(text_of, [child] if child.tag == "time" else child.iter("time"))
+        yield child.tail or ""
+
+
 class Card:
     """A row in most of the page's lists: a title, a line below it, dates, a text, and the people who took part."""
 
-    def __init__(self, node: Selector) -> None:
+    def __init__(self, node: Node) -> None:
         self.node = node
 
     @cached_property
@@ -208,8 +175,7 @@ class Card:
     @cached_property
     def subtitle(self) -> str:
         """The line below the heading, without dates; "" if the card has none."""
-        found = pieces(self.node.css("h4")[:1], lambda element: is_furniture(element) or is_date(element))
-        subtitle = collapsed("".join(piece for piece in found if piece is not BREAK))
+        subtitle = line(self.node, "h4", hidden=f"{FURNITURE}, {DATES}")
         return "" if subtitle == NO_SUBTITLE else subtitle
 
     @property
@@ -230,37 +196,39 @@ class Card:
     @property
     def description(self) -> str:
         """The description. If the page contains a shortened and a full version, it is the full version."""
-        whole = self.node.css(".show-more-less-text__text--more")[:1]
-        return lines(whole or self.node.css(".show-more-less-text__text--less, .show-more-less-text")[:1])
+        whole = self.node.first(".show-more-less-text__text--more")
+        return lines(whole or self.node.first(".show-more-less-text__text--less, .show-more-less-text"))
 
     @cached_property
     def paragraphs(self) -> list[str]:
         """The paragraphs that are neither dates nor the description."""
-        return [text for text in (line(each) for each in self.node.xpath(_OWN_PARAGRAPHS)) if text]
+        found = [
+            each
+            for each in self.node.css("p")
+            if not each.has('[class*="date-range"]') and not each.is_inside(DESCRIPTION)
+        ]
+        return [text for text in map(line, found) if text]
 
     @property
     def contributors(self) -> list[str]:
         """Names of the people whose pictures the card shows."""
-        return [
-            name
-            for name in (collapsed(each) for each in self.node.css("a.face-pile__url::attr(title)").getall())
-            if name
-        ]
+        names = (collapsed(each.get("title") or "") for each in self.node.css("a.face-pile__url"))
+        return [name for name in names if name]
 
 
-def cards(page: Selector, section: str) -> list[Card]:
+def cards(page: Node, section: str) -> list[Card]:
     """Return the cards with a title in a section. Rows inside a card are lists of people, not cards."""
-    found = page.css(f'section[data-section="{section}"]').xpath(".//li[not(ancestor::li)]")
+    found = (row for each in page.css(f'section[data-section="{section}"]') for row in each.outermost("li"))
     return [card for card in map(Card, found) if card.title]
 
 
-def person_card(node: Selector) -> dict[str, Any]:
+def person_card(node: Node) -> dict[str, Any]:
     """Return the fields in a small card about another member. ``line`` is the text under the name."""
     details = [line(each) for each in node.css(".base-aside-card__metadata > div")]
     followers = next((each for each in details if is_followers(each) or each[:1].isdigit()), "")
     return {
         "name": line(node, ".base-aside-card__title, h3"),
-        "line": lines(node.css(".base-aside-card__subtitle, h4")[:1]).replace("\n", " "),
+        "line": lines(node.first(".base-aside-card__subtitle, h4")).replace("\n", " "),
         "followers": followers,
         "location": next((each for each in details if each != followers), ""),
         "link": link(node, "a.base-card__full-link, a"),

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import attrs
-from parsel import Selector
 from web_poet import field
 
 from crawler.errors import ExtractionFailed
@@ -29,12 +28,14 @@ from crawler.platforms.professional.markup import (
     plain,
 )
 from crawler.reading.json import dicts, dig, linked_data
+from crawler.reading.markup import Node, indexed, indexed_text
 from crawler.reading.values import count, stated_count, text
 
 NAME = f"h1.{blocks.HEADING}"
 CANONICAL = 'link[rel="canonical"]'
 WHOLE_PAGE = 'meta[name="pageKey"]'
 """Selects an element that the platform's pages have, but not saved parts of pages."""
+_CONTAINER = "section.core-section-container"
 
 _ELLIPSIS = ("…", "...")
 
@@ -173,7 +174,7 @@ class ProfilePage(PlatformPage):
         return availability(
             {**self._lists, "about": about, "about_truncated": truncated, "headline": self._head.headline},
             masked=self._masked,
-            source="public_profile_page" if self._page.css(NAME) else "json_ld",
+            source="public_profile_page" if self._page.has(NAME) else "json_ld",
             locale=self._locale,
         )
 
@@ -242,7 +243,7 @@ class ProfilePage(PlatformPage):
     # The parts that other page objects of this page read, too
 
     @property
-    def parsed(self) -> tuple[Selector, list[Row]]:
+    def parsed(self) -> tuple[Node, list[Row]]:
         """The page, and the nodes in its linked data."""
         return self._page, self._nodes
 
@@ -263,11 +264,12 @@ class ProfilePage(PlatformPage):
     @property
     def _is_linked_data_only(self) -> bool:
         """Whether the response is linked data that was saved without its page."""
-        return bool(self.response.text.lstrip().startswith(("{", "[")))
+        is_markup = self.response.body[:100].lstrip().startswith(b"<")  # without decoding the page
+        return not is_markup and bool(self.response.text.lstrip().startswith(("{", "[")))
 
     @cached_property
-    def _page(self) -> Selector:
-        return Selector("" if self._is_linked_data_only else self.response.text, type="html")
+    def _page(self) -> Node:
+        return indexed_text("") if self._is_linked_data_only else indexed(self.response)
 
     @cached_property
     def _head(self) -> Head:
@@ -278,7 +280,7 @@ class ProfilePage(PlatformPage):
         """The nodes in the page's linked data, or [] if it is missing or broken."""
         if self._is_linked_data_only:
             return linked_data([self.response.text])
-        return linked_data(self._page.css('script[type="application/ld+json"]::text').getall())
+        return linked_data(script.text for script in self._page.css('script[type="application/ld+json"]'))
 
     @cached_property
     def _person(self) -> Row:
@@ -321,9 +323,8 @@ class ProfilePage(PlatformPage):
     @cached_property
     def _name(self) -> str:
         # The heading is inside a button, and ``line`` skips the text in buttons.
-        return collapsed("".join(self._page.css(NAME)[:1].xpath(".//text()").getall())) or plain(
-            self._person.get("name")
-        )
+        heading = self._page.first(NAME)
+        return (collapsed(heading.text) if heading else "") or plain(self._person.get("name"))
 
     @cached_property
     def _location(self) -> str:
@@ -331,8 +332,13 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _profile_url(self) -> str:
-        candidates = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
-        return next((url for url in map(clean_url, candidates) if last_segment(url, "in")), "")
+        return next((url for url in map(clean_url, self._stated_urls) if last_segment(url, "in")), "")
+
+    @property
+    def _stated_urls(self) -> tuple[object, ...]:
+        """The profile's URL in the three places where the page and the linked data have it."""
+        canonical = self._page.first(CANONICAL)
+        return canonical.get("href") if canonical else None, self._meta("og:url"), self._person.get("url")
 
     @cached_property
     def _about(self) -> tuple[str, bool]:
@@ -345,7 +351,7 @@ class ProfilePage(PlatformPage):
         if about:
             return about, about.endswith(_ELLIPSIS)
         # A description begins with the headline. If the headline was not found, it would be taken for the text.
-        is_readable = bool(self._page.css(NAME) and (self._head.headline or self._masked)) and is_english(self._locale)
+        is_readable = bool(self._page.has(NAME) and (self._head.headline or self._masked)) and is_english(self._locale)
         about = sections.described(self._meta("og:description"), self._head.headline) if is_readable else ""
         return about, bool(about)
 
@@ -358,11 +364,11 @@ class ProfilePage(PlatformPage):
     def _masked(self) -> bool:
         """Whether the platform served the masked variant of the page."""
         rows = self._lists["experience"] + self._lists["education"]
-        return bool(self._page.css(history.MASKED_BLOCK)) or any(row["masked"] for row in rows)
+        return self._page.has(history.MASKED_BLOCK) or any(row["masked"] for row in rows)
 
     def _meta(self, name: str) -> str:
-        found = self._page.css(f'meta[property="{name}"], meta[name="{name}"]').attrib.get("content")
-        return collapsed(text(found))
+        found = self._page.first(f'meta[property="{name}"], meta[name="{name}"]')
+        return collapsed(text(found.get("content"))) if found else ""
 
     # Validation
 
@@ -377,8 +383,7 @@ class ProfilePage(PlatformPage):
 
         Another name than the requested one is accepted only after a redirect to it: the member has changed the name.
         """
-        urls = (self._page.css(CANONICAL).attrib.get("href"), self._meta("og:url"), self._person.get("url"))
-        names = {_comparable(last_segment(clean_url(url), "in")) for url in urls} - {""}
+        names = {_comparable(last_segment(clean_url(url), "in")) for url in self._stated_urls} - {""}
         if len(names) > 1:
             raise ExtractionFailed(
                 f"The page names several members: {', '.join(sorted(names))}.",
@@ -397,13 +402,12 @@ class ProfilePage(PlatformPage):
         If the structure of single rows or of another part is unknown, add an error to ``skipped``.
         """
         unknown = []
-        if self._page.css(WHOLE_PAGE):
-            unknown += [css for css in (NAME, HEAD) if not self._page.css(css)]
-        if self._page.css("section.core-section-container:not(.bottom-cta-banner)") and not self._page.css(
-            f"section.core-section-container[data-section], {history.MASKED_BLOCK}"
-        ):
-            unknown.append("section.core-section-container[data-section]")
-        if self._page.css(".experience-education__list, .blurred-list") and not self._page.css(history.MASKED_BLOCK):
+        if self._page.has(WHOLE_PAGE):
+            unknown += [css for css in (NAME, HEAD) if not self._page.has(css)]
+        containers = [each for each in self._page.css(_CONTAINER) if "bottom-cta-banner" not in each.classes]
+        if containers and not self._page.has(f"{_CONTAINER}[data-section], {history.MASKED_BLOCK}"):
+            unknown.append(f"{_CONTAINER}[data-section]")
+        if self._page.has(".experience-education__list, .blurred-list") and not self._page.has(history.MASKED_BLOCK):
             unknown.append(history.MASKED_BLOCK)
         linked = lists.unread_linked_rows(self._person, self._linked, self._absent)
         for unread in [*lists.unread_rows(self._page, self._shown), *linked]:

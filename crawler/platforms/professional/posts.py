@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from parsel import Selector
-
 from crawler.platforms.professional import sections
 from crawler.platforms.professional.markup import clean_url, last_segment, line, plain
 from crawler.reading.json import dicts, dig
+from crawler.reading.markup import Node
 from crawler.reading.values import count, stated_day, text, unix_time
 
 Row = dict[str, Any]
@@ -31,14 +30,14 @@ _AUTHOR_PATHS = ("in", "company", "school", "showcase")
 class _Entry(NamedTuple):
     """An article or a post: its card, its link, and the fields that depend on where it was read."""
 
-    card: Selector | None
+    card: Node | None
     """The card's HTML. None if only the linked data has the entry."""
     link: str
     image: str | None
     fields: Row
 
 
-def content_items(page: Selector, nodes: list[Row], articles: list[Row], *, author: Row) -> list[Row]:
+def content_items(page: Node, nodes: list[Row], articles: list[Row], *, author: Row) -> list[Row]:
     """Return the member's articles, then the activity. Entries whose link has no id are left out.
 
     Args:
@@ -52,14 +51,14 @@ def content_items(page: Selector, nodes: list[Row], articles: list[Row], *, auth
     return [_item(entry, linked.get(entry.link, {})) for entry in entries if _id(entry.link)]
 
 
-def _articles(page: Selector, rows: list[Row], author: Row) -> Iterator[_Entry]:
-    cards: list[tuple[Selector | None, Row]] = [*sections.article_cards(page)] or [(None, row) for row in rows]
+def _articles(page: Node, rows: list[Row], author: Row) -> Iterator[_Entry]:
+    cards: list[tuple[Node | None, Row]] = [*sections.article_cards(page)] or [(None, row) for row in rows]
     for card, row in cards:
         fields = {**author, "caption": row["title"], "content_type": "article"}
         yield _Entry(card, row["link"], row["image"], fields)
 
 
-def _activity(page: Selector, linked: dict[str, Row]) -> Iterator[_Entry]:
+def _activity(page: Node, linked: dict[str, Row]) -> Iterator[_Entry]:
     """Yield the cards of the activity, or the posts in the linked data if the page has no section with activity."""
     posts = {url: node for url, node in linked.items() if node["@type"] == POSTING}
     for card, row in sections.activity_cards(page, list(posts.values())):
@@ -84,15 +83,13 @@ def _author(name: str, url: str) -> Row:
 def _item(entry: _Entry, node: Row) -> Row:
     """Build a content item. ``node`` is the same article or post in the linked data, or {}."""
     card = entry.card
-    reactions = None if card is None else count(card.css("[data-num-reactions]").attrib.get("data-num-reactions"))
-    day = None if card is None else stated_day(line(card, ".base-main-card__metadata"))
+    reactions = _number(card, "data-num-reactions")
+    day = stated_day(line(card, ".base-main-card__metadata"))
     published = unix_time(node.get("datePublished"))
     return {
         **_empty_item(),
         **entry.fields,
-        "comment_count": None
-        if card is None
-        else count(card.css("[data-num-comments]").attrib.get("data-num-comments")),
+        "comment_count": _number(card, "data-num-comments"),
         "content_code": _id(entry.link),
         "content_id": _id(entry.link),
         "content_link": entry.link,
@@ -100,6 +97,11 @@ def _item(entry: _Entry, node: Row) -> Row:
         "like_count": _linked_likes(node) if reactions is None else reactions,
         "published_date": int(day.timestamp()) if published is None and day else published,
     }
+
+
+def _number(card: Node | None, attribute: str) -> int | None:
+    found = card.first(f"[{attribute}]") if card else None
+    return count(found.get(attribute)) if found else None
 
 
 def _id(link: str) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from parsel import Selector
-
 from crawler.platforms.professional.markup import (
     cards,
     clean_url,
@@ -20,14 +18,17 @@ from crawler.platforms.professional.markup import (
     plain,
 )
 from crawler.reading.json import dig
+from crawler.reading.markup import Node
 
 Rows = list[dict[str, Any]]
-Card = tuple[Selector, dict[str, Any]]
+Card = tuple[Node, dict[str, Any]]
 """A card's HTML and its data."""
 
 _ACTION = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$")
 _QUOTES = "“”„‟«»\"' \n\xa0"
 _CUT = "…"
+SAME_NAME = 'a[href*="public_profile_samename"]'
+"""Selects the links to other members with the same name, by a tracking mark."""
 
 # Matches the parts that follow the text about the member in the page's meta description.
 _DESCRIPTION_END = re.compile(
@@ -47,7 +48,7 @@ def described(description: str, headline: str) -> str:
 # Recent activity: a page has one of two layouts
 
 
-def activity(page: Selector, linked: Rows) -> Rows:
+def activity(page: Node, linked: Rows) -> Rows:
     """Return the activity from either layout, in page order.
 
     The member's comments in the layout with tabs are skipped, because they lack an author.
@@ -55,7 +56,7 @@ def activity(page: Selector, linked: Rows) -> Rows:
     return [row for _, row in activity_cards(page, linked)]
 
 
-def activity_cards(page: Selector, linked: Rows) -> list[Card]:
+def activity_cards(page: Node, linked: Rows) -> list[Card]:
     """Return the HTML and the data of each card in the activity.
 
     Texts that the page cuts are completed from ``linked``: the posts in the page's linked data.
@@ -65,7 +66,7 @@ def activity_cards(page: Selector, linked: Rows) -> list[Card]:
     for node in page.css('section[data-section="posts"] li'):
         if is_slide(node):
             row = _tab_card(node)
-        elif node.xpath("boolean(parent::ul[@data-test-id='activities__list'])").get() == "1":
+        elif node.is_child("ul[data-test-id='activities__list']"):
             row = _list_card(node)
         else:
             continue
@@ -75,12 +76,12 @@ def activity_cards(page: Selector, linked: Rows) -> list[Card]:
     return found
 
 
-def is_slide(node: Selector) -> bool:
+def is_slide(node: Node) -> bool:
     """Whether a card of the activity belongs to the layout with tabs."""
-    return "slide-list__item" in node.attrib.get("class", "").split()
+    return "slide-list__item" in node.classes
 
 
-def _list_card(node: Selector) -> dict[str, Any]:
+def _list_card(node: Node) -> dict[str, Any]:
     return {
         "action": line(node, "h4.base-main-card__subtitle"),
         "author": line(node, "h4.base-main-card__subtitle a"),
@@ -91,24 +92,24 @@ def _list_card(node: Selector) -> dict[str, Any]:
     }
 
 
-def _tab_card(node: Selector) -> dict[str, Any]:
+def _tab_card(node: Node) -> dict[str, Any]:
     # A card has two to five links of this class: to the author, to the post (twice in a reaction), to shared content.
     links = [
-        (collapsed("".join(each.css("span ::text, span::text").getall())), each)
+        (collapsed("".join(span.text for span in each.outermost("span"))), each)
         for each in node.css("a.base-card__full-link")
     ]
     actions = [(label, each) for label, each in links if _ACTION.search(label)]
     action, post = next(
-        iter(actions or [each for each in links if "/posts/" in each[1].attrib.get("href", "")]), ("", None)
+        iter(actions or [each for each in links if "/posts/" in (each[1].get("href") or "")]), ("", None)
     )
-    author = node.css(".profile-activity-original-author")[:1] or node.css(".profile-activity-root-author")[:1]
+    author = node.first(".profile-activity-original-author") or node.first(".profile-activity-root-author")
     return {
         "action": action,
         "author": line(author, ".base-main-card__title"),
         "author_url": link(author, "a.base-card__full-link"),
         "image": image(node, ".profile-activity-content-card img") or image(node, "img.object-contain"),
-        "link": clean_url(post.attrib.get("href")) if post else "",
-        "text": paragraphs(node.css(".see-more-text")[:1]),
+        "link": clean_url(post.get("href")) if post else "",
+        "text": paragraphs(node.first(".see-more-text")),
     }
 
 
@@ -121,12 +122,12 @@ def _uncut(shown: str, whole: str) -> str:
 # Articles, skills, and people
 
 
-def articles(page: Selector) -> Rows:
+def articles(page: Node) -> Rows:
     """Return the articles from the page's section."""
     return [row for _, row in article_cards(page)]
 
 
-def article_cards(page: Selector) -> list[Card]:
+def article_cards(page: Node) -> list[Card]:
     """Return the HTML and the data of each card in the page's section with articles."""
     found = [
         (
@@ -155,27 +156,27 @@ def linked_articles(nodes: Rows) -> Rows:
     return [row for row in rows if row["title"] or row["link"]]
 
 
-def skills(page: Selector) -> list[str]:
+def skills(page: Node) -> list[str]:
     """Return the names of the skills."""
     return [
         name for name in (line(node) for node in page.css('section[data-section="skills"] li.skills__item')) if name
     ]
 
 
-def recommendations(page: Selector) -> Rows:
+def recommendations(page: Node) -> Rows:
     """Return the texts in which other people recommend the member, without the quotation marks around them."""
     rows = [
         {
             "name": line(node, "h3"),
             "url": link(node, "a"),
-            "text": paragraphs(node.css(".endorsement-card__content")[:1]).strip(_QUOTES),
+            "text": paragraphs(node.first(".endorsement-card__content")).strip(_QUOTES),
         }
         for node in page.css('section[data-section="recommendations"] .endorsement-card')
     ]
     return [row for row in rows if row["name"]]
 
 
-def people_also_viewed(page: Selector) -> Rows:
+def people_also_viewed(page: Node) -> Rows:
     """Return other members that the page links to. The section is found by its class, because its heading varies."""
     rows = []
     for node in page.css("section.browsemap li .base-aside-card"):
@@ -186,11 +187,13 @@ def people_also_viewed(page: Selector) -> Rows:
     return rows
 
 
-def same_name(page: Selector) -> Rows:
+def same_name(page: Node) -> Rows:
     """Return other members with the same name. Their cards are found by a tracking mark in the links."""
     rows = []
-    mark = "descendant::a[contains(@href, 'public_profile_samename')]"
-    for node in page.xpath(f"//li[{mark}][not(descendant::li[{mark}])]"):
+    marked = [each for each in page.css("li") if each.has(SAME_NAME)] if page.has(SAME_NAME) else []
+    for node in marked:
+        if any(each.has(SAME_NAME) for each in node.css("li")[1:]):
+            continue
         person = person_card(node)
         if person["name"]:
             del person["followers"]
@@ -199,22 +202,23 @@ def same_name(page: Selector) -> Rows:
     return rows
 
 
-def websites(page: Selector) -> Rows:
+def websites(page: Node) -> Rows:
     """Return the websites from the top section. A single website is a link there; several are a list in a dialog."""
-    section = page.css('[data-section="websites"]')
-    several = section.css(".websites-list__row")
+    found = page.css('[data-section="websites"]')
+    several = [row for section in found for row in section.css(".websites-list__row")]
     if several:
         rows = [{"label": line(node, "dt"), "url": link(node, "dd a")} for node in several]
     else:
+        single = [each for section in found for each in section.css("a")]
         label = ".top-card-link__description"
-        rows = [{"label": line(node, label), "url": clean_url(node.attrib.get("href"))} for node in section.css("a")]
+        rows = [{"label": line(node, label), "url": clean_url(node.get("href"))} for node in single]
     return [row for row in rows if row["url"]]
 
 
 # Lists whose rows are cards
 
 
-def awards(page: Selector) -> Rows:
+def awards(page: Node) -> Rows:
     """Return the honours from the page's section."""
     return [
         {"title": card.title, "issuer": card.subtitle, "date": card.date, "description": card.description}
@@ -231,7 +235,7 @@ def linked_awards(person: dict[str, Any]) -> Rows:
     ]
 
 
-def certifications(page: Selector) -> Rows:
+def certifications(page: Node) -> Rows:
     """Return the licences and certificates."""
     return [
         {
@@ -247,12 +251,12 @@ def certifications(page: Selector) -> Rows:
     ]
 
 
-def courses(page: Selector) -> Rows:
+def courses(page: Node) -> Rows:
     """Return the courses that the member took. Courses that the member taught are in another section."""
     return [{"name": card.title, "number": card.subtitle} for card in cards(page, "courses")]
 
 
-def languages(page: Selector) -> Rows:
+def languages(page: Node) -> Rows:
     """Return the languages from the page's section."""
     return [{"name": card.title, "proficiency": card.subtitle} for card in cards(page, "languages")]
 
@@ -266,7 +270,7 @@ def linked_languages(person: dict[str, Any]) -> Rows:
     ]
 
 
-def organizations(page: Selector) -> Rows:
+def organizations(page: Node) -> Rows:
     """Return the memberships in organizations."""
     return [
         {
@@ -279,7 +283,7 @@ def organizations(page: Selector) -> Rows:
     ]
 
 
-def projects(page: Selector) -> Rows:
+def projects(page: Node) -> Rows:
     """Return the projects."""
     return [
         {
@@ -293,7 +297,7 @@ def projects(page: Selector) -> Rows:
     ]
 
 
-def publications(page: Selector) -> Rows:
+def publications(page: Node) -> Rows:
     """Return the publications."""
     return [
         {
@@ -308,7 +312,7 @@ def publications(page: Selector) -> Rows:
     ]
 
 
-def volunteer_experience(page: Selector) -> Rows:
+def volunteer_experience(page: Node) -> Rows:
     """Return the member's unpaid positions."""
     return [
         {

@@ -21,6 +21,7 @@ from crawler.platforms.professional.markup import DateRange
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.requests import profile_request
 from crawler.platforms.professional.schema import Profile, slug_of_url
+from crawler.reading.markup import indexed_text
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest
 from tests import forks
@@ -67,7 +68,7 @@ def html_of(slug: str = MEMBER) -> str:
 )
 def test_pr_1_degree_field_and_grade_keep_their_places(line: str, expected: tuple[str, str, str]) -> None:
     row = f'<li class="education__list-item"><h3>School</h3><h4>{line}</h4></li>'
-    page = Selector(f'<section data-section="educationsDetails"><ul>{row}</ul></section>', type="html")
+    page = indexed_text(f'<section data-section="educationsDetails"><ul>{row}</ul></section>')
     (school,) = history.education(page)
     assert (school["degree"], school["field_of_study"], school["grade"]) == expected
 
@@ -215,13 +216,13 @@ def test_pr_3_the_examples_of_a_german_page() -> None:
     body = html_of().replace("en_US", "de_DE")
     body = re.sub(r"<span>\s*[\d.]+[KM]? followers\s*</span>", "<span>12.345 Follower:innen</span>", body)
     assert read(body)["followers"] == "12.345 Follower:innen"
-    dates = DateRange(Selector('<p class="date-range"><time>Jan. 2020</time> – Heute</p>', type="html"))
+    dates = DateRange(indexed_text('<p class="date-range"><time>Jan. 2020</time> – Heute</p>'))
     assert (dates.start, dates.end) == ("Jan. 2020", "Heute")
 
 
 @pytest.mark.parametrize("dash", [" - ", "-", " – ", "—"])
 def test_pr_3_the_end_of_a_period_follows_any_dash(dash: str) -> None:
-    dates = DateRange(Selector(f'<p class="date-range"><time>2020-01</time>{dash}Heute</p>', type="html"))
+    dates = DateRange(indexed_text(f'<p class="date-range"><time>2020-01</time>{dash}Heute</p>'))
     assert (dates.start, dates.end) == ("2020-01", "Heute")
 
 
@@ -361,3 +362,14 @@ def test_unreadable_rows_of_the_linked_data_are_reported(name: str, rows: dict[s
     page = page_of(f'<html><script type="application/ld+json">{linked}</script></html>')
     assert asyncio.run(page.to_item())[name] == []
     assert [[each["loc"] for each in error.details or []] for error in page.skipped] == [[[f"Person.{loc}"]]]
+
+
+# SP-3: one pass over the page
+
+
+def test_sp_3_a_page_is_parsed_once_from_its_bytes_and_not_searched_by_xpath(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, _, body = NETWORK.page(FakeRequest(f"/in/{MEMBER}"))
+    assert status == 200
+    monkeypatch.delattr(HttpResponse, "text")
+    monkeypatch.delattr(Selector, "xpath")
+    assert read(body.decode(), slug=MEMBER) == NETWORK.expected_record({"url": f"/in/{MEMBER}"})
