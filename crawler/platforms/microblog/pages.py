@@ -32,8 +32,10 @@ SUSPENDED_MARK = "Account suspended"
 
 _META = re.compile(r"<meta\b([^>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_LINKED = re.compile(r"""<script\b[^>]*\btype\s*=\s*["']?application/ld\+json[^>]*>(.*?)</script>""", re.DOTALL)
-_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)(?:</script>|\Z)", re.DOTALL)
+# The contents of a script. Several times faster than a lazy ".*?", which matches each character by itself.
+_CONTENTS = r"([^<]*+(?:<(?!/script>)[^<]*+)*+)"
+_LINKED = re.compile(rf"""<script\b[^>]*\btype\s*=\s*["']?application/ld\+json[^>]*>{_CONTENTS}</script>""")
+_SCRIPT = re.compile(rf"<script\b[^>]*>{_CONTENTS}(?:</script>|\Z)")
 _FIRST_SLOT = re.compile(r":\$R\[\d+\]=")
 
 _ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count", "WriteAction": "statuses_count"}
