@@ -45,7 +45,7 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
-_WORDS = {"!0": True, "true": True, "!1": False, "false": False, "null": None}
+_WORDS = {"!0": True, "true": True, "!1": False, "false": False, "null": None, "undefined": None, "void 0": None}
 _NOTHING = object()
 """Stands for the value of an element of which none has been read yet."""
 _QUOTES = "\"'`"
@@ -219,8 +219,10 @@ class _Reader:
 
 def _value(word: str) -> bool | float | None:
     """Convert a word to its value: a number, true or false. Any other word gives None."""
-    if word in _WORDS or not re.fullmatch(_NUMBER, word):
-        return _WORDS.get(word)
+    if word in _WORDS:
+        return _WORDS[word]
+    if not re.fullmatch(_NUMBER, word):
+        return None
     try:
         return int(word.rstrip("n"))
     except ValueError:
