@@ -91,12 +91,13 @@ class Node:
                     return None
                 value = value.get(key)
             return value
-        value = self._follow(value)
+        if "__ref" in value:  # most objects are no references
+            value = self._follow(value)
         for key in path:
             if type(value) is not dict:
                 return None
             value = value.get(key)
-            if type(value) is dict and "__ref" in value:  # most objects are no references
+            if type(value) is dict and "__ref" in value:
                 value = self._follow(value)
         return value
 
