@@ -106,7 +106,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         """
         status = self.response.status
         if status is None or 200 <= status < 300:
-            if not self.response.body.strip():
+            body: bytes = self.response.body
+            if not body or body.isspace():
                 raise UpstreamBlocked("The platform sent an empty page.", upstream_status=status, reason="empty_body")
             return
         if status in {404, 410}:

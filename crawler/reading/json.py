@@ -58,7 +58,8 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
     """
     try:
         try:
-            return orjson.loads(bytes(body) if isinstance(body, bytes) else body)  # orjson rejects subclasses of bytes
+            # orjson rejects subclasses of bytes; a view of one is not a copy.
+            return orjson.loads(memoryview(body) if isinstance(body, bytes) else body)
         except orjson.JSONDecodeError as error:
             text = body.decode(errors="replace") if isinstance(body, bytes) else body
             if code_after and "after document" in error.msg:
@@ -213,19 +214,21 @@ def absent_parts(value: Any, *path: str, at: tuple[Step, ...] = ()) -> Iterator[
     >>> list(absent_parts({"a": {}, "d": None}, "d", "e")), list(absent_parts({"a": 1}, "a", "*"))
     ([], [('a',)])
     """
-    if value is None or not path:
-        return
-    key, *rest = path
-    if key == "*":
-        if isinstance(value, list):
+    for depth, key in enumerate(path, start=1):
+        if value is None:
+            return
+        if key == "*" and isinstance(value, list):
             for index, each in enumerate(value):
-                yield from absent_parts(each, *rest, at=(*at, index))
-        else:
+                yield from absent_parts(each, *path[depth:], at=(*at, index))
+            return
+        if key == "*":
             yield at
-    elif isinstance(value, dict) and key in value:
-        yield from absent_parts(value[key], *rest, at=(*at, key))
-    else:
-        yield (*at, key)
+            return
+        at = (*at, key)
+        if not isinstance(value, dict) or key not in value:
+            yield at
+            return
+        value = value[key]
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:

@@ -46,6 +46,7 @@ BAD_REQUEST = "bad_request"
 WRONG_VARIABLES = "wrong_variables"
 REFUSED_QUERY = "refused_query"
 
+_NOT_SPACE = re.compile(rb"\S")
 _FLAG = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+){2,}\b", re.ASCII)
 
 _ERRORS: dict[int, Callable[..., ScrapeError]] = {}
@@ -130,18 +131,24 @@ class ApiPage(MicroblogPage):
         if self._is_markup:
             raise UpstreamBlocked("Expected JSON, received an HTML page.", upstream_status=status, reason="challenge")
 
+    @cached_property
+    def _first_character(self) -> bytes:
+        """The first character of the response that is not a space, b"" without one."""
+        found = _NOT_SPACE.search(self.response.body)
+        return found[0] if found else b""
+
     @property
     def _is_markup(self) -> bool:
-        return self.response.body.lstrip().startswith(b"<")
+        return self._first_character == b"<"
 
     @cached_property
     def payload(self) -> Any:
         """The decoded response body."""
         return decode(self.response.body, what="response")
 
-    @cached_property
+    @property
     def _is_object(self) -> bool:
-        return self.response.body.lstrip().startswith(b"{")
+        return self._first_character == b"{"
 
     @cached_property
     def _message(self) -> str:

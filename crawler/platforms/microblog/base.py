@@ -11,7 +11,6 @@ from web_poet import field
 
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import post_id
 from crawler.platforms.microblog.timeline import Row, author_node, lacking, owner_of, records_of
 from crawler.platforms.microblog.user import profile, screen_name
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
@@ -53,7 +52,7 @@ class MicroblogPage(PlatformPage):
 
     @field
     def pinned(self) -> str:
-        return next((post_id(row.post) for row in self.rows if row.pinned), "")
+        return next((row.post.id for row in self.rows if row.pinned), "")
 
     @field
     def next_cursor(self) -> str:
@@ -114,7 +113,7 @@ class MicroblogPage(PlatformPage):
         if not paths:
             return
         error = missing_error("Posts of the timeline lack mandatory parts.", *paths[:10], reason="blind")
-        if not any(post_id(row.post) and not lacking(row) and not row.is_withheld for row in self.rows):
+        if not any(row.post.id and not lacking(row) and not row.is_withheld for row in self.rows):
             raise error
         self.skip(error)
 

@@ -2,9 +2,9 @@ r"""Parser for script literals: data in a page's scripts that is written as Java
 
 The literals are written by a stream serialiser: ``$R[7]={name:"x",ok:!0,parent:$R[3]}``. Keys may have quotes.
 ``$R[n]=`` assigns a value to a numbered slot, and a later ``$R[n]`` refers to that value. Function calls surround the
-data. The parser evaluates no code: a tokenizer and one loop with an explicit stack build the values, so that neither
-deep nesting nor text that looks like code can break it. Everything that is not a literal, such as a function or a
-name, becomes None.
+data. The parser evaluates no code: a regular expression and one loop with an explicit stack build the values, so that
+neither deep nesting nor text that looks like code can break it. Everything that is not a literal, such as a function
+or a name, becomes None.
 """
 
 from __future__ import annotations
@@ -13,16 +13,29 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-_TOKEN = re.compile(
-    r"""
-      (?P<string> "[^"\\]*+(?:\\.[^"\\]*+)*+" | '[^'\\]*+(?:\\.[^'\\]*+)*+' | `[^`\\]*+(?:\\.[^`\\]*+)*+` )
-    | (?P<slot>   \$R\[(?P<index>\d{1,9})\] )
-    | (?P<truth>  ![01](?![\w$]) )
-    | (?P<void>   void\ 0(?![\w$]) )
-    | (?P<number> -?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,9})?n?(?![\w$]) )
-    | (?P<word>   [\w$]+ )
-    | (?P<equals> =>|[=!]={1,2}|= )
-    | (?P<sign>   \S )
+from crawler.errors import ExtractionFailed
+
+MAX_CHARACTERS = 4_000_000
+"""Maximum length of a page's scripts, because reading takes time. Those of real pages are shorter than 100,000."""
+
+_STRING = r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+'|`[^`\\]*+(?:\\.[^`\\]*+)*+`)"""
+_NUMBER = r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,9})?n?(?![\w$])"
+# Matches as much of an element as possible, such as `name:$R[7]={` or `ok:!0,`, because each match takes time.
+# Operators and everything else that is no part of an element are matched as signs. Spaces between matches are skipped.
+_ELEMENT = re.compile(
+    rf"""
+      (?:
+        (?: (?P<key> [\w$]++ | {_STRING} ) \s*+ : \s*+ )?
+        (?:
+            \$R\[ (?P<slot> \d{{1,9}} ) \] (?: \s*+ (?P<assigns> = (?![=>]) ) \s*+ (?P<opens> [{{\[(] )?+ )?+
+          | (?P<opens_alone> [{{\[(] )
+          | (?P<string> {_STRING} )
+          | (?P<word> {_NUMBER} | ![01](?![\w$]) | void\ 0(?![\w$]) | [\w$]++ )
+        )
+        | (?P<closes> [}}\])]++ )
+      )
+      \s*+ (?P<ends> [,;] )?+
+    | (?P<sign> =>|[=!]={{1,2}}|\S )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -32,6 +45,10 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_WORDS = {"!0": True, "true": True, "!1": False, "false": False, "null": None, "undefined": None, "void 0": None}
+_NOTHING = object()
+"""Stands for the value of an element of which none has been read yet."""
+_QUOTES = "\"'`"
 _CLOSES = {"}": "{", "]": "[", ")": "("}
 
 Container = dict[str, Any] | list[Any]
@@ -49,6 +66,7 @@ class Literals:
     complete: bool = True
     """Whether all values were read to their end. False if a script ends in the middle of a value."""
     _slots: dict[int, Any] = field(default_factory=dict)
+    _characters: int = 0
 
     def read(self, script: str) -> None:
         r"""Read a script and add its values.
@@ -57,10 +75,20 @@ class Literals:
         >>> found.read('($R=>$R[0]={a:$R[1]=[!0,-1.5,"\x3Cb>"],"c d":$R[1],e:void 0})($R["tsr"])')
         >>> found.containers[0]
         {'a': [True, -1.5, '<b>'], 'c d': [True, -1.5, '<b>'], 'e': None}
+
+        Raises:
+            ExtractionFailed: the page's scripts are longer than ``MAX_CHARACTERS``.
         """
+        self._characters += len(script)
+        if self._characters > MAX_CHARACTERS:
+            raise ExtractionFailed(
+                f"The page's scripts have more than {MAX_CHARACTERS:,} characters.",
+                details=[{"loc": ["script"], "msg": "Script too long", "type": "too_long"}],
+                reason="broken_data_block",
+            )
         reader = _Reader(self._slots)
         reader.read(script)
-        unfinished = {id(frame.container) for frame in reader.stack[1:]}
+        unfinished = {id(frame.container) for frame in [*reader.outer, reader.frame] if frame.kind}
         self.complete = self.complete and not unfinished and not reader.is_truncated
         self.containers += [each for each in reader.opened if id(each) not in unfinished]
 
@@ -72,113 +100,133 @@ class Literals:
 
 @dataclass(slots=True)
 class _Frame:
-    """An open bracket, and the state of the element that the parser is reading inside it."""
+    """An open bracket, and what the element inside it begins with."""
 
     kind: str
-    container: Container | None = None
+    container: Any = None
+    """The object or array, or None for parentheses and the script itself."""
     key: str | None = None
-    word: str | None = None
-    """The last token if it can be an object's key, else None."""
-    value: Any = None
-    has_value: bool = False
-    """Whether a value of the element has been read."""
-    slot: int | None = None
-    """The number of the slot that the last token refers to, or None."""
-    assigned_slots: list[int] = field(default_factory=list)
+    assigned_slots: tuple[int, ...] = ()
     """The numbers of the slots that the element's value is assigned to."""
-
-    def set_value(self, value: Any, *, word: str | None = None, slot: int | None = None) -> None:
-        self.value, self.has_value, self.word, self.slot = value, True, word, slot
 
 
 class _Reader:
-    """Builds values from tokens, with one frame for each open bracket."""
+    """Builds values from a script's elements, with one frame for each open bracket."""
 
     def __init__(self, slots: dict[int, Any]) -> None:
         self.slots = slots
-        self.stack = [_Frame("")]
+        self.frame = _Frame("")
+        self.outer: list[_Frame] = []
         self.opened: list[Container] = []
         self.is_truncated = False
+        self.value: Any = _NOTHING
+        """The value that was read last in the element."""
+        self.word: str | None = None
+        """The last text if it can be an object's key, else None."""
+        self.slot: int | None = None
+        """The number of the slot that the last text refers to, or None."""
 
     def read(self, script: str) -> None:
-        for token in _TOKEN.finditer(script):
-            kind, text = token.lastgroup, token[0]
-            top = self.stack[-1]
-            if kind == "slot":
-                index = int(token["index"])
-                top.set_value(self.slots.get(index), slot=index)
-            elif kind == "equals":
-                if text == "=" and top.slot is not None:
-                    top.assigned_slots.append(top.slot)
-                    top.set_value(None)
-            elif kind != "sign":
-                value = _value(kind, text)
-                top.set_value(value, word=value if kind == "string" else text)
-            elif text in "\"'`":
+        for element in _ELEMENT.finditer(script):
+            key, slot, assigns, opens, opens_alone, string, word, closes, ends, sign = element.groups()
+            if key is not None and self.frame.key is None and self.frame.kind == "{":
+                self.frame.key = unescaped(key[1:-1]) if key[0] in _QUOTES else key
+            if string is not None:
+                self.value = self.word = unescaped(string[1:-1])
+                self.slot = None
+            elif bracket := opens or opens_alone:
+                self._open(bracket, slot)
+            elif closes is not None:
+                self._close(closes)
+            elif word is not None:
+                self.value, self.word, self.slot = _value(word), word, None
+            elif slot is not None:
+                self._slot(int(slot), assigns=assigns is not None)
+            elif sign in _QUOTES:
                 self.is_truncated = True  # an unclosed string: everything after it could be text or data
                 return
             else:
-                self._sign(text, top)
+                self._sign(sign)
+            if ends is not None:
+                self._commit()
 
-    def _sign(self, text: str, top: _Frame) -> None:
-        if text in "{[(":
-            container: Container | None = {} if text == "{" else [] if text == "[" else None
-            if container is not None:
-                self.opened.append(container)
-                for index in top.assigned_slots:
-                    self.slots[index] = container
-                top.assigned_slots = []
-            self.stack.append(_Frame(text, container))
-        elif text in ",;":
-            self._commit(top)
-        elif text == ":" and top.kind == "{" and top.key is None and top.word is not None:
-            top.key = top.word
-            top.value, top.has_value, top.word = None, False, None
-        elif text in _CLOSES:
-            self._close(_CLOSES[text])
+    def _open(self, kind: str, slot: str | None) -> None:
+        """Open a bracket. Its object or array is the value of the slot, and of those that the element began with."""
+        frame = _Frame(kind, {} if kind == "{" else [] if kind == "[" else None)
+        if slot is not None:
+            self.frame.assigned_slots += (int(slot),)
+        if frame.container is not None:
+            self.opened.append(frame.container)
+            for index in self.frame.assigned_slots:
+                self.slots[index] = frame.container
+            self.frame.assigned_slots = ()
+        self.outer.append(self.frame)
+        self.frame = frame
+        self.value, self.word, self.slot = _NOTHING, None, None
 
-    def _close(self, kind: str) -> None:
-        """Close the innermost open bracket of this kind, and all brackets inside it.
+    def _slot(self, slot: int, *, assigns: bool) -> None:
+        """Read a slot's value, or note that the value that follows is assigned to the slot."""
+        self.word = None
+        if assigns:
+            self.frame.assigned_slots += (slot,)
+            self.value, self.slot = None, None
+        else:
+            self.value, self.slot = self.slots.get(slot), slot
+
+    def _sign(self, text: str) -> None:
+        if text in ",;":
+            self._commit()
+        elif text == ":" and self.frame.kind == "{" and self.frame.key is None and self.word is not None:
+            self.frame.key = self.word
+            self.value, self.word = _NOTHING, None
+        elif text == "=" and self.slot is not None:
+            self._slot(self.slot, assigns=True)
+
+    def _close(self, brackets: str) -> None:
+        """Close, for each closing bracket, the innermost open bracket of its kind, and all brackets inside it.
 
         A closing bracket without an opening one is ignored.
         """
-        depth = next((n for n in range(len(self.stack) - 1, 0, -1) if self.stack[n].kind == kind), 0)
-        while depth and len(self.stack) > depth:
-            frame = self.stack[-1]
-            self._commit(frame)
-            self.stack.pop()
-            # The value of a pair of parentheses is the last value inside it.
-            self.stack[-1].set_value(frame.value if frame.container is None else frame.container)
+        for kind in map(_CLOSES.__getitem__, brackets):
+            if self.frame.kind != kind and all(frame.kind != kind for frame in self.outer):
+                continue
+            closed = ""
+            while closed != kind:
+                self._commit()
+                closed = self.frame.kind
+                if self.frame.container is not None:
+                    self.value = self.frame.container
+                elif self.value is _NOTHING:  # else the value of a pair of parentheses is the last value inside it
+                    self.value = None
+                self.frame = self.outer.pop()
 
-    def _commit(self, frame: _Frame) -> None:
+    def _commit(self) -> None:
         """Store the element's value in its container and in its slots, and prepare for the next element."""
-        for index in frame.assigned_slots:
-            self.slots[index] = frame.value
-        if isinstance(frame.container, dict):
-            if frame.key is not None:
-                frame.container[frame.key] = frame.value
-        elif isinstance(frame.container, list) and frame.has_value:
-            frame.container.append(frame.value)
-        last = frame.value
-        frame.key, frame.assigned_slots = None, []
-        frame.set_value(last if frame.container is None else None)
-        frame.has_value = False
+        frame, value = self.frame, None if self.value is _NOTHING else self.value
+        if frame.assigned_slots:
+            for index in frame.assigned_slots:
+                self.slots[index] = value
+            frame.assigned_slots = ()
+        if frame.key is not None:
+            frame.container[frame.key] = value
+            frame.key = None
+        elif frame.kind == "[" and self.value is not _NOTHING:
+            frame.container.append(value)
+        if frame.container is not None:
+            self.value = _NOTHING
+        self.word = self.slot = None
 
 
-def _value(kind: str | None, text: str) -> Any:
-    """Convert a token to its value: a string, number, true or false. Any other token gives None."""
-    if kind == "string":
-        return unescaped(text[1:-1])
-    if kind == "number":
-        return _number(text)
-    return {"!0": True, "true": True, "!1": False, "false": False}.get(text)
-
-
-def _number(text: str) -> int | float | None:
+def _value(word: str) -> bool | float | None:
+    """Convert a word to its value: a number, true or false. Any other word gives None."""
+    if word in _WORDS:
+        return _WORDS[word]
+    if not re.fullmatch(_NUMBER, word):
+        return None
     try:
-        return int(text.rstrip("n"))
+        return int(word.rstrip("n"))
     except ValueError:
-        value = float(text.rstrip("n"))
+        value = float(word.rstrip("n"))
         return value if abs(value) < float("inf") else None
 
 

@@ -73,6 +73,8 @@ def plain_id(record_id: str) -> str:
 class Node:
     """An object in a payload. Its methods take a path of keys, and follow references to the page's records."""
 
+    __slots__ = ("records", "value")
+
     def __init__(self, value: Any, records: Records | None = None) -> None:
         self.value: dict[str, Any] = value if isinstance(value, dict) else {}
         self.records = records
@@ -89,12 +91,15 @@ class Node:
                     return None
                 value = value.get(key)
             return value
-        for key in path:
+        if "__ref" in value:  # most objects are no references
             value = self._follow(value)
-            if not isinstance(value, dict):
+        for key in path:
+            if type(value) is not dict:
                 return None
             value = value.get(key)
-        return self._follow(value)
+            if type(value) is dict and "__ref" in value:
+                value = self._follow(value)
+        return value
 
     def node(self, *path: str) -> Node:
         """Return the object at a path, or an empty node."""
@@ -104,7 +109,7 @@ class Node:
         """Return the objects in the list at a path. Other elements of the list are skipped."""
         value = self.get(*path)
         if self.records is None:
-            return [Node(each) for each in dicts(value)]
+            return [Node(each) for each in dicts(value)] if value else []
         if isinstance(value, dict) and isinstance(value.get("__refs"), list):
             value = [{"__ref": ref} for ref in value["__refs"]]
         return [Node(each, self.records) for each in dicts([self._follow(each) for each in dicts(value)])]

@@ -32,8 +32,10 @@ SUSPENDED_MARK = "Account suspended"
 
 _META = re.compile(r"<meta\b([^>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_LINKED = re.compile(r"""<script\b[^>]*\btype\s*=\s*["']?application/ld\+json[^>]*>(.*?)</script>""", re.DOTALL)
-_SCRIPT = re.compile(r"<script\b[^>]*>(.*?)(?:</script>|\Z)", re.DOTALL)
+# The contents of a script. Several times faster than a lazy ".*?", which matches each character by itself.
+_CONTENTS = r"([^<]*+(?:<(?!/script>)[^<]*+)*+)"
+_LINKED = re.compile(rf"""<script\b[^>]*\btype\s*=\s*["']?application/ld\+json[^>]*>{_CONTENTS}</script>""")
+_SCRIPT = re.compile(rf"<script\b[^>]*>{_CONTENTS}(?:</script>|\Z)")
 _FIRST_SLOT = re.compile(r":\$R\[\d+\]=")
 
 _ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count", "WriteAction": "statuses_count"}
@@ -137,7 +139,7 @@ class ProfilePage(MicroblogPage):
     @cached_property
     def _streams(self) -> list[dict[str, Any]]:
         """The states of the page's queries. Their results are streamed into the page."""
-        return [each for each in self._objects if text(each.get("kind")).startswith(STREAM)]
+        return [each for each in self._objects if "kind" in each and text(each["kind"]).startswith(STREAM)]
 
     @cached_property
     def _objects(self) -> list[dict[str, Any]]:
@@ -172,14 +174,15 @@ class ProfilePage(MicroblogPage):
         """The timeline's entries by id. If the page has two records of an entry, the one with content is used."""
         found: dict[str, Node] = {}
         for each in self._objects:
-            entry_id = text(each.get("entry_id"))
+            entry_id = text(each["entry_id"]) if "entry_id" in each else ""
             if entry_id and (entry_id not in found or not found[entry_id].node("content")):
                 found[entry_id] = Node(each, self._records)
         return found
 
     @cached_property
     def _pinned_ids(self) -> set[str]:
-        listed = {each for entry in self._objects for each in nonempty_strings(entry.get("pinned_entry_ids"))}
+        lists = (each["pinned_entry_ids"] for each in self._objects if "pinned_entry_ids" in each)
+        listed = {entry_id for each in lists for entry_id in nonempty_strings(each)}
         pins = (each for each in self._objects if each.get("__typename") == "TimelinePinEntry")
         return listed | {text(Node(each, self._records).get("entry", "entry_id")) for each in pins} - {""}
 

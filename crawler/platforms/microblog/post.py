@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from crawler.platforms.microblog import PLATFORM
@@ -28,194 +29,202 @@ _ARTICLE_PATH = ("article", "article_results", "result")
 _COVER_PATH = ("cover_media", "media_info", "original_img_url")
 
 
-def unwrapped(result: Node) -> Node:
-    """Return the post itself. A post with limits on views or replies is wrapped in another object."""
-    return result.node("tweet") or result
+class Post:
+    """A post in any of the platform's JSON layouts. What several fields need is read once."""
+
+    def __init__(self, result: Node) -> None:
+        """``result`` is the post, or the object that is wrapped around a post with limits on views or replies."""
+        self.result = result
+        self.node = result.node("tweet") or result
+        self.legacy = self.node.node("legacy")
+        self.author = self.node.node("core", "user_results", "result")
+        self.handle = screen_name(self.author)
+        """The author's handle, or ""."""
+        self.id = text(self.node.get("rest_id")) or text(self.legacy.get("id_str"))
+        """The post's id, or ""."""
+
+    # Whether it can be read
+
+    @cached_property
+    def is_withheld(self) -> bool:
+        """Whether the platform withholds the post on purpose. False for a post whose JSON layout is not recognised."""
+        placeholder = text(self.result.get("__typename")) in WITHHELD
+        return not self.result or placeholder or self.author.get("__typename") == "UserUnavailable"
+
+    @cached_property
+    def missing_parts(self) -> list[str]:
+        """The names of the mandatory parts that the post lacks. Empty for a complete post."""
+        parts = {
+            "rest_id": self.id,
+            "core": self.handle,
+            "full_text": self.raw_text is not None,
+            "created_at": self.moment is not None,
+        }
+        return [name for name, is_present in parts.items() if not is_present]
+
+    # The records of the data model. A post without all mandatory parts has none.
+
+    def record(self) -> dict[str, Any]:
+        """Build the record of a post in the timeline."""
+        reposts, quotes = self._within(_REPOST_KEYS), self._within(_QUOTE_KEYS)
+        is_repost = bool(reposts)
+        original = _first_readable(reposts)
+        shown = original or self
+        quoted = None if is_repost else _first_readable(quotes)
+        media = self.media or shown.media
+        files = qualities(media)
+        reply_id = self._reply_id()
+        record = {
+            "caption": shown.caption,
+            **self.counts,
+            "creator_handle": self.handle,
+            "hashtags": shown.hashtags(),
+            "in_reply_to_handle": self._reply_handle(),
+            "in_reply_to_post_id": reply_id,
+            "is_quote": not is_repost and bool(quotes or self.legacy.get("quoted_status_id_str")),
+            "is_reply": reply_id is not None or isinstance(self.node.value.get("reply_to_results"), dict),
+            "is_repost": is_repost,
+            "post_id": self.id,
+            "post_url": self.url,
+            "profile_picture_url": picture(self.author),
+            "quoted_post": quoted and quoted.inner_record(),
+            "reposted_post": original and original.inner_record(),
+            "thumbnail_url": _thumbnail(media, shown.article),
+            "upload_timestamp": self.moment,
+            "video_url": files["high"],
+            "video_urls_by_quality": files,
+        }
+        if is_repost:
+            # On a repost, the platform fills these counts with 0. Only the number of reposts is real: the original's.
+            views = record["view_count"] or None
+            record.update(comment_count=None, like_count=None, save_count=None, view_count=views)
+        return record
+
+    def inner_record(self) -> dict[str, Any]:
+        """Build the record of a post inside another post."""
+        counts = self.counts
+        return {
+            "caption": self.caption,
+            "comment_count": counts["comment_count"],
+            "creator_handle": self.handle,
+            "creator_name": display_name(self.author),
+            "like_count": counts["like_count"],
+            "post_id": self.id,
+            "post_url": self.url,
+            "share_count": counts["share_count"],
+            "upload_timestamp": self.moment,
+            "view_count": counts["view_count"],
+        }
+
+    # The fields
+
+    @property
+    def url(self) -> str:
+        """The URL of the post's page."""
+        return f"{ORIGIN}/{self.handle}/status/{self.id}"
+
+    @cached_property
+    def moment(self) -> int | None:
+        """When the post was published, in Unix seconds, or None."""
+        written = seconds(self.legacy.get("created_at"))
+        if written is not None:
+            return written
+        stamped = count(self.node.get("details", "created_at_ms"))
+        return stamped // 1000 if stamped is not None else id_seconds(self.id)
+
+    @cached_property
+    def raw_text(self) -> str | None:
+        """The text as the platform has it, or None. A long post has its beginning here."""
+        for holder, path in (
+            (self.legacy, ("full_text",)),
+            (self.node, ("details", "full_text")),
+            (self.legacy, ("text",)),
+            (self.node, (*_NOTE_PATH, "text")),
+        ):
+            value = holder.get(*path)
+            if isinstance(value, str):
+                return value
+        return None
+
+    @cached_property
+    def caption(self) -> str:
+        """The post's text. An article's post has only a link: this is the article's title and text instead."""
+        raw, has_media = self.raw_text or "", bool(self.media)
+        article = self.article
+        if article:
+            texts = (text(article.get("title")), text(article.get("plain_text")) or text(article.get("preview_text")))
+            return "\n\n".join(filter(None, texts)) or raw
+        note = self.note
+        if isinstance(note.get("text"), str):
+            return caption(note.get("text"), note.nodes("entity_set", "urls"), escaped=False, has_media=has_media)
+        links = self.legacy.nodes("entities", "urls") or self.node.nodes("url_entities")
+        shown = self.legacy.get("display_text_range") or self.node.get("details", "display_text_range")
+        return caption(raw, links, escaped=True, has_media=has_media, shown_end=dig(shown, 1))
+
+    @cached_property
+    def note(self) -> Node:
+        """The whole text of a long post. Empty for other posts."""
+        return self.node.node(*_NOTE_PATH)
+
+    @cached_property
+    def article(self) -> Node:
+        """The article that the post consists of. Empty for other posts, which may only mention an article."""
+        return self.node.node(*_ARTICLE_PATH) if is_link_only(self.raw_text or "") else Node(None)
+
+    @cached_property
+    def media(self) -> list[Node]:
+        """All media in the post. In older JSON layouts, ``entities.media`` has only the first photo."""
+        return (
+            self.legacy.nodes("extended_entities", "media")
+            or self.legacy.nodes("entities", "media")
+            or self.node.nodes("media_entities2")
+        )
+
+    @cached_property
+    def counts(self) -> dict[str, int | None]:
+        """The numbers of comments, likes, bookmarks, reposts and views."""
+        legacy, counts = self.legacy.value, self.node.node("counts").value
+        found = {name: count(legacy.get(key, counts.get(key))) for name, key in _COUNTS.items()}
+        return {**found, "view_count": count(self.node.get("views", "count"))}
+
+    def hashtags(self) -> list[str]:
+        """Return the hashtags in the shortened text, then the hashtags that occur only in the full text."""
+        tags = [
+            *self.legacy.nodes("entities", "hashtags"),
+            *self.node.nodes("details", "hashtag_entities"),
+            *self.note.nodes("entity_set", "hashtags"),
+        ]
+        return list(dict.fromkeys(name for tag in tags if (name := text(tag.get("text")) or text(tag.get("tag")))))
+
+    def _reply_id(self) -> str | None:
+        known = text(self.legacy.get("in_reply_to_status_id_str"))
+        reply = self.node.node("reply_to_results")
+        if known or not (reply or self.node.reference("reply_to_results")):
+            return known or None
+        named = self.node.reference("reply_to_results") or plain_id(text(reply.get("id")))
+        return text(reply.get("rest_id")) or named.rpartition(":")[2] or text(reply.get("result", "rest_id")) or None
+
+    def _reply_handle(self) -> str | None:
+        known = text(self.legacy.get("in_reply_to_screen_name"))
+        return known or screen_name(self.node.node("reply_to_user_results", "result")) or None
+
+    def _within(self, keys: tuple[str, ...]) -> list[Node]:
+        """Return the posts inside this one under these keys, such as a quoted post. A deleted one is an empty node."""
+        return [
+            holder.node(key, "result")
+            for holder in (self.legacy, self.node)
+            for key in keys
+            if isinstance(holder.value.get(key), dict)
+        ]
 
 
-def is_withheld(result: Node) -> bool:
-    """Whether the platform withholds the post on purpose. False for a post whose JSON layout is not recognised."""
-    author = unwrapped(result).node("core", "user_results", "result")
-    return not result or text(result.get("__typename")) in WITHHELD or author.get("__typename") == "UserUnavailable"
-
-
-def post_id(post: Node) -> str:
-    """Return a post's id, or ""."""
-    return text(post.get("rest_id")) or text(post.get("legacy", "id_str"))
-
-
-def author_of(post: Node) -> Node:
-    """Return the user object of a post's author, or an empty node."""
-    return post.node("core", "user_results", "result")
-
-
-def missing_parts(post: Node) -> list[str]:
-    """Return the names of the mandatory parts that a post lacks. The list is empty for a complete post."""
-    parts = {
-        "rest_id": post_id(post),
-        "core": screen_name(author_of(post)),
-        "full_text": _raw_text(post) is not None,
-        "created_at": _moment(post) is not None,
-    }
-    return [name for name, is_present in parts.items() if not is_present]
-
-
-def post_record(post: Node) -> dict[str, Any]:
-    """Build a post as the data model describes it. The post must have all mandatory parts: see ``missing_parts``."""
-    reposts, quotes = _within(post, _REPOST_KEYS), _within(post, _QUOTE_KEYS)
-    is_repost = bool(reposts)
-    original = _first_readable(reposts)
-    author = author_of(post)
-    shown = original or post
-    quoted = None if is_repost else _first_readable(quotes)
-    media = _media(post) or _media(shown)
-    files = qualities(media)
-    record = {
-        "caption": _caption(shown),
-        **_counts(post),
-        "creator_handle": screen_name(author),
-        "hashtags": _hashtags(shown),
-        "in_reply_to_handle": _reply_handle(post),
-        "in_reply_to_post_id": _reply_id(post),
-        "is_quote": not is_repost and bool(quotes or post.get("legacy", "quoted_status_id_str")),
-        "is_reply": _is_reply(post),
-        "is_repost": is_repost,
-        "post_id": post_id(post),
-        "post_url": _url(post),
-        "profile_picture_url": picture(author),
-        "quoted_post": quoted and _inner_record(quoted),
-        "reposted_post": original and _inner_record(original),
-        "thumbnail_url": _thumbnail(media, _article(shown)),
-        "upload_timestamp": _moment(post),
-        "video_url": files["high"],
-        "video_urls_by_quality": files,
-    }
-    if is_repost:
-        # On a repost, the platform fills these counts with 0. Only the number of reposts is real: the original post's.
-        record.update(comment_count=None, like_count=None, save_count=None, view_count=record["view_count"] or None)
-    return record
-
-
-def _inner_record(post: Node) -> dict[str, Any]:
-    counts = _counts(post)
-    return {
-        "caption": _caption(post),
-        "comment_count": counts["comment_count"],
-        "creator_handle": screen_name(author_of(post)),
-        "creator_name": display_name(author_of(post)),
-        "like_count": counts["like_count"],
-        "post_id": post_id(post),
-        "post_url": _url(post),
-        "share_count": counts["share_count"],
-        "upload_timestamp": _moment(post),
-        "view_count": counts["view_count"],
-    }
-
-
-def _within(post: Node, keys: tuple[str, ...]) -> list[Node]:
-    """Return the posts that a post contains under these keys, such as a quoted post. A deleted one is an empty node."""
-    return [
-        holder.node(key, "result")
-        for holder in (post.node("legacy"), post)
-        for key in keys
-        if isinstance(holder.value.get(key), dict)
-    ]
-
-
-def _first_readable(results: list[Node]) -> Node | None:
+def _first_readable(results: list[Node]) -> Post | None:
     """Return the first complete post, or None. A deleted or hidden post, or one with only an id, is not complete."""
-    for result in results:
-        found = unwrapped(result)
-        if not is_withheld(result) and not missing_parts(found):
-            return found
-    return None
-
-
-def _counts(post: Node) -> dict[str, int | None]:
-    legacy, counts = post.node("legacy").value, post.node("counts").value
-    found = {name: count(legacy.get(key, counts.get(key))) for name, key in _COUNTS.items()}
-    return {**found, "view_count": count(post.get("views", "count"))}
-
-
-def _raw_text(post: Node) -> str | None:
-    for path in (("legacy", "full_text"), ("details", "full_text"), ("legacy", "text")):
-        value = post.get(*path)
-        if isinstance(value, str):
-            return value
-    note = post.get(*_NOTE_PATH, "text")
-    return note if isinstance(note, str) else None
-
-
-def _caption(post: Node) -> str:
-    """Return a post's text. An article's post has only a link: return the article's title and text instead."""
-    raw, has_media = _raw_text(post) or "", bool(_media(post))
-    article = _article(post)
-    if article:
-        texts = (text(article.get("title")), text(article.get("plain_text")) or text(article.get("preview_text")))
-        return "\n\n".join(filter(None, texts)) or raw
-    note = post.node(*_NOTE_PATH)
-    if isinstance(note.get("text"), str):
-        return caption(note.get("text"), note.nodes("entity_set", "urls"), escaped=False, has_media=has_media)
-    links = post.nodes("legacy", "entities", "urls") or post.nodes("url_entities")
-    shown = post.get("legacy", "display_text_range") or post.get("details", "display_text_range")
-    return caption(raw, links, escaped=True, has_media=has_media, shown_end=dig(shown, 1))
-
-
-def _article(post: Node) -> Node:
-    """Return the article that a post consists of. Empty for other posts, which may only mention an article."""
-    return post.node(*_ARTICLE_PATH) if is_link_only(_raw_text(post) or "") else Node(None)
+    posts = map(Post, results)
+    return next((post for post in posts if not post.is_withheld and not post.missing_parts), None)
 
 
 def _thumbnail(media: list[Node], article: Node) -> str | None:
     """Return the URL of the first photo or poster, else of the article's cover, else None."""
     urls = [text(each.get("media_url_https")) for each in media]
     return next(filter(None, [*urls, text(article.get(*_COVER_PATH))]), None)
-
-
-def _media(post: Node) -> list[Node]:
-    """Return all media in a post. In older JSON layouts, ``entities.media`` has only the first photo."""
-    return (
-        post.nodes("legacy", "extended_entities", "media")
-        or post.nodes("legacy", "entities", "media")
-        or post.nodes("media_entities2")
-    )
-
-
-def _hashtags(post: Node) -> list[str]:
-    """Return the hashtags in the shortened text, then the hashtags that occur only in the full text."""
-    tags = [
-        *post.nodes("legacy", "entities", "hashtags"),
-        *post.nodes("details", "hashtag_entities"),
-        *post.nodes(*_NOTE_PATH, "entity_set", "hashtags"),
-    ]
-    return list(dict.fromkeys(name for tag in tags if (name := text(tag.get("text")) or text(tag.get("tag")))))
-
-
-def _is_reply(post: Node) -> bool:
-    return _reply_id(post) is not None or isinstance(post.value.get("reply_to_results"), dict)
-
-
-def _reply_id(post: Node) -> str | None:
-    known = text(post.get("legacy", "in_reply_to_status_id_str"))
-    reply = post.node("reply_to_results")
-    if known or not (reply or post.reference("reply_to_results")):
-        return known or None
-    named = post.reference("reply_to_results") or plain_id(text(reply.get("id")))
-    return text(reply.get("rest_id")) or named.rpartition(":")[2] or text(reply.get("result", "rest_id")) or None
-
-
-def _reply_handle(post: Node) -> str | None:
-    known = text(post.get("legacy", "in_reply_to_screen_name"))
-    return known or screen_name(post.node("reply_to_user_results", "result")) or None
-
-
-def _moment(post: Node) -> int | None:
-    written = seconds(post.get("legacy", "created_at"))
-    stamped = count(post.get("details", "created_at_ms"))
-    if written is not None:
-        return written
-    return stamped // 1000 if stamped is not None else id_seconds(post_id(post))
-
-
-def _url(post: Node) -> str:
-    return f"{ORIGIN}/{screen_name(author_of(post))}/status/{post_id(post)}"

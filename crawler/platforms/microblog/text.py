@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from crawler.platforms.microblog.node import Node
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_DATE = re.compile(
-    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{2}) (\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2}) (\d{4})", re.ASCII
-)
+_DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}", re.ASCII)
+_MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS, start=1)}
 
 _EPOCH_MS = 1_288_834_974_657
 """The start of the time count in post ids, in Unix milliseconds."""
@@ -36,18 +35,15 @@ def seconds(value: object) -> int | None:
     >>> seconds("Sat Dec 14 04:35:55 +0000 2013"), seconds("2013-12-14"), seconds(None)
     (1386995755, None, None)
     """
-    found = _DATE.fullmatch(value) if isinstance(value, str) else None
-    if not found or found[1] not in MONTHS:
+    if not isinstance(value, str) or not _DATE.fullmatch(value) or value[4:7] not in _MONTH_NUMBERS:
         return None
-    month, day, hour, minute, second, sign, off_hours, off_minutes, year = found.groups()
+    day, hour, minute, second = int(value[8:10]), int(value[11:13]), int(value[14:16]), min(int(value[17:19]), 59)
     try:
-        moment = datetime(
-            int(year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), min(int(second), 59), tzinfo=UTC
-        )
+        moment = datetime(int(value[26:]), _MONTH_NUMBERS[value[4:7]], day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
-    offset = (int(off_hours) * 60 + int(off_minutes)) * 60
-    return int(moment.timestamp()) - (offset if sign == "+" else -offset)
+    offset = (int(value[21:23]) * 60 + int(value[23:25])) * 60
+    return int(moment.timestamp()) - (offset if value[20] == "+" else -offset)
 
 
 def date_text(value: object) -> str | None:
@@ -91,6 +87,8 @@ def caption(raw: str, links: list[Node], *, escaped: bool, has_media: bool, show
         shown_end: the position at which the platform ends the text when it shows the post, if the payload states it.
     """
     replacements = [*_expanded(raw, links), *_dropped(raw, links, has_media=has_media, shown_end=shown_end)]
+    if not replacements:  # most texts
+        return html.unescape(raw) if escaped else raw
     parts, end = [], 0
     for start, stop, replacement in sorted(replacements):
         if start >= end:
@@ -127,8 +125,11 @@ def _dropped(raw: str, links: list[Node], *, has_media: bool, shown_end: object)
     the end whose listed destination is a media page or missing, and begins after the part of the text that the platform
     shows. If the platform shows all of the text, as for another post's video, it is the last link.
     """
+    at_end = _links_at_end(raw)
+    if not at_end:
+        return []
     destinations = {text(link.get("url")): text(link.get("expanded_url")) for link in links}
-    media = [link for link in _links_at_end(raw) if _is_media(destinations.get(link[0], ""))]
+    media = [link for link in at_end if _is_media(destinations.get(link[0], ""))]
     if isinstance(shown_end, int) and not isinstance(shown_end, bool) and 0 <= shown_end < len(raw.rstrip()):
         media = [link for link in media if link.start() >= shown_end]
     else:

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import author_of, is_withheld, missing_parts, post_id, post_record, unwrapped
-from crawler.platforms.microblog.user import screen_name
+from crawler.platforms.microblog.post import Post
 from crawler.reading.values import text
 
 CONVERSATION = ("profile-conversation", "conversationthread")
@@ -37,19 +36,19 @@ class Row:
     """Whether the row's structure is unknown, so that its post was not found."""
 
     @cached_property
-    def post(self) -> Node:
-        """The post itself. If another object is wrapped around the post, it is removed."""
-        return unwrapped(self.result)
+    def post(self) -> Post:
+        """The post, which may be withheld or incomplete."""
+        return Post(self.result)
 
-    @cached_property
+    @property
     def is_withheld(self) -> bool:
         """Whether the platform withholds the post."""
-        return not self.is_unread and is_withheld(self.result)
+        return not self.is_unread and self.post.is_withheld
 
-    @cached_property
+    @property
     def handle(self) -> str:
         """The handle of the post's author."""
-        return screen_name(author_of(self.post))
+        return self.post.handle
 
 
 def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
@@ -117,7 +116,7 @@ def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()
         if not row.is_withheld and not foreign and not lacking(row):
-            records.setdefault(post_id(row.post), post_record(row.post))
+            records.setdefault(row.post.id, row.post.record())
     return list(records.values())
 
 
@@ -125,10 +124,10 @@ def lacking(row: Row) -> list[list[str]]:
     """Return the paths of the mandatory parts that a row lacks. Empty for complete and for withheld posts."""
     if row.is_unread:
         return [[row.entry_id, "tweet_results", "result"]]
-    return [] if row.is_withheld else [[row.entry_id, name] for name in missing_parts(row.post)]
+    return [] if row.is_withheld else [[row.entry_id, name] for name in row.post.missing_parts]
 
 
 def author_node(rows: list[Row], handle: str) -> Node:
     """Return the user object with this handle and the most fields among the posts' authors, or an empty node."""
-    found = [author_of(row.post) for row in rows if row.handle.casefold() == handle.casefold()]
+    found = [row.post.author for row in rows if row.handle.casefold() == handle.casefold()]
     return max(found, key=lambda user: len(user.value), default=Node(None))

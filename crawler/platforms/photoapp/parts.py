@@ -85,7 +85,7 @@ def timeline(account: object) -> list[dict[str, Any]]:
 
 
 def _timeline_item(node: dict[str, Any]) -> dict[str, Any]:
-    typename = text(node.get("__typename"))
+    typename, user = text(node.get("__typename")), node.get("user")
     return {
         "__isXIGPolarisMedia": text(node.get("__isXIGPolarisMedia")) or typename,
         "__typename": typename,
@@ -98,7 +98,7 @@ def _timeline_item(node: dict[str, Any]) -> dict[str, Any]:
         "pk": text(node.get("pk")),
         "product_type": text(node.get("product_type")),
         "seo_canonical_url": text(node.get("seo_canonical_url")) or None,
-        "user": {key: text(dig(node, "user", key)) for key in ("id", "pk", "username")},
+        "user": {key: text(dig(user, key)) for key in ("id", "pk", "username")},
     }
 
 

@@ -16,7 +16,7 @@ from crawler import cursors
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
 from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import missing_parts, post_record
+from crawler.platforms.microblog.post import Post
 from crawler.platforms.microblog.schema import CURSOR
 from crawler.platforms.microblog.text import id_seconds
 from crawler.registry import scrapers
@@ -67,9 +67,9 @@ def raw_posts() -> Iterator[dict[str, Any]]:
 def test_every_post_of_every_capture_is_complete() -> None:
     total = wrappers = 0
     for raw in raw_posts():
-        post = Node(raw)
-        assert missing_parts(post) == []
-        record = post_record(post)
+        post = Post(Node(raw))
+        assert post.missing_parts == []
+        record = post.record()
         assert record["upload_timestamp"] == id_seconds(record["post_id"]), "the id has the time stamp of created_at"
         assert not record["caption"].startswith("RT @")
         assert "&amp;" not in record["caption"] or "note_tweet" in raw

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.errors import ScrapeError
 from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import post_record
+from crawler.platforms.microblog.post import Post
 from crawler.platforms.microblog.timeline import rows_of
 from crawler.platforms.microblog.user import profile
 from crawler.sandbox.microblog.site import Site
@@ -152,7 +152,7 @@ def test_mb_7_the_link_to_media_is_dropped_however_it_is_listed(media: dict[str,
     shown = {} if end is None else {"display_text_range": [0, end]}
     old = post(legacy={"full_text": TEXT, "extended_entities": {"media": [media]}, **NO_LINKS, **shown})
     new = POST | {"legacy": {}, "details": {"full_text": TEXT, **shown}, "media_entities2": [media], "url_entities": []}
-    assert (old["caption"], post_record(Node(new))["caption"]) == ("A boat", "A boat")
+    assert (old["caption"], Post(Node(new)).record()["caption"]) == ("A boat", "A boat")
 
 
 def test_mb_7_the_link_to_another_posts_video_is_dropped_from_every_source() -> None:

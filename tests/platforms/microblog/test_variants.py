@@ -11,7 +11,7 @@ import pytest
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
 from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import post_record
+from crawler.platforms.microblog.post import Post
 from crawler.platforms.microblog.user import merged, profile
 from crawler.registry import scrapers
 
@@ -40,7 +40,7 @@ def outcome(body: Any, **params: str) -> tuple[str, str | None]:
 def post(**parts: Any) -> dict[str, Any]:
     """The record of a post with additional or replaced parts."""
     legacy = POST["legacy"] | parts.pop("legacy", {})
-    return post_record(Node(POST | {"legacy": legacy} | parts))
+    return Post(Node(POST | {"legacy": legacy} | parts)).record()
 
 
 def literals(*objects: dict[str, Any], head: str = "") -> str:
