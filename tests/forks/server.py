@@ -51,10 +51,10 @@ def import_project() -> None:
 
 def build() -> None:
     """Build the simulated shop of the usual seed, and the service's documents."""
-    from crawler.sandbox.retail.shop import stock  # noqa: PLC0415
+    from crawler.sandbox.retail.shop import orders  # noqa: PLC0415
     from crawler.service.description import catalogue, llms, openapi, viewer  # noqa: PLC0415
 
-    stock(1)
+    orders(1)
     documents = (viewer.page(), openapi.as_json(""), llms.as_text(""), *viewer.bundled_files().values())
     assert all(document.digest and document.gzipped for document in documents)
     catalogue.as_json()

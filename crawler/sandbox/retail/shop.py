@@ -6,7 +6,7 @@ import random
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -156,16 +156,6 @@ class Shop:
             self._shown[cat_id] = found
         return self._shown[cat_id]
 
-    @cached_property
-    def _shuffled(self) -> dict[str, dict[int, float]]:
-        """For sort orders that do not depend on product properties: return a pseudo-random key for each product."""
-
-        def shuffled(name: str) -> dict[int, float]:
-            rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # invented data, not a secret
-            return {p.number: rng.random() for p in self.products}
-
-        return {"best_match": shuffled("match"), "best_seller": shuffled("seller")}
-
     def _key(self, sort: str, p: Product) -> Any:
         """Return a product's key in a sort order. In both orders by price, products without a price come last.
 
@@ -173,8 +163,8 @@ class Shop:
             KeyError: the sort order is unknown.
         """
         late = 10**12
-        if sort in self._shuffled:
-            known = self._shuffled[sort].get(p.number)
+        if sort in (shuffled := orders(self.seed)):
+            known = shuffled[sort].get(p.number)
             return hash_order(f"{self.seed}{sort}{p.number}") if known is None else known
         return {
             "price_low": (late if p.cents is None else p.cents, p.number),
@@ -261,6 +251,17 @@ def stock(seed: int) -> tuple[dict[str, Category], tuple[Product, ...]]:
             same = department == BIG_DEPARTMENT and number < ONE_PRICE_COUNT
             products.append(_product(rng, len(products), leaf, nouns, ONE_PRICE if same else None))
     return categories, tuple(products)
+
+
+@lru_cache(maxsize=2)
+def orders(seed: int) -> dict[str, dict[int, float]]:
+    """Return a pseudo-random key for each product's number, for sort orders that do not depend on its properties."""
+
+    def shuffled(name: str) -> dict[int, float]:
+        rng = random.Random(f"{seed}{name}")  # noqa: S311  # invented data, not a secret
+        return {product.number: rng.random() for product in stock(seed)[1]}
+
+    return {"best_match": shuffled("match"), "best_seller": shuffled("seller")}
 
 
 def _grow(categories: dict[str, Category], department: str, name: str, groups: list[str]) -> list[str]:
