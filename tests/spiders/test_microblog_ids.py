@@ -42,8 +42,10 @@ Site._served = check
 @contextmanager
 def sandbox(changes: str) -> Iterator[list[str]]:
     """The simulated platforms in a process of their own, changed by code. Yields the options of a crawl."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with forks.Popen([*forks.SCRAPY, "sandbox"], before=changes, cwd=ROOT, text=True, **pipes) as process:
+    command = [*forks.SCRAPY, "sandbox"]
+    with forks.Popen(
+        command, before=changes, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             assert process.stdout
             origins = json.dumps(json.loads(process.stdout.readline())["origins"])

@@ -72,8 +72,10 @@ Site._timeline = lambda self, account, request: calls.error(214, "BadRequest", 4
 @contextmanager
 def sandbox(changes: str = "") -> Iterator[dict[str, str]]:
     """The simulated platforms in a process of their own. ``changes`` is code that runs before."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with forks.Popen([*forks.SCRAPY, "sandbox"], before=changes, cwd=ROOT, text=True, **pipes) as process:
+    command = [*forks.SCRAPY, "sandbox"]
+    with forks.Popen(
+        command, before=changes, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             assert process.stdout
             yield json.loads(process.stdout.readline())["origins"]
