@@ -1,5 +1,6 @@
 """Shared by all tests: no traffic beyond this machine, no settings of the developer, Redis and PostgreSQL servers."""
 
+import gc
 import os
 import pwd
 import shutil
@@ -53,6 +54,22 @@ sys.addaudithook(forbid_other_hosts)
 for name in list(os.environ):
     if name.startswith("CRAWLER_") or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
         del os.environ[name]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without garbage collections. Later ones leave out what is then in memory: modules and 10,000 tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let the end of the process free everything: libraries report what it cannot."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

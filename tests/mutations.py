@@ -68,8 +68,13 @@ class PageFixture:
         return (self.folder / "inputs" / "HttpResponse-body.html").read_bytes()
 
     @cached_property
+    def original(self) -> Reading:
+        """The reading of the body as it is."""
+        return self.read(self.body)
+
+    @property
     def item(self) -> Any:
-        return self.read(self.body).item
+        return self.original.item
 
     @cached_property
     def _inputs(self) -> tuple[str, int | None, dict[str, Any]]:
@@ -167,17 +172,21 @@ def _renaming(match: re.Match[bytes], texts: set[bytes]) -> bytes:
     return match[0][:start] + changed + match[0][start + len(match[group]) :]
 
 
-@cache
 def field_map(fixture: PageFixture) -> tuple[Name, ...]:
     """Return the names that the page object depends on: those whose renaming changes the result or adds a warning."""
-    before = fixture.read(fixture.body)
-    return tuple(name for name in names(fixture.body) if fixture.read(renamed(fixture.body, name)) != before)
+    return tuple(_needs(fixture))
+
+
+def mandatory_names(fixture: PageFixture) -> tuple[Name, ...]:
+    """Return the names without which the page object has no data."""
+    return tuple(name for name, is_mandatory in _needs(fixture).items() if is_mandatory)
 
 
 @cache
-def mandatory_names(fixture: PageFixture) -> tuple[Name, ...]:
-    """Return the names without which the page object has no data."""
-    return tuple(name for name in field_map(fixture) if fixture.read(renamed(fixture.body, name)).item is None)
+def _needs(fixture: PageFixture) -> dict[Name, bool]:
+    """Return the names that the page object depends on, each with whether there is no data without it."""
+    readings = ((name, fixture.read(renamed(fixture.body, name))) for name in names(fixture.body))
+    return {name: reading.item is None for name, reading in readings if reading != fixture.original}
 
 
 # Changes of single parts
@@ -410,7 +419,7 @@ def violations(
 
     ``alternatives`` are regular expressions for paths whose value may come from another part of the page.
     """
-    before, after = fixture.read(fixture.body), fixture.read(body)
+    before, after = fixture.original, fixture.read(body)
     if after.error is not None:
         if one_row:
             return [f"one row fails the record: {after.error!r} {after.error.details}"]

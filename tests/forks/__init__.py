@@ -29,12 +29,21 @@ def client_command() -> list[str]:
 
 
 class Popen(subprocess.Popen[Any]):
-    """``subprocess.Popen`` for ``python -m scrapy``. Signals reach the command; ``pid`` is the client's."""
+    """``subprocess.Popen`` for ``python -m scrapy``. Signals reach the command; ``pid`` is the client's.
 
-    def __init__(self, command: list[Any], *, env: dict[str, str] | None = None, **options: Any) -> None:
+    ``before`` is Python code that the command's process runs first: changes of the simulated platforms, for example.
+    """
+
+    def __init__(
+        self, command: list[Any], *, env: dict[str, str] | None = None, before: str = "", **options: Any
+    ) -> None:
         assert command[:3] == SCRAPY, command
         reader, writer = os.pipe()
-        environment = {**(os.environ if env is None else env), "FORKED_PID_FD": str(writer)}
+        environment = {
+            **(os.environ if env is None else env),
+            "FORKED_PID_FD": str(writer),
+            "FORKED_RUNS_BEFORE": before,
+        }
         super().__init__([*client_command(), *map(str, command[3:])], env=environment, pass_fds=[writer], **options)
         os.close(writer)
         with os.fdopen(reader) as pid:

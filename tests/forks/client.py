@@ -12,13 +12,20 @@ import sys
 
 PID_VARIABLE = "FORKED_PID_FD"
 """The environment variable with the number of the file descriptor to which the command's process id is written."""
+CODE_VARIABLE = "FORKED_RUNS_BEFORE"
+"""The environment variable with Python code that runs before the command."""
 
 
 def run(address: str, arguments: list[str]) -> int:
     """Run a command. Return its exit code, or the negative number of the signal that ended it."""
     environment = dict(os.environ)
     pid_fd = environment.pop(PID_VARIABLE, None)
-    request = {"arguments": arguments, "folder": os.getcwd(), "environment": environment}  # noqa: PTH109  # quick import
+    request = {
+        "arguments": arguments,
+        "folder": os.getcwd(),  # noqa: PTH109  # quick import
+        "before": environment.pop(CODE_VARIABLE, ""),
+        "environment": environment,
+    }
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(address)
         socket.send_fds(server, [b"\0"], [0, 1, 2])

@@ -24,16 +24,19 @@ from typing import Any
 SETTINGS = "crawler.settings"
 NOT_IMPORTED = (SETTINGS, "crawler.service")
 """Modules that depend on environment variables when they are imported, and so does what they import: the metrics."""
+DOCUMENTS = tuple(f"crawler.service.description.{name}" for name in ("catalogue", "llms", "openapi", "viewer"))
+"""Modules of the service that do not."""
 
 
 def import_project() -> None:
-    """Import what commands import: Scrapy, and the modules of the project."""
+    """Import what commands import: Scrapy, and the modules of the project. Build what is the same for many commands."""
     import crawler  # noqa: PLC0415
 
     for module in walk_packages(crawler.__path__, "crawler."):
         if not module.name.startswith(NOT_IMPORTED):
             import_module(module.name)
     for name in (
+        *DOCUMENTS,
         "scrapy.cmdline",
         "scrapy.core.engine",
         "scrapy.core.scraper",
@@ -43,6 +46,18 @@ def import_project() -> None:
     sys.modules.pop(SETTINGS, None)
     if found := sys.modules.keys() & {"twisted.internet.reactor", "prometheus_client"}:
         raise RuntimeError(f"Each command must import {found} itself.")
+    build()
+
+
+def build() -> None:
+    """Build the simulated shop of the usual seed, and the service's documents."""
+    from crawler.sandbox.retail.shop import orders  # noqa: PLC0415
+    from crawler.service.description import catalogue, llms, openapi, viewer  # noqa: PLC0415
+
+    orders(1)
+    documents = (viewer.page(), openapi.as_json(""), llms.as_text(""), *viewer.bundled_files().values())
+    assert all(document.digest and document.gzipped for document in documents)
+    catalogue.as_json()
 
 
 def serve(address: str) -> None:
@@ -96,6 +111,7 @@ def run(request: dict[str, Any], streams: list[int]) -> None:
         warnings.simplefilter("default")
     path = os.environ.get("PYTHONPATH", "")
     sys.path[:0] = [request["folder"], *filter(None, path.split(os.pathsep))]
+    exec(request["before"], {})  # noqa: S102  # a test's own code
     sys.argv = ["scrapy", *request["arguments"]]
     runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
 

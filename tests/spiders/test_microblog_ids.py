@@ -42,9 +42,10 @@ Site._served = check
 @contextmanager
 def sandbox(changes: str) -> Iterator[list[str]]:
     """The simulated platforms in a process of their own, changed by code. Yields the options of a crawl."""
-    code = f"{changes}\nfrom scrapy.cmdline import execute; execute()"
-    arguments = [sys.executable, "-c", code, "sandbox", "--port", "0"]
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    command = [*forks.SCRAPY, "sandbox"]
+    with forks.Popen(
+        command, before=changes, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             assert process.stdout
             origins = json.dumps(json.loads(process.stdout.readline())["origins"])

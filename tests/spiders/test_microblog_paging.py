@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from crawler.sandbox.microblog.expected import post_record
 from crawler.sandbox.microblog.faults import FAULTS, failing_sources
 from crawler.sandbox.microblog.site import Site
 from crawler.service.clients.keys import KeyStore
+from tests import forks
 from tests.crawls import ROOT, crawl
 from tests.microblog_pages import same
 from tests.service.client import HEADERS, call
@@ -72,9 +72,10 @@ Site._timeline = lambda self, account, request: calls.error(214, "BadRequest", 4
 @contextmanager
 def sandbox(changes: str = "") -> Iterator[dict[str, str]]:
     """The simulated platforms in a process of their own. ``changes`` is code that runs before."""
-    code = f"{changes}\nfrom scrapy.cmdline import execute; execute()"
-    arguments = [sys.executable, "-c", code, "sandbox", "--port", "0"]
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    command = [*forks.SCRAPY, "sandbox"]
+    with forks.Popen(
+        command, before=changes, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             assert process.stdout
             yield json.loads(process.stdout.readline())["origins"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -119,23 +120,11 @@ class Shop:
         self.fault_names = frozenset(faults.values())
         self.light = light
         self.big_category = BIG_DEPARTMENT
-        self.categories: dict[str, Category] = {}
-        self.products: list[Product] = []
-        self._build()
+        categories, products = stock(seed)
+        self.products: Sequence[Product] = products
+        self.categories = categories | {fault_id: Category(fault_id, fault, ()) for fault_id, fault in faults.items()}
         self._shown: dict[str, list[Product]] = {}
         """The products of categories in ``TREES``, by category id. They are made when they are first needed."""
-
-    def _build(self) -> None:
-        rng = random.Random(self.seed)  # noqa: S311  # invented data, not a secret
-        for department, (name, groups, nouns) in _DEPARTMENTS.items():
-            leaves = self._grow(department, name, groups)
-            size = BIG_TOTAL if department == BIG_DEPARTMENT else 120 * len(leaves)
-            for number in range(size):
-                leaf = leaves[number % len(leaves)]
-                same = department == BIG_DEPARTMENT and number < ONE_PRICE_COUNT
-                self.products.append(self._product(rng, leaf, nouns, ONE_PRICE if same else None))
-        for fault_id, fault in self.faults.items():
-            self.categories[fault_id] = Category(fault_id, fault, ())
 
     def category(self, cat_id: str) -> Category:
         """Return a category of the shop or of one of the trees for exhaustive crawls, by its id.
@@ -161,79 +150,11 @@ class Shop:
                 rng = random.Random(f"{self.seed}{cat_id}")  # noqa: S311  # invented data, not a secret
                 leaves = tree.leaves(cat_id)
                 found = [
-                    self._product(rng, leaves[n % len(leaves)], ["Thing"], number=int(cat_id) * 100_000 + n, tree=tree)
+                    _product(rng, int(cat_id) * 100_000 + n, leaves[n % len(leaves)], ["Thing"], tree=tree)
                     for n in range(tree.size)
                 ]
             self._shown[cat_id] = found
         return self._shown[cat_id]
-
-    def _grow(self, department: str, name: str, groups: list[str]) -> list[str]:
-        leaves: list[str] = []
-        group_ids = []
-        for g, group in enumerate(groups, 1):
-            group_id = f"{department}_{int(department) * 7 + g}"
-            group_ids.append(group_id)
-            leaf_ids = tuple(f"{group_id}_{int(department) * 31 + g * 10 + n}" for n in range(len(_LEAVES)))
-            self.categories[group_id] = Category(group_id, group, leaf_ids)
-            for leaf_id, leaf in zip(leaf_ids, _LEAVES, strict=True):
-                self.categories[leaf_id] = Category(leaf_id, f"{group} {leaf}", ())
-            leaves += leaf_ids
-        self.categories[department] = Category(department, name, tuple(group_ids))
-        return leaves
-
-    def _product(  # noqa: PLR0913  # the kinds of products
-        self,
-        rng: random.Random,
-        leaf: str,
-        nouns: list[str],
-        cents: int | None = None,
-        *,
-        number: int | None = None,
-        tree: Tree | None = None,
-    ) -> Product:
-        number = len(self.products) if number is None else number
-        priced = cents is not None or rng.random() >= (tree.unpriced if tree else UNPRICED_SHARE)
-        price = (cents or round(100 * rng.lognormvariate(3.2, 0.9)) + 49) if priced else None
-        ranged = price is not None and price != ONE_PRICE and rng.random() < 0.15
-        condition, preowned = rng.choice(_CONDITIONS)
-        rated = rng.random() < 0.9
-        seller = rng.choice(_SELLERS)
-        noun = rng.choice(nouns)
-        return Product(
-            number=number,
-            item_id=str(17_000_000_000 + number * 7 if number % 9 else 10_000 + number),
-            product_id=f"{number:04X}{rng.getrandbits(32):08X}",
-            offer_id=f"{rng.getrandbits(128):032X}" if priced else "",
-            name=f"{rng.choice(_BRANDS)} {rng.choice(_ADJECTIVES)} {noun}, {rng.randint(1, 24)} ct",
-            category=leaf,
-            cents=price,
-            # A price range is either the current price and a highest price, or only a lowest ("from") price.
-            low=None if not ranged else price if number % 2 else round((price or 0) * 0.8),
-            high=round((price or 0) * 1.7) if ranged and number % 2 else None,
-            status=rng.choices(("IN_STOCK", "OUT_OF_STOCK", "UNKNOWN"), (90, 8, 2))[0],
-            condition=condition if priced else None,
-            preowned=preowned and priced,
-            stars=round(rng.uniform(1.5, 5), 1) if rated else None,
-            reviews=rng.randint(1, 9_000) if rated else None,
-            seller=seller if priced else ("", ""),
-            fulfillment=("STORE" if seller == _SELLERS[0] else rng.choice(("FC", "MARKETPLACE"))) if priced else "",
-            flag=rng.choice(_FLAGS),
-            icon=rng.random() < 0.3,
-            description=rng.choice(
-                ("", "<li>Made of wood</li><li>Easy to clean</li>", f"The {noun.lower()} you need 🙂")
-            ),
-            variants=rng.choice((0, 0, 0, 3, None)),
-        )
-
-    @cached_property
-    def _shuffled(self) -> dict[str, dict[int, float]]:
-        """For sort orders that do not depend on product properties: return a pseudo-random key for each product."""
-
-        def shuffled(name: str) -> dict[int, float]:
-            rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # invented data, not a secret
-            return {p.number: rng.random() for p in self.products}
-
-        return {"best_match": shuffled("match"), "best_seller": shuffled("seller")}
 
     def _key(self, sort: str, p: Product) -> Any:
         """Return a product's key in a sort order. In both orders by price, products without a price come last.
@@ -242,8 +163,8 @@ class Shop:
             KeyError: the sort order is unknown.
         """
         late = 10**12
-        if sort in self._shuffled:
-            known = self._shuffled[sort].get(p.number)
+        if sort in (shuffled := orders(self.seed)):
+            known = shuffled[sort].get(p.number)
             return hash_order(f"{self.seed}{sort}{p.number}") if known is None else known
         return {
             "price_low": (late if p.cents is None else p.cents, p.number),
@@ -314,6 +235,90 @@ class Shop:
         ids = category.id.split("_")
         above = ["_".join(ids[:n]) for n in range(1, len(ids))]
         return [self.category(cat_id) for cat_id in above if cat_id in self.categories or self._tree(cat_id)]
+
+
+@lru_cache(maxsize=2)
+def stock(seed: int) -> tuple[dict[str, Category], tuple[Product, ...]]:
+    """Return the categories of a seed's shop, by id, and its products. Shops of a process share them."""
+    rng = random.Random(seed)  # noqa: S311  # invented data, not a secret
+    categories: dict[str, Category] = {}
+    products: list[Product] = []
+    for department, (name, groups, nouns) in _DEPARTMENTS.items():
+        leaves = _grow(categories, department, name, groups)
+        size = BIG_TOTAL if department == BIG_DEPARTMENT else 120 * len(leaves)
+        for number in range(size):
+            leaf = leaves[number % len(leaves)]
+            same = department == BIG_DEPARTMENT and number < ONE_PRICE_COUNT
+            products.append(_product(rng, len(products), leaf, nouns, ONE_PRICE if same else None))
+    return categories, tuple(products)
+
+
+@lru_cache(maxsize=2)
+def orders(seed: int) -> dict[str, dict[int, float]]:
+    """Return a pseudo-random key for each product's number, for sort orders that do not depend on its properties."""
+
+    def shuffled(name: str) -> dict[int, float]:
+        rng = random.Random(f"{seed}{name}")  # noqa: S311  # invented data, not a secret
+        return {product.number: rng.random() for product in stock(seed)[1]}
+
+    return {"best_match": shuffled("match"), "best_seller": shuffled("seller")}
+
+
+def _grow(categories: dict[str, Category], department: str, name: str, groups: list[str]) -> list[str]:
+    """Add a department and the categories below it. Return the ids of those without subcategories."""
+    leaves: list[str] = []
+    group_ids = []
+    for g, group in enumerate(groups, 1):
+        group_id = f"{department}_{int(department) * 7 + g}"
+        group_ids.append(group_id)
+        leaf_ids = tuple(f"{group_id}_{int(department) * 31 + g * 10 + n}" for n in range(len(_LEAVES)))
+        categories[group_id] = Category(group_id, group, leaf_ids)
+        for leaf_id, leaf in zip(leaf_ids, _LEAVES, strict=True):
+            categories[leaf_id] = Category(leaf_id, f"{group} {leaf}", ())
+        leaves += leaf_ids
+    categories[department] = Category(department, name, tuple(group_ids))
+    return leaves
+
+
+def _product(  # noqa: PLR0913  # the kinds of products
+    rng: random.Random,
+    number: int,
+    leaf: str,
+    nouns: list[str],
+    cents: int | None = None,
+    *,
+    tree: Tree | None = None,
+) -> Product:
+    priced = cents is not None or rng.random() >= (tree.unpriced if tree else UNPRICED_SHARE)
+    price = (cents or round(100 * rng.lognormvariate(3.2, 0.9)) + 49) if priced else None
+    ranged = price is not None and price != ONE_PRICE and rng.random() < 0.15
+    condition, preowned = rng.choice(_CONDITIONS)
+    rated = rng.random() < 0.9
+    seller = rng.choice(_SELLERS)
+    noun = rng.choice(nouns)
+    return Product(
+        number=number,
+        item_id=str(17_000_000_000 + number * 7 if number % 9 else 10_000 + number),
+        product_id=f"{number:04X}{rng.getrandbits(32):08X}",
+        offer_id=f"{rng.getrandbits(128):032X}" if priced else "",
+        name=f"{rng.choice(_BRANDS)} {rng.choice(_ADJECTIVES)} {noun}, {rng.randint(1, 24)} ct",
+        category=leaf,
+        cents=price,
+        # A price range is either the current price and a highest price, or only a lowest ("from") price.
+        low=None if not ranged else price if number % 2 else round((price or 0) * 0.8),
+        high=round((price or 0) * 1.7) if ranged and number % 2 else None,
+        status=rng.choices(("IN_STOCK", "OUT_OF_STOCK", "UNKNOWN"), (90, 8, 2))[0],
+        condition=condition if priced else None,
+        preowned=preowned and priced,
+        stars=round(rng.uniform(1.5, 5), 1) if rated else None,
+        reviews=rng.randint(1, 9_000) if rated else None,
+        seller=seller if priced else ("", ""),
+        fulfillment=("STORE" if seller == _SELLERS[0] else rng.choice(("FC", "MARKETPLACE"))) if priced else "",
+        flag=rng.choice(_FLAGS),
+        icon=rng.random() < 0.3,
+        description=rng.choice(("", "<li>Made of wood</li><li>Easy to clean</li>", f"The {noun.lower()} you need 🙂")),
+        variants=rng.choice((0, 0, 0, 3, None)),
+    )
 
 
 def hash_order(name: str) -> float:

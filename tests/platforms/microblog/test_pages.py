@@ -247,7 +247,7 @@ def read_payload(source: str, data: Any) -> dict[str, Any]:
 
 def damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
     source = damages[0][0][0]
-    data = copy.deepcopy(PAYLOADS[source])
+    data = orjson.loads(orjson.dumps(PAYLOADS[source]))  # quicker than a deep copy
     for (_, path), value in damages:
         holder: Any = data
         with suppress(KeyError, IndexError, TypeError):  # removed by an earlier damage, or another payload's path

@@ -284,7 +284,7 @@ def damage(data: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 def check_damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
-    data = copy.deepcopy(FORMS_DATA)
+    data = orjson.loads(orjson.dumps(FORMS_DATA))  # quicker than a deep copy
     for (form, path), value in damages:
         damage(data[form], path, value)
     for form in {form for (form, _), _ in damages}:

@@ -186,7 +186,7 @@ PATHS = list(paths(PAYLOAD["props"]["pageProps"]["initialData"]))
 @given(st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just("<remove>")), min_size=1, max_size=6))
 @settings(derandomize=True, max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
-    data = copy.deepcopy(PAYLOAD)
+    data = orjson.loads(orjson.dumps(PAYLOAD))  # quicker than a deep copy
     for path, value in damages:
         holder: Any = data["props"]["pageProps"]["initialData"]
         try:
