@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.shop import Product
 from crawler.sandbox.retail.site import Site
 from tests import forks
 
@@ -39,9 +40,16 @@ class Shop:
         return status, headers | self.headers, self.alter(body)
 
     def reprice(self, cents: Callable[[int], int]) -> None:
-        """Change every price. Copies the site, because a site caches its pages."""
+        """Change every price."""
+        self.change_products(lambda product: replace(product, cents=product.cents and cents(product.cents)))
+
+    def change_products(self, change: Callable[[Product], Product]) -> None:
+        """Change every product. Copies the site, because a site caches its pages."""
+        assert self.site.products  # this makes the products of all departments
         self.site = copy(self.site)
-        self.site.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.site.products]
+        self.site.made = {
+            department: [change(product) for product in products] for department, products in self.site.made.items()
+        }
 
     def settings(self) -> dict[str, str]:
         """Settings for a crawl of this shop, without delays."""

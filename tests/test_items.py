@@ -121,9 +121,7 @@ def test_names_that_are_formulas_get_an_apostrophe_in_csv_only(tmp_path: Path, *
     files = {name: {"format": name, "overwrite": True} for name in ("csv", "parquet")}
     feeds = {str(tmp_path / f"out.{name}"): options for name, options in files.items()}
     with open_shop() as shop:
-        shop.site = copy.copy(shop.site)
-        products = enumerate(shop.site.products)
-        shop.site.products = [replace(each, name=NAMES[number % len(NAMES)]) for number, each in products]
+        shop.change_products(lambda product: replace(product, name=NAMES[product.number % len(NAMES)]))
         run = shop.crawl(
             "-a", "cat_id=976759", "-a", "explode=products", FEEDS=json.dumps(feeds), CSV_ESCAPE_FORMULAS=escape
         )

@@ -80,6 +80,21 @@ def test_the_same_seed_gives_the_same_shop_in_every_process() -> None:
     assert other.stdout.strip() == digest(1)
 
 
+def test_sp_6_a_page_makes_only_the_departments_that_it_needs() -> None:
+    """A crawl of one category in the sandbox would wait for the products of all departments."""
+    shop = Site(1)
+    shop.page(FakeRequest("/browse/976759", {}))
+    assert list(shop.made) == ["976759"]
+    assert shop.products[: len(shop.made["976759"])] == shop.made["976759"]
+
+
+def test_the_products_do_not_depend_on_the_order_of_the_pages() -> None:
+    first, second = Site(1), Site(1)
+    first.page(FakeRequest("/browse/4171", {}))
+    second.page(FakeRequest("/browse/976759", {}))
+    assert repr(first.products) == repr(second.products)
+
+
 def test_another_seed_gives_another_shop() -> None:
     assert digest(1) != digest(2)
 

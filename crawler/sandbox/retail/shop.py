@@ -6,6 +6,7 @@ import random
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -120,22 +121,47 @@ class Shop:
         self.light = light
         self.big_category = BIG_DEPARTMENT
         self.categories: dict[str, Category] = {}
-        self.products: list[Product] = []
-        self._build()
+        self._leaves = {
+            department: self._grow(department, *_DEPARTMENTS[department][:2]) for department in _DEPARTMENTS
+        }
+        for fault_id, fault in faults.items():
+            self.categories[fault_id] = Category(fault_id, fault, ())
+        self._rng = random.Random(seed)  # noqa: S311  # invented data, not a secret
+        self.made: dict[str, list[Product]] = {}
+        """The products of the departments that were needed, by department."""
+        self._making = Lock()
+        """Held while products are made, because a server may have several threads."""
         self._shown: dict[str, list[Product]] = {}
         """The products of categories in ``TREES``, by category id. They are made when they are first needed."""
 
-    def _build(self) -> None:
-        rng = random.Random(self.seed)  # noqa: S311  # invented data, not a secret
-        for department, (name, groups, nouns) in _DEPARTMENTS.items():
-            leaves = self._grow(department, name, groups)
-            size = BIG_TOTAL if department == BIG_DEPARTMENT else 120 * len(leaves)
-            for number in range(size):
-                leaf = leaves[number % len(leaves)]
-                same = department == BIG_DEPARTMENT and number < ONE_PRICE_COUNT
-                self.products.append(self._product(rng, leaf, nouns, ONE_PRICE if same else None))
-        for fault_id, fault in self.faults.items():
-            self.categories[fault_id] = Category(fault_id, fault, ())
+    @property
+    def products(self) -> list[Product]:
+        """All products of the departments."""
+        return [product for department in _DEPARTMENTS for product in self._of_department(department)]
+
+    def _of_department(self, department: str) -> list[Product]:
+        """Return a department's products.
+
+        Those of the departments before it are made, too: all come from one random generator.
+        """
+        with self._making:
+            for each, (_, _, nouns) in _DEPARTMENTS.items():
+                if department in self.made:
+                    break
+                if each not in self.made:
+                    self.made[each] = self._make(each, nouns)
+        return self.made[department]
+
+    def _make(self, department: str, nouns: list[str]) -> list[Product]:
+        first, leaves = sum(map(len, self.made.values())), self._leaves[department]
+        alike = ONE_PRICE_COUNT if department == BIG_DEPARTMENT else 0
+        return [
+            self._product(self._rng, leaves[n % len(leaves)], nouns, ONE_PRICE if n < alike else None, number=first + n)
+            for n in range(self._size(department))
+        ]
+
+    def _size(self, department: str) -> int:
+        return BIG_TOTAL if department == BIG_DEPARTMENT else 120 * len(self._leaves[department])
 
     def category(self, cat_id: str) -> Category:
         """Return a category of the shop or of one of the trees for exhaustive crawls, by its id.
@@ -188,10 +214,9 @@ class Shop:
         nouns: list[str],
         cents: int | None = None,
         *,
-        number: int | None = None,
+        number: int,
         tree: Tree | None = None,
     ) -> Product:
-        number = len(self.products) if number is None else number
         priced = cents is not None or rng.random() >= (tree.unpriced if tree else UNPRICED_SHARE)
         price = (cents or round(100 * rng.lognormvariate(3.2, 0.9)) + 49) if priced else None
         ranged = price is not None and price != ONE_PRICE and rng.random() < 0.15
@@ -226,12 +251,13 @@ class Shop:
         )
 
     @cached_property
-    def _shuffled(self) -> dict[str, dict[int, float]]:
-        """For sort orders that do not depend on product properties: return a pseudo-random key for each product."""
+    def _shuffled(self) -> dict[str, list[float]]:
+        """For sort orders that do not depend on product properties: return a pseudo-random key for each number."""
+        size = sum(map(self._size, _DEPARTMENTS))
 
-        def shuffled(name: str) -> dict[int, float]:
+        def shuffled(name: str) -> list[float]:
             rng = random.Random(f"{self.seed}{name}")  # noqa: S311  # invented data, not a secret
-            return {p.number: rng.random() for p in self.products}
+            return [rng.random() for _ in range(size)]
 
         return {"best_match": shuffled("match"), "best_seller": shuffled("seller")}
 
@@ -243,8 +269,8 @@ class Shop:
         """
         late = 10**12
         if sort in self._shuffled:
-            known = self._shuffled[sort].get(p.number)
-            return hash_order(f"{self.seed}{sort}{p.number}") if known is None else known
+            keys = self._shuffled[sort]
+            return keys[p.number] if p.number < len(keys) else hash_order(f"{self.seed}{sort}{p.number}")
         return {
             "price_low": (late if p.cents is None else p.cents, p.number),
             "price_high": (late if p.cents is None else -p.cents, p.number),
@@ -257,9 +283,14 @@ class Shop:
         if cat_id is not None and (tree := self._tree(cat_id)):
             return list(self._of_tree(cat_id, tree))
         if cat_id is not None:
-            return [p for p in self.products if p.category == cat_id or p.category.startswith(cat_id + "_")]
+            return [p for p in self._around(cat_id) if p.category == cat_id or p.category.startswith(cat_id + "_")]
         words = (query or "").lower().split()
         return [p for p in self.products if all(word in p.name.lower() for word in words)]
+
+    def _around(self, cat_id: str) -> list[Product]:
+        """Return the products of the department that contains a category. Faults have no department."""
+        department = cat_id.partition("_")[0]
+        return self._of_department(department) if department in _DEPARTMENTS else []
 
     def products_of(self, cat_id: str) -> tuple[set[str], set[str]]:
         """Return two sets of a category's item ids: of the products with a price, and of those without."""
