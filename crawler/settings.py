@@ -157,7 +157,7 @@ DOWNLOAD_HANDLERS = {
 DOWNLOAD_DELAY: Seconds = 0  # ThrottleMiddleware limits the downloads of all crawlers instead
 CONCURRENT_REQUESTS: Positive = 256  # default 16: ThrottleMiddleware limits the downloads
 CONCURRENT_REQUESTS_PER_DOMAIN: Positive = 256  # default 8: ThrottleMiddleware limits the downloads
-CONCURRENT_ITEMS: Positive = 4  # default 100: Scrapy creates this many tasks for each callback, which yields one item
+CONCURRENT_ITEMS: Positive = 1  # default 100: Scrapy creates this many tasks for each callback, which yields one item
 SCRAPER_SLOT_MAX_ACTIVE_SIZE: Positive = 64 * 1024 * 1024  # default 5 MB, which seven pages of 0.7 MB fill
 RETRY_TIMES: Count = 2
 RETRY_HTTP_CODES: Items[Positive] = [
@@ -195,11 +195,12 @@ DOWNLOADER_MIDDLEWARES = {
 SPIDER_MIDDLEWARES = {
     "crawler.downloads.log_context.BindTarget": 10,  # before all others
     "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine, because others may drop a target's item
-    # The next four process every response or callback result for links, but the spiders follow no links.
+    # The next five process every response or callback result for links, but the spiders follow no links.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects interpret statuses
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # pages of different targets are unrelated
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+    "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
 }
 ITEM_PIPELINES = {
     "crawler.pipelines.ValidationPipeline": 300,

@@ -17,6 +17,7 @@ LAYERS = {
     "errors": 0,
     "event_loop": 0,
     "exit_codes": 0,
+    "garbage": 0,
     "logs": 0,
     "outside": 1,
     "reading": 1,

@@ -22,6 +22,7 @@ from typing_extensions import get_original_bases
 
 from crawler.configuration.command import CheckedCommand
 from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.garbage import tune_garbage_collector
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.feeds import FAILED, UNSTORED
@@ -70,6 +71,7 @@ class Command(CheckedCommand, CrawlCommand):
         assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(args[0])
         self.crawler_process.crawl(crawler, **opts.spargs)
+        tune_garbage_collector(collect=False)
         self.crawler_process.start()
         if self.crawler_process.bootstrap_failed:
             self.exitcode = RUN_FAILED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import ipaddress
 import logging
 import os
@@ -28,6 +27,7 @@ from crawler.configuration.command import CheckedCommand
 from crawler.configuration.kinds import host_and_port
 from crawler.event_loop import LOOP
 from crawler.exit_codes import RUN_FAILED, WRONG_USE
+from crawler.garbage import tune_garbage_collector
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.storage.data_files import data_file
@@ -236,17 +236,6 @@ def _listen(host: str, port: int) -> socket.socket:
 def _url(listener: socket.socket) -> str:
     host, number = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{number}"
-
-
-def tune_garbage_collector() -> None:
-    """Exclude all existing objects from garbage collection, and collect less often.
-
-    A call creates thousands of objects, of which reference counting frees nearly all. The collector would still search
-    all modules and schemas again and again, which took a fifth of the CPU time of a call.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
 
 
 def console_pages(settings: Settings, opts: argparse.Namespace) -> Mapping[str, StaticContent]:

@@ -201,17 +201,16 @@ class Breakers:
     make: Callable[[BreakerKey], CircuitBreaker]
     egress: str = ""
     """``Egress.key``: empty for the direct connection."""
-    _by_key: dict[BreakerKey, CircuitBreaker] = field(default_factory=dict)
+    _by_source: dict[str, CircuitBreaker] = field(default_factory=dict)
 
     def __getitem__(self, source: str) -> CircuitBreaker:
-        key = BreakerKey(self.platform, source, self.egress)
-        if key not in self._by_key:
-            self._by_key[key] = self.make(key)
-        return self._by_key[key]
+        if source not in self._by_source:
+            self._by_source[source] = self.make(BreakerKey(self.platform, source, self.egress))
+        return self._by_source[source]
 
     def __iter__(self) -> Iterator[tuple[str, CircuitBreaker]]:
         """Yield each source that has been requested, and its breaker, sorted by source."""
-        return ((key.source, self._by_key[key]) for key in sorted(self._by_key))
+        return iter(sorted(self._by_source.items()))
 
     def closed(self, sources: Iterable[str]) -> bool:
         """Whether the breakers of all these sources are closed."""
@@ -220,12 +219,12 @@ class Breakers:
     @property
     def any_open(self) -> bool:
         """Whether at least one breaker of the platform is open."""
-        return not self.closed([key.source for key in self._by_key])
+        return not self.closed(list(self._by_source))
 
     @property
     def cooldowns(self) -> dict[str, float]:
         """Source -> seconds until the end of its breaker's cooldown, for each source that was requested."""
-        return {key.source: each.cooldown_left for key, each in self._by_key.items()}
+        return {source: each.cooldown_left for source, each in self._by_source.items()}
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.

@@ -11,6 +11,7 @@ released.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -45,6 +46,7 @@ class PlannedInjector(Injector):
         super().__init__(crawler, **kwargs)
         self._plans: dict[Callable[..., Any], andi.Plan] = {}
         self._required: dict[Callable[..., Any], bool] = {}
+        self._provided = cache(self.is_class_provided_by_any_provider)
         self._own_providers = bool(crawler.settings.getdict("SCRAPY_POET_PROVIDERS"))
 
     def build_plan(self, request: Request) -> andi.Plan:
@@ -74,7 +76,7 @@ class PlannedInjector(Injector):
         used for other classes, and whenever the settings configure additional providers or the cache.
         """
         kinds: list[Any] = [kind for kind, _ in plan.dependencies]
-        needed = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
+        needed = [kind for kind in kinds if self._provided(kind)]
         if self.cache or self._own_providers or not all(kind in INPUTS for kind in needed):
             instances: dict[Any, Any]
             instances = await super().build_instances_from_providers(request, response, plan)

@@ -75,6 +75,9 @@ class LocalThrottle:
         wait = self._book(deadline)
         if wait > 0:
             await asyncio.sleep(wait)
+        if not self._slots.locked():
+            await self._slots.acquire()  # does not wait
+            return self._slots.release
         try:
             async with asyncio.timeout_at(deadline):
                 await self._slots.acquire()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from crawler.sandbox.server import Sandbox
-
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+    from crawler.sandbox.server import Sandbox
 
 
 class _SpiderWithOrigins(Protocol):
@@ -22,14 +22,16 @@ class _SpiderWithOrigins(Protocol):
 class SandboxExtension:
     """Starts the sandbox when the spider opens, before its first request, and stops it when the spider closes."""
 
-    def __init__(self) -> None:
-        self.sandbox = Sandbox()
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> SandboxExtension:
         if not crawler.settings.getbool("SANDBOX"):
             raise NotConfigured
-        extension = cls()
+        from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # most crawls do not use it
+
+        extension = cls(Sandbox())
         crawler.signals.connect(extension.spider_opened, signals.spider_opened)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
         return extension

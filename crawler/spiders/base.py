@@ -109,6 +109,7 @@ class PlatformSpider(Spider):
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
+        settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
         # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
         # requests in addition to the requests of all targets. Use -a resume= to continue a run instead.
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
@@ -389,16 +390,19 @@ class PlatformSpider(Spider):
         return again
 
     def _first_request(self, target: Target) -> Request:
-        return self._of_target(self.request(target), target).replace(errback=self._errback)
+        request = self._of_target(self.request(target), target)
+        request.errback = self._errback
+        return request
 
     def _of_target(self, request: Request, target: Target) -> Request:
-        """Return the request with its target in ``meta``, exempt from duplicate filtering."""
+        """Return the same request, with its target in ``meta``, and exempt from duplicate filtering."""
         request.meta["target"] = target
+        request.dont_filter = True
         if self.routes.is_bound(target):
             request.meta["bound"] = True
         if _restarted.get():
             request.meta["restarted"] = True
-        return request.replace(dont_filter=True)
+        return request
 
     def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback for a page class. Each class has one callback, because scrapy-poet caches by callback."""

@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 from scrapy.settings import Settings
+from scrapy.utils.conf import build_component_list
 
 from crawler.downloads.routes import egress_failed
 from crawler.downloads.shared import SharedState
 from crawler.errors import CircuitOpen, UpstreamRateLimited
 from crawler.registry import find_scraper, spiders
-from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, OpenCrawler
+from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler
 from crawler.targets.target import Target, check_params
 
 EGRESSES = [{"name": name, "proxy": "http://127.0.0.1:9"} for name in ("a", "b", "c")]
@@ -29,6 +30,13 @@ def open_crawler() -> OpenCrawler:
         "SERVICE_MAX_WAITING": WAITING,
     }
     return OpenCrawler(spiders()["retail"], Settings(values), SharedState())
+
+
+async def test_sp_2_an_open_crawler_counts_no_stats_that_nothing_reads() -> None:
+    settings = open_crawler().settings
+    assert not settings.getbool("DOWNLOADER_STATS")
+    assert not set(UNREAD_STATS) & set(build_component_list(settings.getwithbase("EXTENSIONS")))
+    assert set(UNREAD_STATS) <= set(build_component_list(Settings().getwithbase("EXTENSIONS")))
 
 
 async def test_the_limits_exclude_egresses_that_rest() -> None:

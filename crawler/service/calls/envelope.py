@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
 def new_request_id() -> str:
     """Generate ``req_`` and a ULID: 26 characters that sort by time."""
     number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
-    return "req_" + "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+    return "req_" + "".join([_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5)])
 
 
 @dataclass

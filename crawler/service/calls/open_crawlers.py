@@ -34,6 +34,7 @@ OVERLAY: dict[str, Any] = {
     "JOBDIR": None,
     "SANDBOX": False,  # the service starts one sandbox for all crawlers
     "STATS_DUMP": False,
+    "DOWNLOADER_STATS": False,  # as UNREAD_STATS
     "LOGSTATS_INTERVAL": 0,
     "MEMUSAGE_ENABLED": False,  # at its memory limit, it would close the crawler for all calls
     "CLOSESPIDER_TIMEOUT": 0,
@@ -42,6 +43,12 @@ OVERLAY: dict[str, Any] = {
     "CLOSESPIDER_ERRORCOUNT": 0,
     "LOG_INSTALL_ROOT_HANDLER": False,  # the service has its own log handlers
 }
+
+UNREAD_STATS = ("scrapy.extensions.corestats.CoreStats", "scrapy.extensions.logcount.LogCount")
+"""Extensions that only count stats. Open crawlers run without them, because the metrics count calls and outcomes.
+
+``LogCount`` would count each line of the log in each open crawler.
+"""
 
 MIN_IN_FLIGHT = 4
 """An open crawler may always have this many targets in flight, even if it has fewer download slots."""
@@ -67,7 +74,8 @@ class OpenCrawler:
         self.spider = spider
         self.settings = settings.copy()
         self.routes = platform_routes(shared, spider.name, settings)
-        self.settings.setdict(OVERLAY, priority="cmdline")
+        extensions = settings.getdict("EXTENSIONS") | dict.fromkeys(UNREAD_STATS)
+        self.settings.setdict(OVERLAY | {"EXTENSIONS": extensions}, priority="cmdline")
         self.max_waiting = settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")

@@ -11,6 +11,7 @@ import math
 import time
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ PERIOD_SECONDS = 60.0
 """The period in which failed keys are counted."""
 MAX_ADDRESSES = 10_000
 """Maximum number of clients whose failed keys are counted. The counts of the oldest are dropped."""
+CACHED_CLIENTS = 1_000
+"""Number of addresses whose clients are cached, because each call needs the client of its address."""
 MAX_UNNAMED_PROXIES = 1_000
 """Maximum number of proxies that are recognised without being named."""
 
@@ -140,6 +143,7 @@ class Addresses:
         )
 
 
+@lru_cache(CACHED_CLIENTS)
 def client_of(address: str) -> str:
     """Return an address's client: the IPv4 address itself, or the /64 network of an IPv6 address.
 
