@@ -1,181 +1,240 @@
-"""The same retail spider in scrapyrt and in the project's endpoint, and its page object in a bare Twisted server.
+"""The endpoint, compared with scrapyrt, with a bare Twisted server and with an asyncio server.
 
-What is measured: one call is one search page of the sandbox, from the HTTP request of a client to the last byte of the
-response: calls per second with ``CLIENTS`` calls in flight, on a light page (53 kB, so that the servers dominate, not
-the parsing) and on one of real size (0.6 MB), and the latency of single calls, one after another, on the light page.
-
-- scrapyrt creates a crawler for each call (``spider_start=1`` with ``crawl_args``: by default it replaces ``start()``
-  on the spider class and loses it when calls overlap); the endpoint keeps one open.
-- ``bare.py`` is the lower bound: without Scrapy, queue, tracker, throttle and key.
-
-Equal for all: the machine, the run, the sandbox process and its page, the page object and the data model, no delays.
-Servers run in turn in each round, the figures are medians over the rounds; every response must contain the same
-products. Clients and sandbox use the machine's cores too, equally for all servers; the CPU time of a server for
-a call does not depend on that.
-
-Different, because both run as shipped: scrapyrt writes a log file for each call, at DEBUG, and runs on asyncio's own
-event loop (it cannot run a project with uvloop, which gains about a fifth); the endpoint checks keys.
-
-Usage: .venv/bin/python -m benchmarks.service [--rounds N] [--calls N]
+A call is one page of search results: from the request of a caller to the last byte of the response. ``servers.py``
+starts the servers, ``opponents/`` has what they run, ``callers.py`` makes the calls.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
-import os
-import platform
-import sys
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import math
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
-from statistics import median
-from typing import Any
-from urllib.parse import urlencode
+from pathlib import Path
 
-from benchmarks.stack import BIN, cpu_seconds, free_port, stack
+from benchmarks.callers import Callers, Job, Products, callers
+from benchmarks.figures import Figure, Ratio, Table, ratio
+from benchmarks.opponents.pages import LARGE, LIGHT
+from benchmarks.servers import (
+    AGAIN,
+    BARE,
+    CALLERS,
+    ENDPOINT,
+    FLOOR,
+    ORDINARY,
+    OUR_PROJECT,
+    WITH_PAGE_OBJECT,
+    Server,
+    in_turn,
+    lineup,
+    pages,
+)
+from benchmarks.stack import cpu_seconds
+from crawler.sandbox.retail.site import Site
 
-CLIENTS = 8
-PARAMS = {"query": "mustard"}
-SETTINGS: dict[str, Any] = {
-    "PLATFORM_BUDGETS": {"retail": {"concurrency": CLIENTS, "delay": 0.0}},
-    "ASYNCIO_EVENT_LOOP": None,  # scrapyrt supports no other; the endpoint installs uvloop anyway
-}
+SECONDS = 1.2
+"""Duration of each measurement."""
+WARM_UP_SECONDS = 0.4
+PERCENTILES = (50, 95, 99)
+RATES, COSTS = "calls/s", "ms of CPU time per call"
 
-Call = Callable[[HTTPConnection], list[str]]
-"""Makes one call over a connection, and returns the item ids of the response."""
+
+@dataclass(frozen=True)
+class Workload:
+    """Calls for one page with a number of callers."""
+
+    query: str
+    callers: int
+    tls: bool = False
+    servers: tuple[str, ...] = ()
+    """The names of the servers that are measured. Empty: all."""
+
+
+LATENCY = (ORDINARY, ENDPOINT, BARE)
+LIGHT_PAGE, LARGE_PAGE = Workload(LIGHT, 8), Workload(LARGE, 8)
+LIGHT_TLS, LARGE_TLS = Workload(LIGHT, 8, tls=True), Workload(LARGE, 8, tls=True)
+SINGLE, CROWD = Workload(LIGHT, 1, servers=LATENCY), Workload(LIGHT, CALLERS, servers=LATENCY)
+WORKLOADS = (LIGHT_PAGE, LARGE_PAGE, LIGHT_TLS, LARGE_TLS, SINGLE, CROWD)
 
 
 @dataclass
-class Server:
-    """A server under test, its call function, and its figures by round."""
+class Measured:
+    """The figures of a server with a workload, by round."""
 
-    name: str
-    port: int
-    pid: int
-    call: Call
     calls_per_second: list[float] = field(default_factory=list)
     milliseconds: list[float] = field(default_factory=list)
     """CPU time of the server per call."""
-    latency: list[float] = field(default_factory=list)
-    """Median milliseconds of single calls."""
+    percentiles: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """Percentile -> milliseconds of a call."""
 
 
-def scrapyrt_call(connection: HTTPConnection) -> list[str]:
-    """Call scrapyrt with the spider's own ``start()``."""
-    query = urlencode({"spider_name": "retail", "spider_start": "1", "crawl_args": json.dumps(PARAMS)})
-    connection.request("GET", f"/crawl.json?{query}")
-    (data,) = json.load(connection.getresponse())["items"]
-    return item_ids(data)
+Results = dict[tuple[Workload, str], Measured]
+"""What was measured of each server, by workload and name."""
 
 
-def posting(path: str, headers: dict[str, str]) -> Call:
-    """Return a call function for a server that accepts the params as JSON."""
-
-    def call(connection: HTTPConnection) -> list[str]:
-        connection.request("POST", path, json.dumps(PARAMS), headers)
-        return item_ids(json.load(connection.getresponse())["data"])
-
-    return call
-
-
-def item_ids(data: dict[str, Any]) -> list[str]:
-    """Return the ids of the products, to compare responses."""
-    return [product["item_id"] for product in data["products"]]
+def percentile(ascending: list[float], share: int) -> float:
+    """Return the smallest value that at least ``share`` percent of the values do not exceed."""
+    return ascending[math.ceil(len(ascending) * share / 100) - 1]
 
 
 @contextlib.contextmanager
-def servers(*, light: bool) -> Iterator[list[Server]]:
-    """Run scrapyrt, the endpoint and the bare server, on one sandbox."""
-    with stack(light=light, **SETTINGS) as running:
-        port, pid = running.endpoint()
-        endpoint = Server("endpoint", port, pid, posting("/v1/scrapers/retail-search-v4", running.headers))
-        port = free_port()
-        options = ("-S", "benchmarks.scrapyrt_settings", "-s", f"LOG_DIR={running.folder / 'logs'}")
-        pid = running.start(BIN / "scrapyrt", "-i", "127.0.0.1", "-p", str(port), *options, port=port, ready="/")
-        scrapyrt = Server("scrapyrt", port, pid, scrapyrt_call)
-        port = free_port()
-        pid = running.start(sys.executable, "-m", "benchmarks.bare", str(port), port=port, ready="/")
-        yield [scrapyrt, endpoint, Server("bare", port, pid, posting("/", {}))]
+def running() -> Iterator[dict[bool, list[Server]]]:
+    """Run all servers. The key is whether their pages come with TLS and gzip."""
+    with contextlib.ExitStack() as stacks:
+        certificate = Path(stacks.enter_context(tempfile.TemporaryDirectory())) / "certificate.pem"
+        origins = stacks.enter_context(pages(certificate))
+        plain = stacks.enter_context(lineup(origins.plain, certificate))
+        tls = stacks.enter_context(lineup(origins.tls, certificate))
+        common = {
+            each: [
+                each.scrapyrt(ORDINARY, "default"),
+                each.endpoint(ENDPOINT),
+                each.module(BARE, "bare"),
+                each.module(FLOOR, "floor"),
+                each.endpoint(AGAIN),
+            ]
+            for each in (plain, tls)
+        }
+        further = [
+            plain.scrapyrt(WITH_PAGE_OBJECT, "with_page_object"),
+            plain.scrapyrt_with_our_project(OUR_PROJECT),
+        ]
+        yield {False: common[plain] + further, True: common[tls]}
 
 
-def run_round(server: Server, calls: int, expected: list[str] | None = None) -> None:
-    """Run one round: ``calls`` calls over ``CLIENTS`` kept connections.
-
-    Raises:
-        SystemExit: a response contains other products than expected.
-    """
-
-    def client(share: int) -> None:
-        with contextlib.closing(HTTPConnection("127.0.0.1", server.port, timeout=120)) as connection:
-            for _ in range(share):
-                if server.call(connection) != expected and expected is not None:
-                    raise SystemExit(f"{server.name} returned other products than expected.")
-
-    share = calls // CLIENTS
-    start, cpu = time.perf_counter(), cpu_seconds(server.pid)
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        list(pool.map(client, [share] * CLIENTS))
-    server.calls_per_second.append(share * CLIENTS / (time.perf_counter() - start))
-    server.milliseconds.append((cpu_seconds(server.pid) - cpu) / (share * CLIENTS) * 1000)
+def expected_products(query: str) -> Products:
+    """Return the products that the sandbox states for a query."""
+    record = Site(light=query == LIGHT).expected_record({"query": query})
+    return [(each["item_id"], each["name"]) for each in record["products"]]
 
 
-def measure_latency(server: Server, calls: int) -> None:
-    """Run one round of single calls over one kept connection."""
-    times = []
-    with contextlib.closing(HTTPConnection("127.0.0.1", server.port, timeout=120)) as connection:
-        for _ in range(calls):
-            start = time.perf_counter()
-            server.call(connection)
-            times.append((time.perf_counter() - start) * 1000)
-    server.latency.append(median(times))
+def measure(server: Server, calling: Callers, workload: Workload, expected: Products, into: Measured) -> None:
+    """Run a workload on a server once."""
+    request = server.request(workload.query).decode()
+    before = cpu_seconds(server.pid)
+    result = calling.run(Job(server.port, request, workload.callers, SECONDS, expected))
+    used = cpu_seconds(server.pid) - before
+    calls = len(result.latencies)
+    into.calls_per_second.append(calls / result.seconds)
+    into.milliseconds.append(used / calls * 1000)
+    for share in PERCENTILES:
+        into.percentiles[share].append(percentile(result.latencies, share))
 
 
-def measure(rounds: int, calls: int, *, light: bool) -> dict[str, Server]:
-    """Run the rounds, the servers in turn. The first round is not counted."""
-    with servers(light=light) as tested:
-        with contextlib.closing(HTTPConnection("127.0.0.1", tested[0].port)) as connection:
-            expected = tested[0].call(connection)
-        for number in range(rounds + 1):
-            for server in tested:
-                run_round(server, calls if number else 4 * CLIENTS, expected)
-                if light:
-                    measure_latency(server, 50 if number else 2)
-        for server in tested:
-            del server.calls_per_second[0], server.milliseconds[0], server.latency[:1]
-        return {server.name: server for server in tested}
+def measure_all(rounds: int) -> Results:
+    """Run the rounds. In each round, all servers are measured with all workloads, each time beginning with another."""
+    results: Results = defaultdict(Measured)
+    expected = {query: expected_products(query) for query in (LIGHT, LARGE)}
+    with running() as servers, callers() as calling:
+        for own in servers.values():
+            for server in own:
+                for query, listed in expected.items():
+                    request = server.request(query).decode()
+                    calling.run(Job(server.port, request, 8, WARM_UP_SECONDS, listed))
+        for number in range(rounds):
+            for workload in WORKLOADS:
+                own = [each for each in servers[workload.tls] if not workload.servers or each.name in workload.servers]
+                for server in in_turn(own, number):
+                    measured = results[workload, server.name]
+                    measure(server, calling, workload, expected[workload.query], measured)
+    return results
 
 
-def report(title: str, results: dict[str, Server]) -> None:
-    """Print the medians, and the ratios of the endpoint to the other servers."""
-    print(title)
-    for server in results.values():
-        latency = f"  {median(server.latency):6.2f} ms for a single call" if server.latency else ""
-        speed, cpu = median(server.calls_per_second), median(server.milliseconds)
-        rounds = ", ".join(f"{each:.0f}" for each in server.calls_per_second)
-        print(f"  {server.name:9} {speed:6.1f} calls/s  {cpu:5.2f} ms of CPU time per call{latency}  ({rounds})")
-    endpoint, scrapyrt, bare = (results[name] for name in ("endpoint", "scrapyrt", "bare"))
-    speed, *others = (median(server.calls_per_second) for server in (endpoint, scrapyrt, bare))
-    ratios = [speed / other for other in others]
-    print(f"  endpoint: {ratios[0]:.2f} times scrapyrt's calls/s, {ratios[1]:.2f} times the bare server's")
-    if endpoint.latency:
-        print(f"  endpoint: {median(endpoint.latency) / median(scrapyrt.latency):.2f} times scrapyrt's latency")
+def rate(results: Results, workload: Workload, name: str) -> Figure:
+    """Return the calls per second of a server."""
+    return Figure(name, RATES, results[workload, name].calls_per_second)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="The endpoint compared with scrapyrt and with bare Twisted.")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=400, help="calls per round")
-    options = parser.parse_args()
-    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
-    print(f"{machine}, {CLIENTS} calls in flight, {options.calls} calls per round, medians of {options.rounds} rounds")
-    report("light page", measure(options.rounds, options.calls, light=True))
-    report("page of real size", measure(options.rounds, options.calls // 2, light=False))
+def cost(results: Results, workload: Workload, name: str) -> Figure:
+    """Return the CPU time of a server per call."""
+    return Figure(name, COSTS, results[workload, name].milliseconds)
 
 
-if __name__ == "__main__":
-    main()
+def per_second(name: str, other: str, rates: dict[str, Figure], at_least: float | None = None) -> Ratio:
+    """Return the ratio of two servers' calls per second: above 1, the first one is faster."""
+    return ratio(f"calls/s: {name} / {other}", rates[name], rates[other], at_least=at_least)
+
+
+def processor(name: str, other: str, costs: dict[str, Figure], at_least: float | None = None) -> Ratio:
+    """Return the ratio of two servers' CPU time per call: above 1, the second one is faster."""
+    return ratio(f"CPU time per call: {name} / {other}", costs[name], costs[other], at_least=at_least)
+
+
+def speed_table(
+    title: str, conditions: str, results: Results, workload: Workload, goals: dict[str, float] | None = None
+) -> Table:
+    """Return the figures of a page. ``goals`` are for the ratios to the ordinary spider and to the bare server."""
+    names = [name for each, name in results if each == workload]
+    rates = {name: rate(results, workload, name) for name in names}
+    costs = {name: cost(results, workload, name) for name in names}
+    goals = goals or {}
+    ratios = [
+        per_second(ENDPOINT, ORDINARY, rates, at_least=goals.get(ORDINARY)),
+        processor(ORDINARY, ENDPOINT, costs),
+        *(per_second(ENDPOINT, each, rates) for each in (WITH_PAGE_OBJECT, OUR_PROJECT) if each in names),
+        processor(BARE, ENDPOINT, costs, at_least=goals.get(BARE)),
+        per_second(ENDPOINT, BARE, rates),
+        processor(FLOOR, ENDPOINT, costs),
+        processor(FLOOR, BARE, costs),
+        processor(AGAIN, ENDPOINT, costs),
+        per_second(ENDPOINT, AGAIN, rates),
+    ]
+    return Table(title, conditions, [*rates.values(), *costs.values()], ratios)
+
+
+def latency_table(results: Results) -> Table:
+    """Return the latencies on the light page with few and many callers."""
+    figures: dict[tuple[str, int, int], Figure] = {}
+    for workload in (SINGLE, LIGHT_PAGE, CROWD):
+        for name in LATENCY:
+            for share, values in results[workload, name].percentiles.items():
+                callers = f"{workload.callers} caller{'s' if workload.callers > 1 else ''}"
+                figures[name, workload.callers, share] = Figure(f"{name}, {callers}, p{share}", "ms", values)
+    ratios: list[Ratio] = [
+        ratio(
+            f"p{share}, callers: {callers}: {ENDPOINT} / {ORDINARY}",
+            figures[ENDPOINT, callers, share],
+            figures[ORDINARY, callers, share],
+        )
+        for callers in (1, 8, CALLERS)
+        for share in (50, 99)
+    ]
+    return Table("Latency of a call, light page", LATENCY_CONDITIONS, list(figures.values()), ratios)
+
+
+def run(rounds: int) -> list[Table]:
+    """Measure the endpoint and its opponents."""
+    results = measure_all(rounds)
+    return [
+        speed_table("A call, light page", CONDITIONS, results, LIGHT_PAGE, {ORDINARY: 6, BARE: 0.5}),
+        speed_table("A call, page of 0.66 MB", AS_ABOVE, results, LARGE_PAGE, {ORDINARY: 3, BARE: 0.85}),
+        speed_table("A call, light page with TLS and gzip", TLS_CONDITIONS, results, LIGHT_TLS),
+        speed_table("A call, page of 0.66 MB with TLS and gzip", TLS_CONDITIONS, results, LARGE_TLS),
+        latency_table(results),
+    ]
+
+
+CONDITIONS = f"""\
+A call of each server fetches a page of search results (57 kB of HTML, 6 products) over plain HTTP and returns its
+products. 8 callers in a process of their own call each server for {SECONDS} s per round. A web server with ready pages
+is a third process, so that a server waits for no rendering. Every response must contain the same products. All of them
+share the machine's cores, so CPU time per call is the more exact figure.
+
+- *{ORDINARY}*: an ordinary project (`benchmarks/opponents/ordinary`) without anything of this project.
+  scrapyrt creates a crawler for each call. It runs as for production: `DEBUG = False`, logs at INFO instead of DEBUG,
+  no delay, no cookies, no telnet console, no `robots.txt`.
+- *{WITH_PAGE_OBJECT}*: the same project with the endpoint's page object and validation.
+- *{OUR_PROJECT}*: scrapyrt opens this project's whole crawler for each call. It is not made for that.
+- *{BARE}*: a Twisted server and client with the endpoint's page object and validation, on uvloop, without Scrapy,
+  queue, retries, throttle, API keys and log.
+- *{FLOOR}*: the same with protocols of asyncio on uvloop instead of Twisted, and no more HTTP than this needs.
+- *{AGAIN}*: another process of the endpoint. Its distance from 1 is the error of the comparison."""
+AS_ABOVE = "As above, with a page of real size (0.66 MB of HTML, 50 products)."
+TLS_CONDITIONS = """\
+As above, but the pages come with TLS and gzip. The endpoint and the bare servers keep their connections. scrapyrt makes
+a new one for each call, and by Scrapy's default does not verify the certificate."""
+LATENCY_CONDITIONS = f"""\
+Milliseconds from a call's request to the last byte of its response, on the light page over plain HTTP, with 1, 8 and
+{CALLERS} callers at once. With many callers, a call waits for the others: all servers use one core."""

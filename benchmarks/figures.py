@@ -46,9 +46,7 @@ class Ratio(Figure):
         return self.median <= self.at_most if self.at_most is not None else None
 
 
-def ratio(
-    name: str, of: Figure, to: Figure, *, at_least: float | None = None, at_most: float | None = None
-) -> Ratio:
+def ratio(name: str, of: Figure, to: Figure, *, at_least: float | None = None, at_most: float | None = None) -> Ratio:
     """Return the ratio of two figures round by round."""
     return Ratio(name, "", [a / b for a, b in zip(of.values, to.values, strict=True)], at_least, at_most)
 

@@ -1,4 +1,4 @@
-"""scrapyrt's own settings in the benchmark (``scrapyrt -S benchmarks.scrapyrt_settings``)."""
+"""scrapyrt's settings in the benchmarks (``scrapyrt -S``): as for production."""
 
 DEBUG = False  # as its documentation recommends for production: no tracebacks in responses
-RESOURCES = {"crawl.json": "benchmarks.scrapyrt_records.RecordResource"}
+CRAWL_MANAGER = "benchmarks.opponents.scrapyrt_manager.InfoCrawlManager"

@@ -67,7 +67,9 @@ def test_calls_of_clients_that_reset_their_connections_are_counted(service: Serv
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() resets
             connection.sendall(request)
     assert becomes(service.url, before + 10, "crawler_calls_total", **labels)
-    assert becomes(service.url, 0, "crawler_connections"), "counted once a second, mostly between two requests for metrics"
+    assert becomes(service.url, 0, "crawler_connections"), (
+        "counted once a second, mostly between two requests for metrics"
+    )
     assert "Traceback" not in service.logged()
 
 
