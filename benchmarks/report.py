@@ -115,7 +115,7 @@ def results(runs: list[Run], notes: str) -> str:
     """Return the report. ``notes`` are sections that a person has written; they come last."""
     number = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
     rounds = " or ".join(dict.fromkeys(str(run.rounds) for run in runs))
-    machines = dict.fromkeys(f"{run.day}: {run.machine}." for run in runs)
+    machines = [f"- run {number}, {run.day}: {run.machine}" for number, run in enumerate(runs, 1)]
     introduction = INTRODUCTION.format(number=number, rounds=rounds, machines="\n".join(machines))
     parts = ["# Benchmark results", wrapped(introduction)]
     if goals(runs):

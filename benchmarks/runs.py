@@ -45,6 +45,7 @@ class Run:
 
 
 def machine() -> str:
-    """Return a line about this machine and the versions of the libraries."""
+    """Return a line about this machine, its load and the versions of the libraries."""
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    return f"Python {platform.python_version()}, {os.cpu_count()} cores, {libraries}"
+    cores = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
+    return f"Python {platform.python_version()}, {cores}, {libraries}"

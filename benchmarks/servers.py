@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from benchmarks.opponents.http import get, post
@@ -103,7 +104,7 @@ class Lineup:
         port = free_port()
         logs = self._running.folder / quote(name)
         settings = ("-S", f"benchmarks.opponents.{module}", "-s", f"LOG_DIR={logs}")
-        command = (BIN / "scrapyrt", "-i", "127.0.0.1", "-p", str(port), *options, *settings)
+        command = (str(BIN / "scrapyrt"), "-i", "127.0.0.1", "-p", str(port), *options, *settings)
         return Server(name, port, self._running.start(*command, port=port, ready="/", folder=folder), request)
 
     @staticmethod
@@ -115,7 +116,7 @@ class Lineup:
 @contextlib.contextmanager
 def lineup(origin: str, certificate: Path) -> Iterator[Lineup]:
     """Yield what starts servers for pages of an origin, without delays. All of them trust the certificate."""
-    settings = {
+    settings: dict[str, Any] = {
         "PLATFORM_ORIGINS": {"retail": origin},
         "PLATFORM_BUDGETS": {"retail": {"concurrency": CALLERS, "delay": 0.0}},
         "ASYNCIO_EVENT_LOOP": None,  # scrapyrt supports no other; the endpoint installs uvloop anyway

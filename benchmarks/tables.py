@@ -15,12 +15,11 @@ def markdown(table: Table) -> str:
     """Return a table of one run: each figure with its median and spread, each ratio also with its goal."""
     parts = [f"## {table.title}", wrapped(table.conditions)]
     if table.figures:
-        header = ("figure", "unit", "median", "smallest and largest")
-        parts.append(grid(header, [(each.name, each.unit, value(each.median), spread(each)) for each in table.figures]))
+        cells = [(each.name, each.unit, value(each.median), spread(each)) for each in table.figures]
+        parts.append(grid(("figure", "unit", "median", "smallest and largest"), cells))
     if table.ratios:
-        header = ("ratio", "goal", "median", "smallest and largest", "reached")
         rows = [(each.name, goal(each), value(each.median), spread(each), reached(each)) for each in table.ratios]
-        parts.append(grid(header, rows))
+        parts.append(grid(("ratio", "goal", "median", "smallest and largest", "reached"), rows))
     return "\n\n".join(parts) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import doctest
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks import tables
 from benchmarks.callers import products
 from benchmarks.endpoint import percentile
 from benchmarks.figures import Figure, Ratio, Table, ratio
@@ -91,6 +93,11 @@ def test_numbers_have_three_digits(number: float, expected: str) -> None:
     assert value(number) == expected
 
 
+def test_the_examples_of_tables_are_right() -> None:
+    found = doctest.testmod(tables)
+    assert (found.attempted, found.failed) == (2, 0)
+
+
 def test_a_run_is_read_from_its_file_as_it_was_written(tmp_path: Path) -> None:
     written = run(table(Ratio("a / b", "", [1.0, 2.0, 3.0], at_most=2.5)))
     written.write(tmp_path / "run.json")
@@ -122,7 +129,7 @@ def test_a_report_has_three_runs_side_by_side() -> None:
         "## What is left, and why",
     ]
     assert found.endswith("\n\nScrapy.\n")
-    assert "2026-11-22: Python 3.11, 2 cores." in found
+    assert "- run 3, 2026-11-23: Python 3.11, 2 cores\n" in found
 
 
 def test_a_report_begins_with_all_goals() -> None:

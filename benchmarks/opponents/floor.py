@@ -37,8 +37,8 @@ class Platform:
         return zlib.decompress(body, GZIP) if b"Content-Encoding: gzip" in head else body
 
     async def _connect(self) -> Client:
-        loop = asyncio.get_running_loop()
-        return (await loop.create_connection(Client, self.url.hostname, self.url.port, ssl=self.tls))[1]
+        host, port = self.url.hostname or "", self.url.port or 0
+        return (await asyncio.get_running_loop().create_connection(Client, host, port, ssl=self.tls))[1]
 
 
 class Search(Messages):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scrapy import Spider
-from scrapy.http import TextResponse
+from scrapy.http import Response
 
 
 class SearchSpider(Spider):
@@ -13,7 +13,7 @@ class SearchSpider(Spider):
 
     name = "search"
 
-    def parse(self, response: TextResponse) -> Iterator[dict[str, Any]]:
+    def parse(self, response: Response) -> Iterator[dict[str, Any]]:
         """Yield one item per product."""
         data = json.loads(response.css("script#__NEXT_DATA__::text").get(""))
         for stack in data["props"]["pageProps"]["initialData"]["searchResult"]["itemStacks"]:
