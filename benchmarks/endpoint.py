@@ -154,12 +154,12 @@ def cost(results: Results, workload: Workload, name: str) -> Figure:
 
 def per_second(name: str, other: str, rates: dict[str, Figure], at_least: float | None = None) -> Ratio:
     """Return the ratio of two servers' calls per second: above 1, the first one is faster."""
-    return ratio(f"calls/s: {name} / {other}", rates[name], rates[other], at_least=at_least)
+    return ratio(f"calls/s: {name} to {other}", rates[name], rates[other], at_least=at_least)
 
 
 def processor(name: str, other: str, costs: dict[str, Figure], at_least: float | None = None) -> Ratio:
     """Return the ratio of two servers' CPU time per call: above 1, the second one is faster."""
-    return ratio(f"CPU time per call: {name} / {other}", costs[name], costs[other], at_least=at_least)
+    return ratio(f"CPU time per call: {name} to {other}", costs[name], costs[other], at_least=at_least)
 
 
 def speed_table(
@@ -194,7 +194,7 @@ def latency_table(results: Results) -> Table:
                 figures[name, workload.callers, share] = Figure(f"{name}, {callers}, p{share}", "ms", values)
     ratios: list[Ratio] = [
         ratio(
-            f"p{share}, callers: {callers}: {ENDPOINT} / {ORDINARY}",
+            f"p{share}, callers: {callers}: {ENDPOINT} to {ORDINARY}",
             figures[ENDPOINT, callers, share],
             figures[ORDINARY, callers, share],
         )

@@ -17,8 +17,8 @@ F = TypeVar("F", bound=Figure)
 INTRODUCTION = """\
 Written by `python -m benchmarks report` from {number} of `python -m benchmarks`. Each run has {rounds} rounds. A round
 measures all opponents in turn, so figures of the same round can be compared although the speed of the machine changes.
-Columns of runs have the medians of their rounds; "smallest and largest" is over all rounds of all runs. "a / b" is the
-ratio of the figures of a and b, taken in each round. A goal is reached if the median of the runs reaches it.
+Columns of runs have the medians of their rounds; "smallest and largest" is over all rounds of all runs. "a to b" is the
+figure of a divided by that of b, taken in each round. A goal is reached if the median of the runs reaches it.
 
 {machines}"""
 

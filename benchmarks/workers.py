@@ -53,7 +53,7 @@ def run(rounds: int) -> Table:
     costs = {name: Figure(name, COSTS, each.milliseconds) for name, each in results.items()}
     share = Figure("the busiest of 2 workers", "share of the calls", busiest)
     ratios = [
-        ratio(f"calls/s: {TWO} / {ONE}", rates[TWO], rates[ONE]),
-        ratio(f"CPU time per call: {TWO} / {ONE}", costs[TWO], costs[ONE]),
+        ratio(f"calls/s: {TWO} to {ONE}", rates[TWO], rates[ONE]),
+        ratio(f"CPU time per call: {TWO} to {ONE}", costs[TWO], costs[ONE]),
     ]
     return Table("Two workers", CONDITIONS, [*rates.values(), *costs.values(), share], ratios)
