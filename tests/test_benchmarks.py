@@ -144,7 +144,7 @@ def test_a_report_begins_with_all_goals() -> None:
 def test_the_plot_has_a_bar_for_each_ratio_of_which_more_is_better() -> None:
     drawn = ET.fromstring(plot([*goals(three_runs()), ("<&>", Ratio("half", "", [2.5], at_least=2))]))  # noqa: S314  # our own
     texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts[:4] == ["A call. endpoint / scrapyrt", "5.00 ×", "<&>. half", "2.50 ×"]
+    assert texts[:4] == ["A call. endpoint / scrapyrt", "5.00 × (goal 6)", "<&>. half", "2.50 × (goal 2)"]
     bars = [each for each in drawn.iter("{http://www.w3.org/2000/svg}rect") if each.get("rx")]
     long, short = (float(each.get("width", "")) for each in bars)
     assert long == pytest.approx(2 * short, abs=1)
@@ -168,7 +168,7 @@ def test_the_command_writes_the_file_and_the_report(tmp_path: Path, monkeypatch:
         (tmp_path / "benchmarks/RESULTS.md").read_text()
     )
     assert "| A call | a / b | ≥ 1 | 1.00 | yes |" in (tmp_path / "README.md").read_text()
-    assert "1.00 ×" in (tmp_path / "docs/benchmarks.svg").read_text()
+    assert "1.00 × (goal 1)" in (tmp_path / "docs/benchmarks.svg").read_text()
 
 
 def test_sp_4_the_readme_quotes_only_lines_of_the_results() -> None:
