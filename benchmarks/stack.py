@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -75,18 +76,22 @@ class Stack:
         self._stack = stack
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
+        self.env["PYTHONPATH"] = str(ROOT)
         settings = {
-            "PLATFORM_ORIGINS": self._sandbox(sandbox),
+            "PLATFORM_ORIGINS": settings.get("PLATFORM_ORIGINS") or self._sandbox(sandbox),
             "FAILURES_FEED": None,
             "BREAKER_THRESHOLD": 0,
             "KEYS_FILE": str(self.folder / "keys.sqlite3"),
+            "SERVICE_STORE": str(self.folder / "service.sqlite3"),
             **settings,
         }
         self.env |= {f"CRAWLER_{name}": json.dumps(value) for name, value in settings.items()}
+
+    @cached_property
+    def key(self) -> str:
+        """An API key of the endpoint."""
         command = [str(BIN / "scrapy"), "keys", "create", "benchmark"]
-        self.key = subprocess.check_output(
-            command, cwd=ROOT, env=self.env, text=True, stderr=subprocess.DEVNULL
-        ).strip()
+        return subprocess.check_output(command, cwd=ROOT, env=self.env, text=True, stderr=subprocess.DEVNULL).strip()
 
     def _sandbox(self, options: tuple[str, ...]) -> dict[str, Any]:
         """Start the sandbox, and return the origins of its platforms."""
@@ -108,18 +113,19 @@ class Stack:
 
     def endpoint(self, *options: str) -> tuple[int, int]:
         """Start the endpoint. Return its port and process id."""
+        assert self.key, "The endpoint does not start without a valid key."
         port = free_port()
         pid = self.start(BIN / "scrapy", "serve", "--port", str(port), *options, port=port, ready="/readyz")
         return port, pid
 
-    def start(self, *command: str | Path, port: int, ready: str) -> int:
-        """Start a server, and return its process id when a path returns a status below 500.
+    def start(self, *command: str | Path, port: int, ready: str, folder: Path = ROOT) -> int:
+        """Start a server in a folder, and return its process id when a path returns a status below 500.
 
         Raises:
             SystemExit: the server exited, or is not ready in time.
         """
         log = self.folder / f"{Path(command[0]).name}-{port}.log"
-        process = self._stack.enter_context(_running(*command, env=self.env, log=log))
+        process = self._stack.enter_context(_running(*command, env=self.env, log=log, folder=folder))
         deadline = time.monotonic() + READY_TIMEOUT_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
             connection = HTTPConnection("127.0.0.1", port, timeout=5)
@@ -133,15 +139,20 @@ class Stack:
 
 @contextlib.contextmanager
 def stack(*sandbox: str, light: bool = True, **settings: Any) -> Iterator[Stack]:
-    """Run the sandbox with its options. ``settings`` apply to all processes of the project that use it."""
+    """Run the sandbox with its options. ``settings`` apply to all processes of the project that use it.
+
+    With ``PLATFORM_ORIGINS`` among the settings, no sandbox runs.
+    """
     with contextlib.ExitStack() as exit_stack:
         yield Stack(exit_stack, (*sandbox, *(["--light"] if light else [])), settings)
 
 
 @contextlib.contextmanager
-def _running(*command: str | Path, env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _running(
+    *command: str | Path, env: dict[str, str], log: Path, folder: Path = ROOT
+) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=output, stderr=output)
         try:
             yield process
         finally:

@@ -1,50 +1,59 @@
-"""Two workers compared with one: CPU time per call, and the distribution of the calls.
-
-What is measured: calls of a light search page over ``CLIENTS`` kept connections, ``scrapy serve`` with one process and
-with ``--workers 2``, each with its own sandbox in the same run; rounds alternate. CPU time is that of all of the
-service's processes. The log line of a call contains its worker.
-
-Usage: .venv/bin/python -m benchmarks.workers [--rounds N] [--calls N]
-"""
+"""Two workers of the endpoint compared with one: CPU time per call, and the distribution of the calls."""
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import re
+import tempfile
 from collections import Counter
-from statistics import median
+from pathlib import Path
 
-from benchmarks.service import CLIENTS, SETTINGS, Server, posting, run_round
-from benchmarks.stack import stack
+from benchmarks.callers import Callers, Job, callers
+from benchmarks.endpoint import COSTS, RATES, Measured, Workload, expected_products, measure
+from benchmarks.figures import Figure, Table, ratio
+from benchmarks.opponents.pages import LIGHT
+from benchmarks.servers import Lineup, in_turn, lineup, pages
 
-PATH = "/v1/scrapers/retail-search-v4"
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="Two workers compared with one.")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=800, help="calls per round")
-    options = parser.parse_args()
-    with contextlib.ExitStack() as stacks:
-        servers: list[Server] = []
-        for workers in (1, 2):
-            running = stacks.enter_context(stack(**SETTINGS))
-            port, pid = running.endpoint("--workers", str(workers))
-            servers.append(Server(f"{workers} worker(s)", port, pid, posting(PATH, running.headers)))
-            log = running.folder / f"scrapy-{port}.log"
-        for number in range(options.rounds + 1):
-            for server in servers:
-                run_round(server, options.calls if number else 8 * CLIENTS)
-        for server in servers:
-            speed, cpu = median(server.calls_per_second[1:]), median(server.milliseconds[1:])
-            print(f"{server.name}: {speed:6.1f} calls/s  {cpu:5.2f} ms of CPU time per call")
-        one, two = (median(server.milliseconds[1:]) for server in servers)
-        served = Counter(re.findall(r"event=call .*worker=(\d)", log.read_text()))
-        shares = ", ".join(f"worker {worker}: {count / served.total():.0%}" for worker, count in sorted(served.items()))
-        print(f"two workers: {two / one:.2f} times the CPU time per call; {shares}")
+ONE, TWO = "1 worker", "2 workers"
+WORKLOAD = Workload(LIGHT, 8)
+CONDITIONS = """\
+`scrapy serve --workers 1` and `--workers 2` on the light page, with 8 callers, as in the benchmark of the endpoint. CPU
+time is that of all processes of the endpoint. The share is that of the worker with the most calls, from the log: 0.5 is
+an equal distribution."""
 
 
-if __name__ == "__main__":
-    main()
+def shares(log: str) -> list[float]:
+    """Return each worker's share of the calls in a log, the largest first."""
+    served = Counter(re.findall(r"event=call .*worker=(\d)", log))
+    return [count / served.total() for _, count in served.most_common()]
+
+
+def measure_all(lines: Lineup, calling: Callers, rounds: int) -> tuple[dict[str, Measured], list[float]]:
+    """Run the rounds. Return the figures by server, and the share of the busiest worker by round."""
+    servers = [lines.endpoint(name, "--workers", name[0]) for name in (ONE, TWO)]
+    expected = expected_products(LIGHT)
+    results = {server.name: Measured() for server in servers}
+    busiest = []
+    for server in servers:
+        calling.run(Job(server.port, server.request(LIGHT).decode(), 8, 0.5, expected))
+    for number in range(rounds):
+        before = len(lines.log(servers[1]))
+        for server in in_turn(servers, number):
+            measure(server, calling, WORKLOAD, expected, results[server.name])
+        busiest.append(shares(lines.log(servers[1])[before:])[0])
+    return results, busiest
+
+
+def run(rounds: int) -> Table:
+    """Measure one and two workers."""
+    with tempfile.TemporaryDirectory() as folder:
+        certificate = Path(folder) / "certificate.pem"
+        with pages(certificate) as origins, lineup(origins.plain, certificate) as lines, callers() as calling:
+            results, busiest = measure_all(lines, calling, rounds)
+    rates = {name: Figure(name, RATES, each.calls_per_second) for name, each in results.items()}
+    costs = {name: Figure(name, COSTS, each.milliseconds) for name, each in results.items()}
+    share = Figure("the busiest of 2 workers", "share of the calls", busiest)
+    ratios = [
+        ratio(f"calls/s: {TWO} to {ONE}", rates[TWO], rates[ONE]),
+        ratio(f"CPU time per call: {TWO} to {ONE}", costs[TWO], costs[ONE]),
+    ]
+    return Table("Two workers", CONDITIONS, [*rates.values(), *costs.values(), share], ratios)

@@ -16,6 +16,12 @@ VALID_DAYS = 30
 
 def loopback_certificate(address: str) -> CertificateOptions:
     """Return the options of a TLS server with a new certificate for ``address`` and ``localhost``."""
+    options: CertificateOptions = PrivateCertificate.loadPEM(loopback_pem(address)).options()
+    return options
+
+
+def loopback_pem(address: str) -> bytes:
+    """Return a new certificate for ``address`` and ``localhost``, with its private key, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sandbox")])
     now = datetime.now(UTC)
@@ -31,8 +37,6 @@ def loopback_certificate(address: str) -> CertificateOptions:
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
-    encoded = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+    return certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    options: CertificateOptions = PrivateCertificate.loadPEM(encoded).options()
-    return options

@@ -1,0 +1,70 @@
+"""Run benchmarks, and write the report of several runs.
+
+``python -m benchmarks [NAME ...] [--rounds N] [--json FILE]`` runs the named benchmarks, or all of them, and prints
+their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and ``docs/benchmarks.svg``,
+and quotes its goals in the README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.plot import plot
+from benchmarks.report import goals, results, with_goals
+from benchmarks.runs import Run, machine
+from benchmarks.stack import ROOT
+from benchmarks.tables import markdown
+
+BENCHMARKS = {
+    name: f"benchmarks.{name}" for name in ("endpoint", "reading", "crawl", "start", "stores", "browser", "workers")
+}
+"""Name -> module. Each has ``run(rounds)``, which returns a table or a list of tables."""
+ROUNDS = 5
+
+
+def measure(names: list[str], rounds: int, file: Path | None) -> None:
+    """Run benchmarks and print their tables. After each benchmark, write the tables so far to the file."""
+    run = Run(machine(), datetime.now(UTC).date().isoformat(), rounds)
+    print(f"{run.machine}; {rounds} rounds\n", flush=True)
+    for name in names or BENCHMARKS:
+        measured = import_module(BENCHMARKS[name]).run(rounds)
+        tables = measured if isinstance(measured, list) else [measured]
+        run.tables += tables
+        print("\n".join(map(markdown, tables)), flush=True)
+        if file:
+            run.write(file)
+
+
+def report(files: list[Path]) -> None:
+    """Write the report of runs and its plot, and quote the report in the README."""
+    runs = [Run.read(file) for file in files]
+    readme = ROOT / "README.md"
+    readme.write_text(with_goals(readme.read_text(), goals(runs)))
+    notes = (ROOT / "benchmarks/notes.md").read_text()
+    (ROOT / "benchmarks/RESULTS.md").write_text(results(runs, notes))
+    (ROOT / "docs/benchmarks.svg").write_text(plot(goals(runs)))
+
+
+def main(arguments: list[str]) -> None:
+    """Read the arguments, and run benchmarks or write a report."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    if arguments[:1] == ["report"]:
+        parser.add_argument("runs", nargs="+", type=Path, help="files that --json has written")
+        report(parser.parse_args(arguments[1:]).runs)
+        return
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS) + "; default: all")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the figures, from which reports are made")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"unknown benchmark: {', '.join(unknown)}. Choose from {', '.join(BENCHMARKS)}.")
+    measure(options.names, options.rounds, options.json)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,273 @@
+"""The pure parts of the benchmarks: ratios, goals, tables, the report of several runs, and its plot."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import tables
+from benchmarks.callers import products
+from benchmarks.endpoint import percentile
+from benchmarks.figures import Figure, Ratio, Table, ratio
+from benchmarks.opponents.http import Client, Messages, get, ok, post
+from benchmarks.plot import plot
+from benchmarks.report import QUOTE, goals, results, with_goals
+from benchmarks.runs import Run
+from benchmarks.stack import ROOT
+from benchmarks.tables import markdown, value
+from benchmarks.workers import shares
+
+ENDPOINT = Figure("endpoint", "calls/s", [600.0, 300.0, 500.0])
+OTHER = Figure("scrapyrt", "calls/s", [100.0, 50.0, 125.0])
+
+
+def table(*ratios: Ratio, title: str = "A call") -> Table:
+    return Table(title, "Conditions.", [ENDPOINT, OTHER], list(ratios))
+
+
+def run(*tables: Table, day: str = "2026-11-22") -> Run:
+    return Run("Python 3.11, 2 cores", day, 3, list(tables))
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all rows of Markdown tables."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+
+
+def test_sp_7_a_ratio_is_taken_in_each_round() -> None:
+    found = ratio("calls/s", ENDPOINT, OTHER, at_least=6)
+    assert list(found.values) == [6.0, 6.0, 4.0]
+    assert (found.median, found.spread) == (6.0, (4.0, 6.0))
+
+
+@pytest.mark.parametrize(
+    ("goal", "expected"),
+    [
+        ({}, None),
+        ({"at_least": 6.0}, True),
+        ({"at_least": 6.1}, False),
+        ({"at_most": 6.0}, True),
+        ({"at_most": 5.9}, False),
+    ],
+)
+def test_a_goal_is_compared_with_the_median(goal: dict[str, float], expected: object) -> None:
+    assert Ratio("calls/s", "", [6.0, 6.0, 4.0], **goal).is_reached is expected
+
+
+def test_figures_of_different_numbers_of_rounds_have_no_ratio() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        ratio("calls/s", ENDPOINT, Figure("scrapyrt", "calls/s", [100.0]))
+
+
+def test_a_table_states_medians_spread_goals_and_whether_they_are_reached() -> None:
+    found = markdown(table(ratio("endpoint / scrapyrt", ENDPOINT, OTHER, at_least=6.5), ratio("same", OTHER, OTHER)))
+    assert found.startswith("## A call\n\nConditions.\n\n")
+    assert rows(found) == [
+        ["figure", "unit", "median", "smallest and largest"],
+        ["---"] * 4,
+        ["endpoint", "calls/s", "500", "300 to 600"],
+        ["scrapyrt", "calls/s", "100", "50.0 to 125"],
+        ["ratio", "goal", "median", "smallest and largest", "reached"],
+        ["---"] * 5,
+        ["endpoint / scrapyrt", "≥ 6.5", "6.00", "4.00 to 6.00", "no"],
+        ["same", "", "1.00", "1.00 to 1.00", ""],
+    ]
+
+
+def test_long_conditions_are_wrapped() -> None:
+    lines = markdown(Table("A call", "word " * 100)).splitlines()
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(0.00213, "0.0021"), (0.76, "0.760"), (9.876, "9.88"), (123_456.7, "123,457")]
+)
+def test_numbers_have_three_digits(number: float, expected: str) -> None:
+    assert value(number) == expected
+
+
+def test_the_examples_of_tables_are_right() -> None:
+    found = doctest.testmod(tables)
+    assert (found.attempted, found.failed) == (2, 0)
+
+
+def test_a_run_is_read_from_its_file_as_it_was_written(tmp_path: Path) -> None:
+    written = run(table(Ratio("a / b", "", [1.0, 2.0, 3.0], at_most=2.5)))
+    written.write(tmp_path / "run.json")
+    assert Run.read(tmp_path / "run.json") == written
+
+
+def three_runs() -> list[Run]:
+    """Runs whose medians are 4, 5 and 7. The second one lacks a ratio, and only the last one has a second table."""
+    values = [[3.0, 4.0, 9.0], [5.0, 5.0, 5.0], [7.0, 2.0, 8.0]]
+    first, second, third = (Ratio("endpoint / scrapyrt", "", each, at_least=6) for each in values)
+    noise = Ratio("twice", "", [1.0, 1.1, 0.9])
+    return [
+        run(table(first, noise)),
+        run(table(second)),
+        run(table(third, noise), table(Ratio("page", "", [1.0], at_most=2), title="Reading"), day="2026-11-23"),
+    ]
+
+
+def test_a_report_has_three_runs_side_by_side() -> None:
+    found = results(three_runs(), "## What is left, and why\n\nScrapy.\n")
+    assert ["endpoint / scrapyrt", "≥ 6", "4.00", "5.00", "7.00", "2.00 to 9.00", "no"] in rows(found)
+    assert ["twice", "", "1.00", "–", "1.00", "0.900 to 1.10", ""] in rows(found)
+    assert ["page", "≤ 2", "–", "–", "1.00", "1.00 to 1.00", "yes"] in rows(found)
+    assert re.findall("^#+ .*", found, re.MULTILINE) == [
+        "# Benchmark results",
+        "## Goals",
+        "## A call",
+        "## Reading",
+        "## What is left, and why",
+    ]
+    assert found.endswith("\n\nScrapy.\n")
+    assert "- run 3, 2026-11-23: Python 3.11, 2 cores\n" in found
+
+
+def test_a_report_begins_with_all_goals() -> None:
+    runs = three_runs()
+    assert [(title, each.name, each.median, each.is_reached) for title, each in goals(runs)] == [
+        ("A call", "endpoint / scrapyrt", 5.0, False),
+        ("Reading", "page", 1.0, True),
+    ]
+    assert ["A call", "endpoint / scrapyrt", "≥ 6", "5.00", "no"] in rows(results(runs, ""))
+
+
+def test_the_plot_has_a_bar_for_each_ratio_of_which_more_is_better() -> None:
+    drawn = ET.fromstring(plot([*goals(three_runs()), ("<&>", Ratio("half", "", [2.5], at_least=2))]))  # noqa: S314  # our own
+    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[:4] == ["A call. endpoint / scrapyrt", "5.00 × (goal 6)", "<&>. half", "2.50 × (goal 2)"]
+    bars = [each for each in drawn.iter("{http://www.w3.org/2000/svg}rect") if each.get("rx")]
+    long, short = (float(each.get("width", "")) for each in bars)
+    assert long == pytest.approx(2 * short, abs=1)
+
+
+def test_the_command_writes_the_file_and_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Module:
+        @staticmethod
+        def run(rounds: int) -> Table:
+            return Table("A call", f"{rounds} rounds", [], [Ratio("a / b", "", [1.0] * rounds, at_least=1)])
+
+    monkeypatch.setattr(command, "import_module", lambda _: Module)
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    for folder in ("benchmarks", "docs"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "benchmarks/notes.md").write_text("## Notes\n")
+    (tmp_path / "README.md").write_text("\n".join(QUOTE))
+    command.main(["endpoint", "--rounds", "2", "--json", str(tmp_path / "run.json")])
+    command.main(["report", *[str(tmp_path / "run.json")] * 3])
+    assert ["a / b", "≥ 1", "1.00", "1.00", "1.00", "1.00 to 1.00", "yes"] in rows(
+        (tmp_path / "benchmarks/RESULTS.md").read_text()
+    )
+    assert "| A call | a / b | ≥ 1 | 1.00 | yes |" in (tmp_path / "README.md").read_text()
+    assert "1.00 × (goal 1)" in (tmp_path / "docs/benchmarks.svg").read_text()
+
+
+def test_sp_4_the_readme_quotes_only_lines_of_the_results() -> None:
+    start, end = QUOTE
+    quote = (ROOT / "README.md").read_text().partition(start)[2].partition(end)[0]
+    quoted = [line for line in quote.splitlines() if line[:1] == "|"]
+    results = (ROOT / "benchmarks/RESULTS.md").read_text().splitlines()
+    assert [line for line in quoted if line not in results] == []
+
+
+def test_the_report_replaces_the_lines_in_the_readme() -> None:
+    readme = f"# Title\n\n{QUOTE[0]}\n\nold\n\n{QUOTE[1]}\n\nEnd\n"
+    found = with_goals(readme, goals(three_runs()))
+    assert rows(found) == [
+        ["benchmark", "ratio", "goal", "median of the runs", "reached"],
+        ["---"] * 5,
+        ["A call", "endpoint / scrapyrt", "≥ 6", "5.00", "no"],
+    ]
+    assert found.startswith("# Title\n\n<!--")
+    assert found.endswith("-->\n\nEnd\n")
+    assert "old" not in found
+    assert with_goals(found, goals(three_runs())) == found
+
+
+def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["endpiont"])
+    assert "unknown benchmark: endpiont. Choose from endpoint, reading," in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("share", "expected"), [(50, 2.0), (75, 3.0), (76, 4.0), (95, 4.0), (99, 4.0)])
+def test_sp_10_percentiles_are_measured_values(share: int, expected: float) -> None:
+    assert percentile([1.0, 2.0, 3.0, 4.0], share) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"data": {"products": [{"item_id": "1", "name": "Tea", "price": {}}]}}',
+        b'{"items": [{"products": [{"item_id": "1", "name": "Tea"}]}]}',
+        b'{"items": [{"item_id": "1", "name": "Tea", "rating": 3}]}',
+    ],
+    ids=["endpoint", "scrapyrt_with_records", "scrapyrt_with_items"],
+)
+def test_products_are_found_in_the_responses_of_all_servers(body: bytes) -> None:
+    assert products(body) == [("1", "Tea")]
+
+
+def test_a_response_without_items_has_no_products() -> None:
+    assert products(b'{"items": []}') == []
+
+
+def test_workers_are_counted_in_the_log() -> None:
+    log = "event=call code=OK worker=0\nevent=call worker=1\nevent=other worker=1\nevent=call worker=1\n"
+    assert shares(log) == [2 / 3, 1 / 3]
+
+
+class Collected(Messages):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[bytes, bytes]] = []
+
+    def message_received(self, head: bytes, body: bytes) -> None:
+        self.found.append((head, body))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+def test_messages_are_split_wherever_their_bytes_are(size: int) -> None:
+    sent = get("host", "/a") + post("host", "/b", b"12345") + ok(b"", "Content-Type: text/html")
+    connection = Collected()
+    for start in range(0, len(sent), size):
+        connection.data_received(sent[start : start + size])
+    assert [(head.split(b"\r\n")[0], body) for head, body in connection.found] == [
+        (b"GET /a HTTP/1.1", b""),
+        (b"POST /b HTTP/1.1", b"12345"),
+        (b"HTTP/1.1 200 OK", b""),
+    ]
+
+
+class Connection(asyncio.Transport):
+    """A transport that keeps what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self.written.append(data)
+
+
+def test_a_closed_connection_ends_a_call() -> None:
+    async def calling() -> None:
+        client, transport = Client(), Connection()
+        client.connection_made(transport)
+        call = asyncio.ensure_future(client.send(b"GET"))
+        await asyncio.sleep(0)
+        assert transport.written == [b"GET"]
+        client.connection_lost(None)
+        with pytest.raises(ConnectionError, match="The server closed the connection"):
+            await call
+
+    asyncio.run(calling())
