@@ -34,7 +34,7 @@ from benchmarks.servers import (
 from benchmarks.stack import cpu_seconds
 from crawler.sandbox.retail.site import Site
 
-SECONDS = 1.2
+SECONDS = 1.0
 """Duration of each measurement."""
 WARM_UP_SECONDS = 0.4
 PERCENTILES = (50, 95, 99)
@@ -218,9 +218,9 @@ def run(rounds: int) -> list[Table]:
 
 CONDITIONS = f"""\
 A call of each server fetches a page of search results (57 kB of HTML, 6 products) over plain HTTP and returns its
-products. 8 callers in a process of their own call each server for {SECONDS} s per round. A web server with ready pages
-is a third process, so that a server waits for no rendering. Every response must contain the same products. All of them
-share the machine's cores, so CPU time per call is the more exact figure.
+products. 8 callers in a process of their own call each server for {SECONDS:g} s per round. A web server with ready
+pages is a third process, so that a server waits for no rendering. Every response must contain the same products. All
+of them share the machine's cores, so CPU time per call is the more exact figure.
 
 - *{ORDINARY}*: an ordinary project (`benchmarks/opponents/ordinary`) without anything of this project.
   scrapyrt creates a crawler for each call. It runs as for production: `DEBUG = False`, logs at INFO instead of DEBUG,
