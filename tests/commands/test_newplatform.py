@@ -23,7 +23,7 @@ BUILD = "import setuptools; setuptools.setup()"
 
 
 def copy_of_the_project(folder: Path) -> Path:
-    for package in ("crawler", "docs", "scripts", "tests"):
+    for package in ("benchmarks", "crawler", "docs", "scripts", "tests"):
         shutil.copytree(ROOT / package, folder / package, ignore=CACHES)
     for file in ("LICENSE", "README.md", "pyproject.toml", "requirements.txt", "scrapy.cfg"):
         shutil.copy(ROOT / file, folder)

@@ -106,8 +106,8 @@ def test_calls_of_a_crawler_that_cannot_start_fail_at_once(tmp_path: Path) -> No
         found = codes(service, [(CATEGORY, {"cat_id": "976759"})] * 3)
         assert found == {"INTERNAL_ERROR": 3}
         assert time.monotonic() - started < DEFAULT_TIMEOUT_SECONDS
-        ready = call(service.url, "/readyz", method="GET")
-        assert ready.status == 503
+        while (ready := call(service.url, "/readyz", method="GET")).status == 200:
+            time.sleep(0.1)  # the crawlers of other platforms may not have failed yet
         assert "retail" in ready.body["broken"]
 
 

@@ -18,7 +18,7 @@ from crawler.errors import ExtractionFailed
 MAX_CHARACTERS = 4_000_000
 """Maximum length of a page's scripts, because reading takes time. Those of real pages are shorter than 100,000."""
 
-_STRING = r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+'|`[^`\\]*+(?:\\.[^`\\]*+)*+`)"""
+_STRING = r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*"|'[^'\\]*+(?:\\.[^'\\]*+)*'|`[^`\\]*+(?:\\.[^`\\]*+)*`)"""
 _NUMBER = r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,9})?n?(?![\w$])"
 # Matches as much of an element as possible, such as `name:$R[7]={` or `ok:!0,`, because each match takes time.
 # Operators and everything else that is no part of an element are matched as signs. Spaces between matches are skipped.
@@ -27,14 +27,14 @@ _ELEMENT = re.compile(
       (?:
         (?: (?P<key> [\w$]++ | {_STRING} ) \s*+ : \s*+ )?
         (?:
-            \$R\[ (?P<slot> \d{{1,9}} ) \] (?: \s*+ (?P<assigns> = (?![=>]) ) \s*+ (?P<opens> [{{\[(] )?+ )?+
+            \$R\[ (?P<slot> \d{{1,9}} ) \] (?: \s*+ (?P<assigns> = (?![=>]) ) \s*+ (?P<opens> [{{\[(] )? )?
           | (?P<opens_alone> [{{\[(] )
           | (?P<string> {_STRING} )
           | (?P<word> {_NUMBER} | ![01](?![\w$]) | void\ 0(?![\w$]) | [\w$]++ )
         )
         | (?P<closes> [}}\])]++ )
       )
-      \s*+ (?P<ends> [,;] )?+
+      \s*+ (?P<ends> [,;] )?
     | (?P<sign> =>|[=!]={{1,2}}|\S )
     """,
     re.VERBOSE | re.DOTALL,

@@ -33,7 +33,7 @@ SUSPENDED_MARK = "Account suspended"
 _META = re.compile(r"<meta\b([^>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 # The contents of a script. Several times faster than a lazy ".*?", which matches each character by itself.
-_CONTENTS = r"([^<]*+(?:<(?!/script>)[^<]*+)*+)"
+_CONTENTS = r"([^<]*+(?:<(?!/script>)[^<]*+)*)"
 _LINKED = re.compile(rf"""<script\b[^>]*\btype\s*=\s*["']?application/ld\+json[^>]*>{_CONTENTS}</script>""")
 _SCRIPT = re.compile(rf"<script\b[^>]*>{_CONTENTS}(?:</script>|\Z)")
 _FIRST_SLOT = re.compile(r":\$R\[\d+\]=")

@@ -294,7 +294,7 @@ class WebInfoPage(QueryPage):
     keys: ClassVar[tuple[str, ...]] = LISTED.keys
 
 
-CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*+")', re.DOTALL)
+CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*")', re.DOTALL)
 """Matches the embed page's data, which is JSON inside a JSON string."""
 
 

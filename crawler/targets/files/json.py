@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from crawler.targets.files.rows import MAX_LINE_BYTES, UNDECODABLE, Row, UnreadableFileError, damage
 from crawler.targets.files.text import TextFile
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\],]', re.DOTALL)
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|["{}\[\],]', re.DOTALL)
 """Matches a whole string, the opening quotation mark of a string without an end, a bracket, a brace or a comma."""
 
 
