@@ -39,11 +39,11 @@ def grid(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 def value(number: float) -> str:
     """Return a number with three digits, or with all digits before the point.
 
-    >>> [value(each) for each in (0.0213, 0.5, 6.248, 64.21, 1234.5)]
-    ['0.0213', '0.500', '6.25', '64.2', '1,234']
+    >>> [value(each) for each in (0, 0.0213, 0.5, 6.248, 64.21, 1234.5)]
+    ['0', '0.0213', '0.500', '6.25', '64.2', '1,234']
     """
     size = abs(number)
-    digits = 4 if size < 0.1 else 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
+    digits = 0 if not size else 4 if size < 0.1 else 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
     return f"{number:,.{digits}f}"
 
 
