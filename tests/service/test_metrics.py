@@ -80,8 +80,11 @@ def test_gauges_show_the_current_state(tmp_path: Path) -> None:
 
 def test_every_scraper_and_platform_has_its_series_from_the_start(tmp_path: Path) -> None:
     with running(tmp_path / "log") as service:
-        assert becomes(service.url, 0, "crawler_calls_waiting", platform="retail")
-        found = samples(service.url)
+        for _ in range(600):  # gauges are set once a second, those of all platforms at once
+            found = samples(service.url)
+            if ("crawler_calls_waiting", frozenset({("platform", "retail")})) in found:
+                break
+            time.sleep(0.1)
     for scraper in scrapers().values():
         for name in ("crawler_calls_total", "crawler_outcomes_total"):
             assert (name, frozenset({("scraper", scraper.name), ("code", "OK")})) in found
