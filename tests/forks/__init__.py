@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ class Popen(subprocess.Popen[Any]):
 
     def send_signal(self, sig: int) -> None:
         if self.poll() is None:
-            os.kill(self.command_pid, sig)
+            with suppress(ProcessLookupError):  # the command has ended, but its client has not
+                os.kill(self.command_pid, sig)
 
 
 def run(
