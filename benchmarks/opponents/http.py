@@ -1,6 +1,6 @@
 """HTTP/1.1 for protocols of asyncio, as little of it as a benchmark on loopback needs.
 
-Messages have a ``Content-Length``, connections are kept. There are no timeouts, limits and
+Messages have a ``Content-Length``, connections are kept. There are no timeouts, no limits and no
 chunks.
 """
 

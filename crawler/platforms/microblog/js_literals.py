@@ -21,7 +21,7 @@ MAX_CHARACTERS = 4_000_000
 _STRING = r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*"|'[^'\\]*+(?:\\.[^'\\]*+)*'|`[^`\\]*+(?:\\.[^`\\]*+)*`)"""
 _NUMBER = r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,9})?n?(?![\w$])"
 # Matches as much of an element as possible, such as `name:$R[7]={` or `ok:!0,`, because each match takes time.
-# Operators and everything else that is no part of an element are matched as signs. Spaces between matches are skipped.
+# Operators and everything else that is not part of an element are matched as signs. Spaces between matches are skipped.
 _ELEMENT = re.compile(
     rf"""
       (?:

@@ -91,7 +91,7 @@ class Node:
                     return None
                 value = value.get(key)
             return value
-        if "__ref" in value:  # most objects are no references
+        if "__ref" in value:  # most objects are not references
             value = self._follow(value)
         for key in path:
             if type(value) is not dict:
