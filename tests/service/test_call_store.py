@@ -78,6 +78,15 @@ def claimed(session: Callable[..., Any], owner: str = "one", lease: float = FORE
     return found
 
 
+def test_ids_sort_in_the_order_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also within a millisecond, and after the clock was set back."""
+    start = time.time_ns()
+    times = [start] * 100 + [start - 10**9] * 100 + [start + 10**9] * 100
+    monkeypatch.setattr(time, "time_ns", iter(times).__next__)
+    ids = [new_request_id() for _ in times]
+    assert ids == sorted(set(ids))
+
+
 def test_clients_take_turns(session: Callable[..., Any]) -> None:
     for client, number in (("busy", 6), ("small", 2), ("late", 1)):
         for _ in range(number):

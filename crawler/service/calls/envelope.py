@@ -22,10 +22,24 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
 
 
-def new_request_id() -> str:
-    """Generate ``req_`` and a ULID: 26 characters that sort by time."""
-    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
-    return "req_" + "".join([_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5)])
+class _RequestIds:
+    """Generates ids that sort in the order in which they were generated, also within a millisecond."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def new(self) -> str:
+        """Generate ``req_`` and a ULID: 26 characters that sort by time."""
+        number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+        if number >> 80 <= self._last >> 80:
+            # The ULID specification adds 1. A random distance keeps the id hard to guess.
+            number = self._last + 1 + secrets.randbits(64)
+        self._last = number
+        return "req_" + "".join([_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5)])
+
+
+new_request_id = _RequestIds().new
+"""Generate the id of a call. The asynchronous calls of a client run in the order of their ids."""
 
 
 @dataclass
