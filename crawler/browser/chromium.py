@@ -41,7 +41,7 @@ KILLED = "signal=SIGKILL"
 """Part of Playwright's message when the browser was killed while it started, by the kernel if memory is short."""
 NO_SANDBOX_AS_ROOT = "Chromium has no sandbox as root. Run this process as another user."
 STEP_TIMEOUT_SECONDS = 15.0
-"""If the browser takes longer than this to open or close a context, it is replaced."""
+"""If the browser takes longer than this to open or close a context, or to open a page, it is replaced."""
 
 
 def executable(options: dict[str, Any], own: str) -> str:
@@ -62,6 +62,31 @@ def executable(options: dict[str, Any], own: str) -> str:
 def _sandbox_message(error: Error) -> str:
     """Return the line of Chromium's output that reports that the host has no sandbox for it; empty if none does."""
     return next((line.strip() for line in error.message.splitlines() if NO_SANDBOX in line), "")
+
+
+@asynccontextmanager
+async def _while_connected(browser: Browser) -> AsyncIterator[None]:
+    """End the ``with`` block with an ``Error`` when the browser crashes.
+
+    Playwright ends most operations of a browser that has crashed, but not all. A page that was just being opened, for
+    example, is waited for without end.
+    """
+    now = asyncio.get_running_loop().time
+    try:
+        async with asyncio.timeout(None if browser.is_connected() else 0) as connected:
+
+            def end(_browser: Browser) -> None:
+                connected.reschedule(now())
+
+            browser.on("disconnected", end)
+            try:
+                yield
+            finally:
+                browser.remove_listener("disconnected", end)
+    except TimeoutError:
+        if not connected.expired():
+            raise
+        raise Error("The browser crashed.") from None
 
 
 class Chromium:
@@ -106,12 +131,16 @@ class Chromium:
         """Open a page in a new context for a ``with`` block, and close the context afterwards.
 
         If too many pages are open, wait for a free one until the deadline.
+
+        Raises:
+            Error: the browser crashed or hung. The ``with`` block ends with it.
         """
         release = await self._pages.acquire(deadline)
         try:
             browser, context = await self._context(options)
             try:
-                yield await context.new_page()
+                async with _while_connected(browser):
+                    yield await self._limited(browser, context.new_page())
             finally:
                 # Shielded, so that a timeout of the target, which ends the block, does not also cancel the closing.
                 await asyncio.shield(self._in_background(self._close(browser, context)))
@@ -194,8 +223,9 @@ class Chromium:
             self._in_background(self._close(browser, opened.result()))
 
     async def _close(self, browser: Browser, context: BrowserContext) -> None:
-        with suppress(Error):  # the context no longer exists if its browser was closed
-            await self._limited(browser, context.close())
+        if browser.is_connected():  # otherwise, the context has ended with its browser
+            with suppress(Error):
+                await self._limited(browser, context.close())
 
     def _discard(self) -> None:
         """Close the browser in the background. Playwright's driver kills browser processes that do not exit."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from playwright.async_api import BrowserType, Error
+from playwright.async_api import BrowserContext, BrowserType, Error
 from structlog.testing import capture_logs
 
 from crawler.browser.chromium import Chromium
@@ -88,6 +88,33 @@ def test_rb_12_call_survives_a_crashed_page(browsing: Service) -> None:
         os.kill(pid, signal.SIGKILL)
     assert calls.outcomes() == {("OK", True): 1}, browsing.logged()
     assert browsing.logged().count("event=browser_started") <= before + 1
+
+
+@pytest.mark.parametrize("operation", ["page", "script"])
+def test_an_operation_that_never_ends_is_ended_when_the_browser_is_killed(
+    monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """Playwright does not end all of them, such as the opening of a page."""
+
+    async def never(*_arguments: Any) -> None:
+        [browser, *_] = chromium_tree(os.getpid())
+        os.kill(browser, signal.SIGKILL)
+        await asyncio.Event().wait()
+
+    async def visit() -> None:
+        chromium = Chromium()
+        chromium.join(LocalThrottle(1), {})
+        try:
+            async with chromium.page(None):
+                await never()
+        finally:
+            await chromium.leave()
+
+    require_chromium()
+    if operation == "page":
+        monkeypatch.setattr(BrowserContext, "new_page", never)
+    with pytest.raises(Error, match="crashed"):
+        asyncio.run(asyncio.wait_for(visit(), 60))
 
 
 def test_tiny_shared_memory_does_not_break_pages() -> None:
