@@ -36,14 +36,17 @@ apt_install() {
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$1" >>"$2" 2>&1
 }
 
-# Some platforms need a real browser. Debian and Ubuntu have a package; elsewhere playwright downloads its own.
+# Some platforms need a real browser. Debian has a package of Chromium without windows, whose pages need less processor
+# time. Ubuntu has a package of Chromium. Elsewhere, playwright downloads its own.
 ensure_chromium() {
     local name log
-    for name in chromium chromium-browser google-chrome-stable google-chrome; do
+    for name in chromium-headless-shell chromium chromium-browser google-chrome-stable google-chrome; do
         has "$name" && return
     done
     log=$(mktemp)
-    apt_install chromium "$log" && return
+    for name in chromium-headless-shell chromium; do
+        apt_install "$name" "$log" && return
+    done
     echo "Downloading playwright's chromium (once) ..." >&2
     if ! playwright install chromium >>"$log" 2>&1; then
         tail -n 5 "$log" >&2

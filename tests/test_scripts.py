@@ -24,7 +24,7 @@ esac
 """
 APT = f"""#!{BASH}
 echo "apt-get $*" >>calls
-[[ $* != *redis-server || -z $NO_REDIS ]]
+[[ -z $MISSING || $* != *$MISSING ]]
 """
 PLAYWRIGHT = f"#!{BASH}\necho playwright $* >>calls\n"
 POSTGRESQL = [] if list(Path("/usr/lib/postgresql").glob("*/bin/postgres")) else ["postgresql"]
@@ -59,7 +59,7 @@ def run(machine: Path, *arguments: str, **variables: str) -> tuple[int, list[str
     """Run ``scripts/test``. Return its exit code, its lines on stdout, and the programs that it called."""
     done = subprocess.run(
         [BASH, machine / "scripts/test", *arguments],
-        env={"PATH": str(machine / "bin"), "NO_REDIS": ""} | variables,
+        env={"PATH": str(machine / "bin"), "MISSING": ""} | variables,
         capture_output=True,
         text=True,
         check=False,
@@ -73,7 +73,7 @@ def test_all_programs_are_installed_before_the_tests(machine: Path) -> None:
     program(machine, "apt-get", APT)
     code, lines, calls = run(machine, "-k", "retail")
     pip = "-m pip install --disable-pip-version-check -e .[dev]"
-    expected = [*installed("python3.11-venv"), pip, *installed("chromium", "redis-server", *POSTGRESQL)]
+    expected = [*installed("python3.11-venv"), pip, *installed("chromium-headless-shell", "redis-server", *POSTGRESQL)]
     assert calls == ["apt-get update", *expected, "-m pytest -n auto --dist loadfile -k retail"]
     assert (code, lines) == (1, ["1 failed"])
 
@@ -86,8 +86,15 @@ def test_the_long_tests_need_more_programs(machine: Path) -> None:
 
 def test_the_last_line_names_what_could_not_be_installed(machine: Path) -> None:
     program(machine, "apt-get", APT)
-    code, lines, _ = run(machine, NO_REDIS="1")
+    code, lines, _ = run(machine, MISSING="redis-server")
     assert (code, lines[-1][:43]) == (1, "Skipped: the tests that need redis-server, ")
+
+
+def test_chromium_is_installed_where_there_is_no_headless_shell(machine: Path) -> None:
+    """As on Ubuntu."""
+    program(machine, "apt-get", APT)
+    _, _, calls = run(machine, MISSING="chromium-headless-shell")
+    assert installed("chromium")[0] in calls
 
 
 def test_machines_without_apt_download_the_browser_only(machine: Path) -> None:

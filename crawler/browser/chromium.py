@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -20,8 +21,9 @@ logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-"""Names of Chromium executables to search for on the PATH."""
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+"""Names of Chromium executables to search for on the PATH. The first is Chromium without windows, as Playwright uses it
+by default: it needs about a third of the processor time for a page."""
 INSTALL_HINT = (
     "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
@@ -37,8 +39,9 @@ NO_PROXY = {"server": "socks5://127.0.0.1:9", "bypass": "<-loopback>"}
 SOCKS5 proxy, Playwright also tells Chromium not to resolve names."""
 NO_SANDBOX = "No usable sandbox"
 """Part of Chromium's message when the host does not allow its sandbox."""
-KILLED = "signal=SIGKILL"
-"""Part of Playwright's message when the browser was killed while it started, by the kernel if memory is short."""
+KILLED = re.compile(r"exitCode=137\b|signal=SIGKILL\b")
+"""Part of Playwright's message when the browser was killed while it started, by the kernel if memory is short. The exit
+code is that of a shell script whose program was killed: Debian starts the headless shell with one."""
 NO_SANDBOX_AS_ROOT = "Chromium has no sandbox as root. Run this process as another user."
 STEP_TIMEOUT_SECONDS = 15.0
 """If the browser takes longer than this to open or close a context, or to open a page, it is replaced."""
@@ -191,7 +194,7 @@ class Chromium:
         try:
             browser = await self._launch_in_sandbox(kind, options)
         except Error as error:
-            if KILLED in error.message:
+            if KILLED.search(error.message):
                 raise
             logger.exception("browser_start_failed", path=path)
             raise ServiceError(f"Chromium ({path}) could not be started; see the log.", reason="no_browser") from error

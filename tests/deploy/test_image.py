@@ -96,7 +96,7 @@ def test_us_3_crawls_in_the_image_are_monitored(image: Image) -> None:
 
 
 def test_us_31_the_image_with_a_browser_scrapes_pages_that_need_it(image: Image) -> None:
-    assert "apt-get install --yes --no-install-recommends chromium" in image.recorded
+    assert "apt-get install --yes --no-install-recommends chromium-headless-shell" in image.recorded
     done = image.run("crawl", "shortvideo", "-a", "keywords=whales", "-s", "SANDBOX=1", "-O", "/data/photos.jsonl")
     assert done.returncode == 0, done.stderr
     assert len(lines(image.root / "data/photos.jsonl")) == 1

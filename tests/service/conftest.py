@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from crawler.browser.chromium import PROGRAMS
 from tests import forks
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=10", "BREAKER_THRESHOLD=0")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 @dataclass
@@ -52,8 +53,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @contextmanager
-def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1) -> Iterator[Service]:
-    """Run ``scrapy serve``, by default with ``--sandbox``, and kill it in the end."""
+def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1, before: str = "") -> Iterator[Service]:
+    """Run ``scrapy serve``, by default with ``--sandbox``, and kill it in the end.
+
+    ``before`` is Python code that its process runs first.
+    """
     own = f"SERVICE_STORE={log.parent / 'service.sqlite3'}"
     options = [part for setting in (*QUICK, own, *settings) for part in ("-s", setting)]
     with log.open("w") as stderr:
@@ -67,6 +71,7 @@ def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1) -
             stderr=stderr,
             text=True,
             env={**os.environ, "PYTHONWARNINGS": "default", "PYTHONPATH": str(Path(__file__).parent)},
+            before=before,
         )
         try:
             assert process.stdout

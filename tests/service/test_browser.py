@@ -25,6 +25,7 @@ from tests.service.metrics_of import becomes
 
 SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
 LONG_TIMEOUTS = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=20", "BROWSER_PAGES=4")
+SHORT_STEPS = "from crawler.browser import chromium; chromium.STEP_TIMEOUT_SECONDS = 6"
 
 
 @pytest.fixture(scope="module")
@@ -127,18 +128,20 @@ def test_a_killed_browser_is_replaced(browsing: Service) -> None:
     assert search(browsing, "after the kill").body["data"] == Site().expected_record({"keywords": "after the kill"})
 
 
-def test_an_unresponsive_browser_is_replaced(browsing: Service) -> None:
-    assert search(browsing, "before the stop").status == 200
-    stopped = chromium_tree(browsing.pid)
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
-    reply = search(browsing, "stopped", wait=5)
-    assert (reply.code, reply.body["status"]["retryable"]) == ("UPSTREAM_TIMEOUT", True)
-    assert search(browsing, "after the stop", wait=60).status == 200
-    deadline = time.monotonic() + 60
-    while set(stopped) & set(chromium_tree(browsing.pid)) and time.monotonic() < deadline:
-        time.sleep(1)
-    assert not set(stopped) & set(chromium_tree(browsing.pid))
+def test_an_unresponsive_browser_is_replaced(tmp_path: Path) -> None:
+    require_chromium()
+    with running(tmp_path / "log", *LONG_TIMEOUTS, before=SHORT_STEPS) as service:
+        assert search(service, "before the stop").status == 200
+        stopped = chromium_tree(service.pid)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        reply = search(service, "stopped", wait=2)
+        assert (reply.code, reply.body["status"]["retryable"]) == ("UPSTREAM_TIMEOUT", True)
+        assert search(service, "after the stop", wait=60).status == 200
+        deadline = time.monotonic() + 60
+        while set(stopped) & set(chromium_tree(service.pid)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert not set(stopped) & set(chromium_tree(service.pid))
 
 
 def test_the_service_terminates_its_browser(tmp_path: Path) -> None:
