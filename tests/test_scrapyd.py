@@ -79,7 +79,7 @@ def running(folder: Path, **environment: str) -> Iterator[Scrapyd]:
     """Run a Scrapyd in a folder with the configuration of the installed package."""
     port = free_port()
     config = (ROOT / "deploy/scrapyd/scrapy.cfg").read_text()
-    (folder / "scrapy.cfg").write_text(config.replace("poll_interval = 5", "poll_interval = 1"))
+    (folder / "scrapy.cfg").write_text(config.replace("poll_interval = 5", "poll_interval = 0.1"))
     environment |= {"SCRAPYD_HTTP_PORT": str(port), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     with (folder / "scrapyd.log").open("w") as log:
         process = subprocess.Popen(

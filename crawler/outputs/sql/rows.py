@@ -71,8 +71,8 @@ def tables_of(scrapers: tuple[Scraper, ...]) -> dict[str, TableSpec]:
     """
     tables: dict[str, TableSpec] = {}
     for scraper in scrapers:
-        for record_path in entity_paths(scraper.data):
-            table = _table(scraper.platform, record_path)
+        for path in entity_paths(scraper.data):
+            table = _table(scraper.platform, path)
             known = tables.get(table.name)
             if known is None:
                 tables[table.name] = table
@@ -86,26 +86,54 @@ def tables_of(scrapers: tuple[Scraper, ...]) -> dict[str, TableSpec]:
     return tables
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, and where its value is found in an object."""
+
+    name: str
+    path: tuple[str, ...]
+    """The keys that lead to the value. It has more than one if the value is in a nested object."""
+    kind: Scalar
+
+    def value(self, found: dict[str, Any]) -> Any:
+        """Return the column's value for an object; None if a key is missing."""
+        *parents, key = self.path
+        for parent in parents:
+            found = found.get(parent) or {}
+        value = found.get(key)
+        return _storable(value if self.kind == "json" else coerce(value, self.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPath:
+    """The path of an entity in the data, and the columns for it."""
+
+    record_path: RecordPath
+    entity: Entity
+    columns: tuple[Column, ...]
+
+
 @cache
-def entity_paths(model: type[BaseModel]) -> tuple[RecordPath, ...]:
+def entity_paths(model: type[BaseModel]) -> tuple[EntityPath, ...]:
     """Return the paths of the entities in a data model, or the path of the whole data if no entity is declared."""
     fields = column_type_of_models([model])
-    found = tuple(record_path for record_path in record_paths(fields) if record_path.fields.entity)
-    return found or (RecordPath((), Struct(fields.of, WHOLE_RECORD), many=False),)
+    found = [record_path for record_path in record_paths(fields) if record_path.fields.entity]
+    paths = found or [RecordPath((), Struct(fields.of, WHOLE_RECORD), many=False)]
+    return tuple(
+        EntityPath(path, path.fields.entity, tuple(_columns(path.fields))) for path in paths if path.fields.entity
+    )
 
 
 def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
     """Yield the rows for the entities in a record. An entity is omitted if a value of its key is empty."""
     scraper = record.target.scraper
     warnings = _storable(record.provenance()["warnings"])
-    for record_path in entity_paths(scraper.data):
-        entity = record_path.fields.entity
-        assert entity is not None
-        table = tables[f"{scraper.platform}_{entity.name}"]
-        for found in record_path.rows(record.data):
+    for path in entity_paths(scraper.data):
+        table = tables[f"{scraper.platform}_{path.entity.name}"]
+        for found in path.record_path.rows(record.data):
             values = dict.fromkeys(table.columns)
-            values.update(_flat(found, record_path.fields))
-            if not entity.key:
+            values |= {column.name: column.value(found) for column in path.columns}
+            if not path.entity.key:
                 values[TARGET_KEY[0]] = scraper.name
                 params = _storable(record.target.as_dict()["params"])
                 values[TARGET_KEY[1]] = orjson.dumps(params, option=orjson.OPT_SORT_KEYS).decode()
@@ -119,15 +147,13 @@ def _digest(values: dict[str, Any], warnings: list[dict[str, str]]) -> str:
     return blake2b(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 
-def _table(platform: str, record_path: RecordPath) -> TableSpec:
-    entity = record_path.fields.entity
-    assert entity is not None
+def _table(platform: str, path: EntityPath) -> TableSpec:
+    entity = path.entity
     columns: dict[str, Scalar] = {}
-    for path, kind in _leaves(record_path.fields):
-        name = _name(path)
-        if name in columns:
-            raise ValueError(f"{platform}_{entity.name}: two fields have the column {name}")
-        columns[name] = kind
+    for column in path.columns:
+        if column.name in columns:
+            raise ValueError(f"{platform}_{entity.name}: two fields have the column {column.name}")
+        columns[column.name] = column.kind
     named = [_named(name) for name in (*entity.key, *entity.history)]
     unknown = [name for name in named if name not in columns]
     if unknown:
@@ -137,33 +163,21 @@ def _table(platform: str, record_path: RecordPath) -> TableSpec:
     return TableSpec(f"{platform}_{entity.name}", key, columns, tuple(map(_named, entity.history)), entity)
 
 
-def _leaves(fields: Struct) -> Iterator[tuple[tuple[str, ...], Scalar]]:
-    """Yield the path and type of each column for an object.
+def _columns(fields: Struct, parents: tuple[str, ...] = ()) -> Iterator[Column]:
+    """Yield the columns for an object.
 
     The keys of nested objects become columns of the same table, lists become JSON, and nested entities are omitted,
     because they have their own tables.
     """
     placement = fields.entity.placement if fields.entity else ()
     for name, column_type in fields.of.items():
+        path = (*parents, name)
         if name in placement or _is_entity(column_type):
             continue
         if isinstance(column_type, Struct):
-            yield from (((name, *path), kind) for path, kind in _leaves(column_type))
+            yield from _columns(column_type, path)
         else:
-            yield (name,), _column(column_type)
-
-
-def _flat(value: dict[str, Any], fields: Struct, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    placement = fields.entity.placement if fields.entity else ()
-    for name, column_type in fields.of.items():
-        if name in placement or _is_entity(column_type):
-            continue
-        if isinstance(column_type, Struct):
-            yield from _flat(value.get(name) or {}, column_type, (*path, name))
-        else:
-            found = value.get(name)
-            kind = _column(column_type)
-            yield _name((*path, name)), _storable(found if kind == "json" else coerce(found, kind))
+            yield Column(_name(path), path, _column(column_type))
 
 
 def _is_entity(column_type: ColumnType) -> bool:
