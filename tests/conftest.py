@@ -56,6 +56,11 @@ for name in list(os.environ):
         del os.environ[name]
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Use one worker more than there are processors with ``-n auto``, because many tests wait."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect without garbage collections. Later ones leave out what is then in memory: modules and 10,000 tests."""

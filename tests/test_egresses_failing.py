@@ -100,7 +100,8 @@ def test_a_target_starts_anew_if_its_egress_fails_during_its_enrichment(at: Stag
     example = find_scraper("videosite-profile").example
     budgets = json.dumps({"videosite": {"concurrency": 2, "delay": 0.3, "sources": {}}})
     names = {source: name for name, source in at.proxies.sources.items()}
-    with crawling(at, tmp_path, "videosite", [example], PLATFORM_BUDGETS=budgets, BREAKER_COOLDOWN=600) as process:
+    settings = {"PLATFORM_BUDGETS": budgets, "BREAKER_COOLDOWN": 600, "DOWNLOAD_TIMEOUT": 6}
+    with crawling(at, tmp_path, "videosite", [example], **settings) as process:
         wait_for(lambda: any("/player" in each["uri"] for each in at.seen()))
         failing = at.seen()[0]["client"]
         at.proxies.relays[names[failing]].set("refuse")
