@@ -56,6 +56,7 @@ for name in list(os.environ):
         del os.environ[name]
 
 
+@pytest.hookimpl(optionalhook=True)  # pytest may run without the plugin
 def pytest_xdist_auto_num_workers() -> int:
     """Use one worker more than there are processors with ``-n auto``, because many tests wait."""
     return (os.cpu_count() or 1) + 1
