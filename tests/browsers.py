@@ -26,10 +26,10 @@ def own_chromium() -> str:
     return asyncio.run(path())
 
 
-def require_chromium() -> None:
-    """Fail, with an install hint, where Chromium is not installed: a skipped test would hide failures."""
+def require_chromium() -> str:
+    """Return the path of Chromium. Fail, with an install hint, where there is none: a skip would hide failures."""
     try:
-        executable({}, own_chromium())
+        return executable({}, own_chromium())
     except ServiceError:
         pytest.fail(INSTALL_HINT)
 

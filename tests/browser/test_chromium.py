@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 
 from crawler.browser.chromium import Chromium
 from crawler.downloads.throttle import LocalThrottle
+from crawler.errors import ServiceError
 from crawler.sandbox.shortvideo.site import Site
 from tests.browsers import chromium_tree, descendants, require_chromium
 from tests.crawls import ROOT
@@ -204,6 +205,32 @@ async def test_rb_11_browser_is_not_started_without_its_sandbox_for_another_reas
     with pytest.raises(Error):
         await Chromium()._launch_in_sandbox(cast("BrowserType", launches), dict(set_by_operator))
     assert launches.sandboxed == [True]
+
+
+@pytest.mark.parametrize(
+    ("exit_status", "raised"),
+    [
+        ("exitCode=null, signal=SIGKILL", Error),
+        ("exitCode=137, signal=null", Error),
+        ("exitCode=127, signal=null", ServiceError),
+    ],
+)
+async def test_a_browser_that_is_killed_while_it_starts_is_not_a_missing_browser(
+    monkeypatch: pytest.MonkeyPatch, exit_status: str, raised: type[Exception]
+) -> None:
+    """An ``Error`` is retried. A ``ServiceError`` tells the operator to look at the installation."""
+
+    async def fail(*_arguments: Any, **_options: Any) -> None:
+        raise Error(f"Target closed\n[pid=1] <process did exit: {exit_status}>")
+
+    require_chromium()
+    monkeypatch.setattr(BrowserType, "launch", fail)
+    chromium = Chromium()
+    chromium.join(LocalThrottle(1), {})
+    with pytest.raises(raised):
+        async with chromium.page(None):
+            pass
+    await chromium.leave()
 
 
 async def test_rb_11_pages_of_a_real_browser_are_in_the_sandbox_unless_it_is_logged() -> None:

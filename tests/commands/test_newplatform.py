@@ -18,14 +18,13 @@ from tests.crawls import ROOT
 
 NAME = "seventh"
 PAGES = f"crawler/platforms/{NAME}/pages.py"
-CAPTURES = shutil.ignore_patterns("captures")
+CACHES = shutil.ignore_patterns("__pycache__", "captures")
 BUILD = "import setuptools; setuptools.setup()"
 
 
 def copy_of_the_project(folder: Path) -> Path:
     for package in ("benchmarks", "crawler", "docs", "scripts", "tests"):
-        # With the compiled modules, which are valid while the times of their sources are the same.
-        shutil.copytree(ROOT / package, folder / package, ignore=CAPTURES)
+        shutil.copytree(ROOT / package, folder / package, ignore=CACHES)
     for file in ("LICENSE", "README.md", "pyproject.toml", "requirements.txt", "scrapy.cfg"):
         shutil.copy(ROOT / file, folder)
     return folder

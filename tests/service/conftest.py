@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,12 +15,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from crawler.browser.chromium import PROGRAMS
 from tests import forks
+from tests.browsers import require_chromium
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=10", "BREAKER_THRESHOLD=0")
-CHROMIUM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 @dataclass
@@ -91,9 +89,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("needs a Chromium: apt-get install chromium")
+    path = require_chromium()
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield started
         started.close()

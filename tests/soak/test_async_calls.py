@@ -96,12 +96,12 @@ class Fleet:
                     begun[query] = begin
                     ends.append(time.time() - begin)
             time.sleep(SPACING_SECONDS)
-        return [self.started(query) - begin for query, begin in begun.items()], ends
-
-    def started(self, query: str) -> float:
-        """Return when the sandbox has received the request for a search."""
-        found = [each["time"] for each in lines(self.requests) if quote_plus(query) in each["uri"]]
-        return float(min(found))
+        seen = lines(self.requests)
+        starts = [
+            min(each["time"] for each in seen if quote_plus(query) in each["uri"]) - begin
+            for query, begin in begun.items()
+        ]
+        return starts, ends
 
 
 def p95(seconds: list[float]) -> float:

@@ -117,11 +117,8 @@ class EntityPath:
 def entity_paths(model: type[BaseModel]) -> tuple[EntityPath, ...]:
     """Return the paths of the entities in a data model, or the path of the whole data if no entity is declared."""
     fields = column_type_of_models([model])
-    found = [record_path for record_path in record_paths(fields) if record_path.fields.entity]
-    paths = found or [RecordPath((), Struct(fields.of, WHOLE_RECORD), many=False)]
-    return tuple(
-        EntityPath(path, path.fields.entity, tuple(_columns(path.fields))) for path in paths if path.fields.entity
-    )
+    paths = [path for path in record_paths(fields) if path.fields.entity] or [RecordPath((), fields, many=False)]
+    return tuple(EntityPath(path, path.fields.entity or WHOLE_RECORD, tuple(_columns(path.fields))) for path in paths)
 
 
 def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:

@@ -39,7 +39,8 @@ class _RequestIds:
 
 
 new_request_id = _RequestIds().new
-"""Generate the id of a call. The asynchronous calls of a client run in the order of their ids."""
+"""Generate the id of a call. Asynchronous calls of the same turn run in the order of their ids, and lists of calls are
+sorted by them."""
 
 
 @dataclass
