@@ -46,18 +46,19 @@ POLL_SECONDS = 0.02
 
 
 class Leases:
-    """A number of slots with a common name, which any process can take and release."""
+    """Slots under names, which any process can take and release.
 
-    def __init__(self, redis: Redis, name: str, size: int, length: float) -> None:
-        self.size = size
+    ``length``: seconds after which a slot that was not released becomes free.
+    """
+
+    def __init__(self, redis: Redis, length: float) -> None:
         self.length = length
         self.redis = redis
         self._take = redis.register_script(TAKE)
-        self._keys = [f"crawler:{name}:next", f"crawler:{name}:taken"]
         self._releasing: set[asyncio.Task[None]] = set()
 
-    async def take(self, delay: float = 0.0) -> float | Callable[[], None]:
-        """Try to take a slot. Return the function that releases it.
+    async def take(self, name: str, size: int, delay: float = 0.0) -> float | Callable[[], None]:
+        """Try to take one of the ``size`` slots of a name. Return the function that releases it.
 
         If no slot can be taken now, return the seconds until the next may be taken, or -1 if no slot is free.
 
@@ -65,23 +66,24 @@ class Leases:
             RedisError: Redis is unavailable.
         """
         token = uuid.uuid4().hex
-        result = float(cast("bytes", await self._take(self._keys, [self.size, delay, self.length, token])))
-        return result or (lambda: self._release(token))
+        keys = [f"crawler:{name}:next", f"crawler:{name}:taken"]
+        result = float(cast("bytes", await self._take(keys, [size, delay, self.length, token])))
+        return result or (lambda: self._release(keys[1], token))
 
     async def close(self) -> None:
         """Wait until all released slots are released in Redis, and disconnect."""
         await asyncio.gather(*self._releasing)
         await self.redis.aclose()
 
-    def _release(self, token: str) -> None:
+    def _release(self, key: str, token: str) -> None:
         """Release a slot in the background. If this fails, the lease expires later."""
-        task = asyncio.ensure_future(self._delete(token))
+        task = asyncio.ensure_future(self._delete(key, token))
         self._releasing.add(task)
         task.add_done_callback(self._releasing.discard)
 
-    async def _delete(self, token: str) -> None:
+    async def _delete(self, key: str, token: str) -> None:
         try:
-            await self.redis.zrem(self._keys[1], token)
+            await self.redis.zrem(key, token)
         except RedisError as error:
             logger.warning("lease_not_released", error=str(error), expires_in_seconds=self.length)
 
@@ -100,11 +102,12 @@ class RedisThrottle:
         local: Throttle,
         jitter: float = 0.5,
     ) -> None:
+        self.name = name
         self.concurrency = concurrency
         self.delay = delay
         self.jitter = jitter
         self.local = local
-        self._leases = Leases(connect(url), name, concurrency, 2 * download_timeout)
+        self._leases = Leases(connect(url), 2 * download_timeout)
         self._next_start = 0.0
         self._waiting = 0
         """Number of downloads of this process that wait for a slot, except background downloads."""
@@ -146,7 +149,7 @@ class RedisThrottle:
                 continue
             delay = self.delay * jittered(self.jitter)
             try:
-                taken = await self._leases.take(delay)
+                taken = await self._leases.take(self.name, self.concurrency, delay)
             except RedisError as error:
                 self._available.failed(error)
                 break

@@ -107,17 +107,18 @@ def test_processes_share_a_rate_in_redis(redis_url: str) -> None:
 
 
 def test_processes_share_the_concurrency_in_redis(redis_url: str) -> None:
+    shared = {"KEY_CONCURRENCY": 4, "PROCESSES": 2, "REDIS_URL": redis_url}
+
     async def scenario() -> tuple[int, int, int]:
-        shared = {"KEY_CONCURRENCY": 4, "PROCESSES": 2, "REDIS_URL": redis_url}
-        async with limits(**shared) as one, limits(**shared) as two:
-            first = await acquire(one, HOLDER, 3)
-            second = await acquire(two, HOLDER, 3)
-            for release in first:
-                release()
-            await asyncio.sleep(0.05)
+        async with limits(**shared) as two:
+            async with limits(**shared) as one:
+                first = await acquire(one, HOLDER, 3)
+                second = await acquire(two, HOLDER, 3)
+                for release in first:
+                    release()
             return len(first), len(second), len(await acquire(two, HOLDER, 10))
 
-    assert asyncio.run(scenario()) == (3, 1, 3)
+    assert asyncio.run(scenario()) == (3, 1, 3), "a process that ends waits until its slots are released"
 
 
 def test_responses_have_the_state_of_the_rate_limit(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ async def test_us_13_an_earlier_rate_of_zero_allows_no_call() -> None:
 
 def test_too_many_calls_in_flight_of_a_key_are_refused(tmp_path: Path) -> None:
     with running(tmp_path / "log", "KEY_CONCURRENCY=2") as service:
-        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow"})] * 6))
+        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow-3s"})] * 6))
         codes = sorted(reply.code for reply in replies)
         assert codes == ["CONCURRENCY_LIMITED"] * 4 + ["OK"] * 2
         assert call(service.url, SEARCH, {"query": "mustard"}).code == "OK", "the slots are free again"

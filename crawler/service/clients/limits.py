@@ -24,7 +24,6 @@ from crawler.errors import ConcurrencyLimited, RateLimited
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawler.downloads.redis_throttle import Leases
     from crawler.service.clients.keys import Holder
 
 logger = structlog.get_logger(__name__)
@@ -93,7 +92,7 @@ class KeyLimits:
         self._redis = _RedisLimits(settings["REDIS_URL"]) if settings.get("REDIS_URL") else None
 
     async def close(self) -> None:
-        """Disconnect from Redis."""
+        """Wait until the slots of completed calls are released, and disconnect from Redis."""
         if self._redis:
             await self._redis.close()
 
@@ -133,7 +132,7 @@ class KeyLimits:
         if not slots:
             return _release_nothing
         if self._redis and self._redis.available:
-            release = await self._redis.attempt(self._redis.leases(holder.key_id, slots).take())
+            release = await self._redis.attempt(self._redis.in_flight.take(f"calls:{holder.key_id}", slots))
             if callable(release):
                 return release
             if release is not None:
@@ -152,22 +151,18 @@ class _RedisLimits:
     """Seconds after which a call no longer counts as in flight, in case its process was killed."""
 
     def __init__(self, url: str) -> None:
-        from crawler.downloads.redis_throttle import Leases  # noqa: PLC0415  # as below
-        from crawler.storage.redis_client import Availability, connect  # noqa: PLC0415  # needs the extra "redis"
+        from crawler.downloads.redis_throttle import Leases  # noqa: PLC0415  # needs the extra "redis"
+        from crawler.storage.redis_client import Availability, connect  # noqa: PLC0415  # as above
 
         self.available = Availability(limits="keys")
-        self._client = connect(url)
-        pool: Any = self._client.connection_pool
+        client = connect(url)
+        pool: Any = client.connection_pool
         storage = storage_from_string(
             f"async+{url}", implementation="redispy", wrap_exceptions=True, connection_pool=pool
         )
         self.limiter = MovingWindowRateLimiter(storage)
-        self._leases = Leases
-        self.close = self._client.aclose
-
-    def leases(self, key_id: str, size: int) -> Leases:
-        """Return the leases in Redis that count a key's calls in flight."""
-        return self._leases(self._client, f"calls:{key_id}", size, self.MAX_CALL_SECONDS)
+        self.in_flight = Leases(client, self.MAX_CALL_SECONDS)
+        self.close = self.in_flight.close
 
     async def attempt(self, operation: Coroutine[None, None, Result]) -> Result | None:
         """Run an operation in Redis. If it fails, return None and use the limits in memory for a while."""
