@@ -91,7 +91,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
     with subprocess.Popen([program, *options], stdout=subprocess.DEVNULL) as server:
         client = redis.Redis(port=port)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
             try:
                 client.ping()

@@ -38,7 +38,7 @@ def call(  # noqa: PLR0913  # keyword arguments of a call
     *,
     method: str = "POST",
     headers: dict[str, str] | None = None,
-    timeout: float = 30,
+    timeout: float = 120,
 ) -> Reply:
     """Make one call. ``body``: bytes are sent unchanged, other values as JSON."""
     parts = urlsplit(url)

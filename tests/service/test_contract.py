@@ -243,7 +243,7 @@ def resident_kb(pid: int) -> int:
 
 def raw(url: str) -> socket.socket:
     parts = urlsplit(url)
-    return socket.create_connection((parts.hostname, parts.port), timeout=10)
+    return socket.create_connection((parts.hostname, parts.port), timeout=60)
 
 
 def test_a_large_declared_body_is_refused(service: Service) -> None:
@@ -284,7 +284,7 @@ def test_a_disconnected_client_is_logged_without_effect_on_other_calls(service: 
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         time.sleep(0.2)
     assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
-    for _ in range(50):
+    for _ in range(600):
         if "CLIENT_GONE" in service.logged():
             break
         time.sleep(0.1)

@@ -19,6 +19,7 @@ from crawler.service.clients.keys import KeyRing, KeyStore
 from tests import forks
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, running
+from tests.service.metrics_of import becomes
 
 
 def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
@@ -58,8 +59,8 @@ def test_every_call_has_its_outcome(tmp_path: Path, size: int, settings: tuple[s
 
 def test_sigterm_completes_the_calls_in_flight(tmp_path: Path) -> None:
     async def scenario(url: str, pid: int) -> list[str]:
-        slow = asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow"})] * 5))
-        await asyncio.sleep(0.25)
+        slow = asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow-3s"})] * 5))
+        await asyncio.to_thread(becomes, url, 5, "crawler_calls_in_flight", platform="retail")
         os.kill(pid, signal.SIGTERM)
         await asyncio.to_thread(wait_for_draining, url)
         late = await many(url, [(CATEGORY, {"cat_id": "976759"})])
@@ -68,7 +69,7 @@ def test_sigterm_completes_the_calls_in_flight(tmp_path: Path) -> None:
     with running(tmp_path / "log") as service:
         codes = asyncio.run(scenario(service.url, service.pid))
         assert codes == ["OK"] * 5 + ["SHUTTING_DOWN"]
-        assert service.process.wait(timeout=15) == 0
+        assert service.process.wait(timeout=60) == 0
 
 
 def scrapy(*arguments: str, keys: Path) -> subprocess.CompletedProcess[str]:

@@ -37,7 +37,7 @@ def codes(service: Service, calls: list[tuple[str, dict[str, Any]]]) -> Counter[
 
 def test_the_queue_of_a_platform_is_limited(tmp_path: Path) -> None:
     with running(tmp_path / "log", budget(1), "SERVICE_MAX_WAITING=3") as service:
-        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow"})] * 10))
+        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow-1s"})] * 10))
         found = Counter(reply.code for reply in replies)
         assert found == {"OK": 7, "OVERLOADED": 3}, "four in progress and three in the queue"
         refused = next(reply for reply in replies if reply.code == "OVERLOADED")
@@ -47,7 +47,7 @@ def test_the_queue_of_a_platform_is_limited(tmp_path: Path) -> None:
 
 def test_the_calls_of_all_platforms_are_limited(tmp_path: Path) -> None:
     with running(tmp_path / "log", "SERVICE_MAX_CALLS=4") as service:
-        assert codes(service, [(SEARCH, {"query": "slow"})] * 6) == {"OK": 4, "OVERLOADED": 2}
+        assert codes(service, [(SEARCH, {"query": "slow-3s"})] * 6) == {"OK": 4, "OVERLOADED": 2}
 
 
 def test_a_call_that_cannot_start_before_its_deadline_is_refused_at_once(tmp_path: Path) -> None:

@@ -76,16 +76,16 @@ def test_a_repeated_call_does_not_run_twice_at_a_time(caching: Service) -> None:
     replies: list[Reply] = []
 
     def first() -> None:
-        replies.append(call(caching.url, SEARCH, {"query": "slow", "page": 7}, headers=keyed("running")))
+        replies.append(call(caching.url, SEARCH, {"query": "slow-3s", "page": 7}, headers=keyed("running")))
 
     running_call = threading.Thread(target=first)
     running_call.start()
     while not value(caching.url, "crawler_calls_in_flight", platform="retail") and running_call.is_alive():
         time.sleep(0.02)
-    second = call(caching.url, SEARCH, {"query": "slow", "page": 7}, headers=keyed("running"))
+    second = call(caching.url, SEARCH, {"query": "slow-3s", "page": 7}, headers=keyed("running"))
     running_call.join()
     assert replies[0].code == "OK"
-    # The platform responds after half a second. On a slow machine, the first call may already be completed.
+    # The platform responds after three seconds. On a slow machine, the first call may already be completed.
     assert second.code == "IDEMPOTENCY_IN_PROGRESS" or second.headers["idempotent-replayed"] == "true"
     if second.status == 409:
         assert int(second.headers["retry-after"]) >= 1
@@ -142,7 +142,7 @@ def test_responses_of_uncached_scrapers_have_no_cache_headers(caching: Service) 
 
 def test_fifty_equal_calls_share_one_fetch(caching: Service) -> None:
     before, cost = fetched(caching, "retail-search-v4"), billed(caching)
-    replies = asyncio.run(many(caching.url, [(SEARCH, {"query": "slow", "page": 3})] * 50))
+    replies = asyncio.run(many(caching.url, [(SEARCH, {"query": "slow-3s", "page": 3})] * 50))
     assert {reply.code for reply in replies} == {"OK"}
     assert len({orjson.dumps(reply.body["data"]) for reply in replies}) == 1
     assert sum(reply.body["meta"]["billable"] for reply in replies) == 1

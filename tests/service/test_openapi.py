@@ -143,7 +143,7 @@ def test_the_service_matches_its_document(service: Service, tmp_path: Path, exam
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", config),
             *("run", f"{service.url}/openapi.json", "--header", "X-API-Key: sandbox", "--checks", "all"),
             *("--max-examples", str(examples), "--generation-deterministic", "--continue-on-failure", "--no-color"),
-            *("--suppress-health-check", "all"),
+            *("--suppress-health-check", "all", "--request-timeout", "120"),
         ],
         check=False,
         capture_output=True,

@@ -24,6 +24,7 @@ from twisted.web.server import Site
 from crawler.service.http.workers import receive_connections
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import Service, running
+from tests.service.metrics_of import becomes
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def served_by(service: Service) -> list[str]:
 def wait_for_workers(service: Service, expected: set[str]) -> None:
     """Make calls until each of the workers has served one."""
     before = len(served_by(service))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while set(served_by(service)[before:]) < expected:
         assert time.monotonic() < deadline, service.logged()
         try:
@@ -102,22 +103,22 @@ def test_a_killed_worker_is_replaced_while_the_other_serves(pair: Service) -> No
 
 def test_sigterm_completes_the_calls_in_flight_of_every_worker(pair: Service) -> None:
     async def scenario() -> list[str]:
-        slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow"})] * 10))
-        await asyncio.sleep(0.25)
+        slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow-3s"})] * 10))
+        await asyncio.to_thread(becomes, pair.url, 10, "crawler_calls_in_flight", platform="retail")
         pair.process.send_signal(signal.SIGTERM)
         await asyncio.to_thread(wait_for_draining, pair.url)
         late = await many(pair.url, [(CATEGORY, {"cat_id": "976759"})])
         return [reply.code for reply in [*late, *await slow]]
 
     assert asyncio.run(scenario()) == ["SHUTTING_DOWN"] + ["OK"] * 10
-    assert pair.process.wait(timeout=15) == 0
+    assert pair.process.wait(timeout=60) == 0
 
 
 def test_workers_exit_with_the_supervisor(pair: Service) -> None:
     workers = children(pair)
     pair.process.kill()
-    pair.process.wait(timeout=5)
-    deadline = time.monotonic() + 15
+    pair.process.wait(timeout=60)
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -165,7 +166,7 @@ def test_sigterm_under_load_loses_no_call(pair: Service) -> None:
         await asyncio.sleep(1)
         pair.process.send_signal(signal.SIGTERM)
         assert {reply.code for reply in await slow} <= {"OK", "SHUTTING_DOWN"}, "every call has a response"
-        await asyncio.to_thread(pair.process.wait, 15)
+        await asyncio.to_thread(pair.process.wait, 60)
         done.set()
         await asyncio.gather(*loads)
         return found
