@@ -1,4 +1,8 @@
-"""A real Scrapyd: both ways of deployment, with a job of every scraper, compared with the expected records."""
+"""A real Scrapyd: both ways of deployment, with jobs of every platform, compared with the expected records.
+
+A job takes about two seconds of processor time. Jobs of a platform's further scrapers, and wrong arguments on further
+platforms, are soak tests.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,20 @@ from tests.crawls import ROOT, comparable, lines, sandbox
 
 http = build_opener(ProxyHandler({}))
 TIMEOUT_SECONDS = 180
-NAMES = sorted(scraper.name for scraper in {id(each): each for each in scrapers().values()}.values())
+
+
+def scraper_names() -> Iterator[object]:
+    """The names of all scrapers. Those of a platform after its first one are soak tests."""
+    platforms = set()
+    for scraper in {id(each): each for each in scrapers().values()}.values():
+        yield pytest.param(scraper.name, marks=[pytest.mark.soak] * (scraper.platform in platforms))
+        platforms.add(scraper.platform)
+
+
+def spider_names() -> list[object]:
+    """The names of all spiders. Those after the first one are soak tests."""
+    first, *others = sorted({spider_for(scraper).name for scraper in scrapers().values()})
+    return [pytest.param(first), *(pytest.param(name, marks=pytest.mark.soak) for name in others)]
 
 
 def free_port() -> int:
@@ -143,7 +160,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 
 @pytest.mark.parametrize("way", ["installed", "deployed"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", scraper_names())
 def test_a_job_stores_the_expected_record(
     request: pytest.FixtureRequest, settings: dict[str, Any], way: str, name: str
 ) -> None:
@@ -160,14 +177,14 @@ def test_a_job_stores_the_expected_record(
     assert scrapyd.failures(spider, job) == []
 
 
-@pytest.mark.parametrize("spider", sorted({spider_for(scraper).name for scraper in scrapers().values()}))
+@pytest.mark.parametrize("spider", spider_names())
 def test_an_invalid_argument_is_explained_in_the_log(installed: Scrapyd, settings: dict[str, Any], spider: str) -> None:
     job = installed.run(spider, settings, max_pages="many")
     assert installed.log(spider, job).startswith("max_pages=many: Input should be a valid integer")
     assert installed.data(spider, job) == []
 
 
-@pytest.mark.parametrize("spider", sorted({spider_for(scraper).name for scraper in scrapers().values()}))
+@pytest.mark.parametrize("spider", spider_names())
 def test_an_unknown_scraper_is_explained_in_the_log(installed: Scrapyd, settings: dict[str, Any], spider: str) -> None:
     job = installed.run(spider, settings, scraper="nothing")
     assert installed.log(spider, job).startswith("Unknown scraper 'nothing': this spider has ")

@@ -18,6 +18,8 @@ from tests.crawls import ROOT
 
 NAME = "seventh"
 PAGES = f"crawler/platforms/{NAME}/pages.py"
+FIXTURES = f"tests/fixtures/crawler.platforms.{NAME}.pages.ItemPage"
+SHARED_TESTS = ("tests/test_symmetry.py", "tests/test_docs.py", "tests/test_imports.py", "tests/test_identifiers.py")
 CACHES = shutil.ignore_patterns("__pycache__", "captures")
 BUILD = "import setuptools; setuptools.setup()"
 
@@ -77,21 +79,22 @@ def test_only_new_files_appear_and_each_is_named_after_the_platform(written: lis
     assert [path for path in written if NAME not in path] == []
 
 
-def test_the_new_tests_pass(project: Path, written: list[str]) -> None:
+@pytest.mark.parametrize(
+    "own_and",
+    [
+        pytest.param(SHARED_TESTS, id="own tests and some of all platforms"),
+        pytest.param(("tests",), id="all tests", marks=pytest.mark.soak),
+    ],
+)
+def test_the_new_tests_pass(project: Path, written: list[str], own_and: tuple[str, ...]) -> None:
     own = {path for path in written if Path(path).name.startswith("test_")}
     # Scrapyd and the runner of Scrapy Cloud take a minute; test_scrapyd.py and test_cloud.py test them.
-    tested = run(
-        project, "pytest", "-p", "no:cacheprovider", "-v", "-k", f"{NAME} and not scrapyd and not cloud_runner"
-    )
+    chosen = f"{NAME} and not scrapyd and not cloud_runner"
+    tested = run(project, "pytest", "-p", "no:cacheprovider", "-v", "-k", chosen, FIXTURES, *own, *own_and)
     assert tested.returncode == 0, tested.stdout
     passed = {line.split("::")[0] for line in tested.stdout.splitlines() if " PASSED" in line}
     assert own | {path for path in written if path.endswith(("/output.json", "/exception.json"))} <= passed
-    assert passed >= {
-        "tests/test_symmetry.py",
-        "tests/test_docs.py",
-        "tests/test_imports.py",
-        "tests/test_identifiers.py",
-    }
+    assert passed >= set(SHARED_TESTS)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +108,9 @@ def test_the_new_tests_pass(project: Path, written: list[str]) -> None:
 @pytest.mark.usefixtures("written")
 def test_a_broken_page_object_fails_fixtures_page_tests_and_crawls(project: Path, code: str, broken: str) -> None:
     pages = project / PAGES
+    places = (FIXTURES, f"tests/platforms/{NAME}/test_pages.py", f"tests/spiders/test_{NAME}.py")
     whole = pages.read_text()
     assert whole.count(code) == 1
-    fixtures = f"tests/fixtures/crawler.platforms.{NAME}.pages.ItemPage"
-    places = (fixtures, f"tests/platforms/{NAME}/test_pages.py", f"tests/spiders/test_{NAME}.py")
     try:
         pages.write_text(whole.replace(code, broken))
         tested = run(project, "pytest", "-p", "no:cacheprovider", *places)
