@@ -165,8 +165,8 @@ def _send(request: Request, answer: FakeResponse) -> None:
     request.finish()
 
 
-def _slow(request: Request, page: FakeResponse, *, seconds: float = SLOW_SECONDS) -> None:
-    respond_after(request, seconds, lambda: _send(request, page))
+def _slow(request: Request, page: FakeResponse, *, seconds: float | None = None) -> None:
+    respond_after(request, SLOW_SECONDS if seconds is None else seconds, lambda: _send(request, page))
 
 
 def _hang(request: Request, _page: FakeResponse) -> None:

@@ -28,7 +28,7 @@ def value(url: str, name: str, **labels: str) -> float:
 
 
 def becomes(url: str, expected: float, name: str, **labels: str) -> bool:
-    """Wait until a sample has a value. Gauges are set once a second."""
+    """Wait until a sample has a value. Return whether it does. Gauges are set once a second."""
     for _ in range(600):  # far longer than it should take: the machine may be busy
         if value(url, name, **labels) == expected:
             return True

@@ -104,7 +104,7 @@ def test_a_target_past_its_deadline_leaves_no_context_open(browsing: Service) ->
 
 
 def test_open_pages_are_counted(browsing: Service) -> None:
-    waiting = threading.Thread(target=search, args=(browsing, "results-hang"), kwargs={"wait": 8})
+    waiting = threading.Thread(target=search, args=(browsing, "results-hang"), kwargs={"wait": 15})
     waiting.start()
     assert becomes(browsing.url, 1, "crawler_browser_pages", platform="shortvideo")
     waiting.join()
@@ -151,7 +151,7 @@ def test_the_service_terminates_its_browser(tmp_path: Path) -> None:
         browser = chromium_tree(service.pid)
         assert browser
         service.process.terminate()
-        service.process.wait(timeout=30)
+        service.process.wait(timeout=60)
         assert service.process.returncode == 0
         assert not any(map(alive, browser))
 

@@ -18,7 +18,7 @@ from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.service.clients.keys import KeyRing, KeyStore
 from tests import forks
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
-from tests.service.conftest import ROOT, running
+from tests.service.conftest import ROOT, VERY_SLOW, running
 from tests.service.metrics_of import becomes
 
 
@@ -59,14 +59,14 @@ def test_every_call_has_its_outcome(tmp_path: Path, size: int, settings: tuple[s
 
 def test_sigterm_completes_the_calls_in_flight(tmp_path: Path) -> None:
     async def scenario(url: str, pid: int) -> list[str]:
-        slow = asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow-3s"})] * 5))
-        await asyncio.to_thread(becomes, url, 5, "crawler_calls_in_flight", platform="retail")
+        slow = asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow"})] * 5))
+        assert await asyncio.to_thread(becomes, url, 5, "crawler_calls_in_flight", platform="retail")
         os.kill(pid, signal.SIGTERM)
         await asyncio.to_thread(wait_for_draining, url)
         late = await many(url, [(CATEGORY, {"cat_id": "976759"})])
         return [reply.code for reply in [*await slow, *late]]
 
-    with running(tmp_path / "log") as service:
+    with running(tmp_path / "log", before=VERY_SLOW) as service:
         codes = asyncio.run(scenario(service.url, service.pid))
         assert codes == ["OK"] * 5 + ["SHUTTING_DOWN"]
         assert service.process.wait(timeout=60) == 0

@@ -16,7 +16,7 @@ from crawler.errors import ConcurrencyLimited, RateLimited
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits, Release
 from tests.service.client import SEARCH, call, many
-from tests.service.conftest import running
+from tests.service.conftest import VERY_SLOW, running
 
 HOLDER = Holder("acme", "k1")
 OTHER = Holder("acme", "k2")
@@ -187,8 +187,8 @@ async def test_us_13_an_earlier_rate_of_zero_allows_no_call() -> None:
 
 
 def test_too_many_calls_in_flight_of_a_key_are_refused(tmp_path: Path) -> None:
-    with running(tmp_path / "log", "KEY_CONCURRENCY=2") as service:
-        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow-3s"})] * 6))
+    with running(tmp_path / "log", "KEY_CONCURRENCY=2", before=VERY_SLOW) as service:
+        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow"})] * 6))
         codes = sorted(reply.code for reply in replies)
         assert codes == ["CONCURRENCY_LIMITED"] * 4 + ["OK"] * 2
         assert call(service.url, SEARCH, {"query": "mustard"}).code == "OK", "the slots are free again"

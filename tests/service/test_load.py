@@ -13,7 +13,8 @@ import pytest
 
 from crawler.registry import scrapers
 from tests.service.client import CATEGORY, SEARCH, Reply, call, many
-from tests.service.conftest import Service, running
+from tests.service.conftest import VERY_SLOW, Service, running
+from tests.service.metrics_of import becomes
 
 DEFAULT_TIMEOUT_SECONDS = 60  # of a call; an immediate response takes far less
 
@@ -36,8 +37,8 @@ def codes(service: Service, calls: list[tuple[str, dict[str, Any]]]) -> Counter[
 
 
 def test_the_queue_of_a_platform_is_limited(tmp_path: Path) -> None:
-    with running(tmp_path / "log", budget(1), "SERVICE_MAX_WAITING=3") as service:
-        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow-1s"})] * 10))
+    with running(tmp_path / "log", budget(1), "SERVICE_MAX_WAITING=3", before=VERY_SLOW) as service:
+        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow"})] * 10))
         found = Counter(reply.code for reply in replies)
         assert found == {"OK": 7, "OVERLOADED": 3}, "four in progress and three in the queue"
         refused = next(reply for reply in replies if reply.code == "OVERLOADED")
@@ -46,8 +47,8 @@ def test_the_queue_of_a_platform_is_limited(tmp_path: Path) -> None:
 
 
 def test_the_calls_of_all_platforms_are_limited(tmp_path: Path) -> None:
-    with running(tmp_path / "log", "SERVICE_MAX_CALLS=4") as service:
-        assert codes(service, [(SEARCH, {"query": "slow-3s"})] * 6) == {"OK": 4, "OVERLOADED": 2}
+    with running(tmp_path / "log", "SERVICE_MAX_CALLS=4", before=VERY_SLOW) as service:
+        assert codes(service, [(SEARCH, {"query": "slow"})] * 6) == {"OK": 4, "OVERLOADED": 2}
 
 
 def test_a_call_that_cannot_start_before_its_deadline_is_refused_at_once(tmp_path: Path) -> None:
@@ -120,13 +121,15 @@ def test_budgets_of_other_platforms_do_not_apply(tmp_path: Path, setting: str) -
 def test_a_slow_platform_does_not_delay_others(tmp_path: Path) -> None:
     async def scenario(url: str) -> tuple[str, int]:
         slow = [asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow"})])) for _ in range(12)]
-        await asyncio.sleep(0.2)
+        assert await asyncio.to_thread(becomes, url, 12, "crawler_calls_in_flight", platform="retail")
         other = await many(url, [("/v1/scrapers/professional-profile", scrapers()["professional-profile"].example)])
         unanswered = sum(not each.done() for each in slow)
-        await asyncio.gather(*slow)
+        for each in slow:
+            each.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
         return other[0].code, unanswered
 
-    with running(tmp_path / "log", budget(1)) as service:
+    with running(tmp_path / "log", budget(1), before=VERY_SLOW) as service:
         code, unanswered = asyncio.run(scenario(service.url))
     assert code == "OK"
     assert unanswered >= 6, "most of the slow calls were sent earlier and are still in the queue"

@@ -23,7 +23,7 @@ from crawler.service.calls.idempotency import Idempotency
 from crawler.service.store import Store
 from crawler.targets.target import FailedSource, Target, check_params
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
-from tests.service.conftest import ROOT, Service, running
+from tests.service.conftest import ROOT, VERY_SLOW, Service, running
 from tests.service.metrics_of import value
 
 RETAIL = "retail-category-v4"
@@ -47,7 +47,7 @@ def billed(service: Service) -> int:
 @pytest.fixture(scope="module")
 def caching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     setting = 'RESPONSE_CACHE={"retail-search-v4": 60}'
-    with running(tmp_path_factory.mktemp("once") / "log", setting) as started:
+    with running(tmp_path_factory.mktemp("once") / "log", setting, before=VERY_SLOW) as started:
         yield started
 
 
@@ -76,13 +76,13 @@ def test_a_repeated_call_does_not_run_twice_at_a_time(caching: Service) -> None:
     replies: list[Reply] = []
 
     def first() -> None:
-        replies.append(call(caching.url, SEARCH, {"query": "slow-3s", "page": 7}, headers=keyed("running")))
+        replies.append(call(caching.url, SEARCH, {"query": "slow", "page": 7}, headers=keyed("running")))
 
     running_call = threading.Thread(target=first)
     running_call.start()
     while not value(caching.url, "crawler_calls_in_flight", platform="retail") and running_call.is_alive():
         time.sleep(0.02)
-    second = call(caching.url, SEARCH, {"query": "slow-3s", "page": 7}, headers=keyed("running"))
+    second = call(caching.url, SEARCH, {"query": "slow", "page": 7}, headers=keyed("running"))
     running_call.join()
     assert replies[0].code == "OK"
     # The platform responds after three seconds. On a slow machine, the first call may already be completed.
@@ -142,7 +142,7 @@ def test_responses_of_uncached_scrapers_have_no_cache_headers(caching: Service) 
 
 def test_fifty_equal_calls_share_one_fetch(caching: Service) -> None:
     before, cost = fetched(caching, "retail-search-v4"), billed(caching)
-    replies = asyncio.run(many(caching.url, [(SEARCH, {"query": "slow-3s", "page": 3})] * 50))
+    replies = asyncio.run(many(caching.url, [(SEARCH, {"query": "slow", "page": 3})] * 50))
     assert {reply.code for reply in replies} == {"OK"}
     assert len({orjson.dumps(reply.body["data"]) for reply in replies}) == 1
     assert sum(reply.body["meta"]["billable"] for reply in replies) == 1

@@ -26,7 +26,7 @@ from crawler.service.endpoint import Endpoint
 from crawler.service.store import Store, store_location
 from tests import forks
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
-from tests.service.conftest import ROOT, Service, running
+from tests.service.conftest import ROOT, VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes
 
 TODAY = datetime.now(UTC).date()
@@ -155,13 +155,13 @@ def test_usage_is_reported_by_client_and_day(tmp_path: Path) -> None:
 
 def test_a_stopped_service_has_written_all_usage(tmp_path: Path) -> None:
     async def ended_in_the_middle(service: Service) -> list[str]:
-        calls = [(SEARCH, {"query": "slow-3s", "page": page}) for page in range(1, 6)]
+        calls = [(SEARCH, {"query": "slow", "page": page}) for page in range(1, 6)]
         slow = asyncio.ensure_future(many(service.url, calls))
-        await asyncio.to_thread(becomes, service.url, 5, "crawler_calls_in_flight", platform="retail")
+        assert await asyncio.to_thread(becomes, service.url, 5, "crawler_calls_in_flight", platform="retail")
         service.process.send_signal(signal.SIGTERM)
         return [reply.code for reply in await slow]
 
-    with running(tmp_path / "log") as service:
+    with running(tmp_path / "log", before=VERY_SLOW) as service:
         codes = asyncio.run(ended_in_the_middle(service))
         assert service.process.wait(timeout=60) == 0
     with running(tmp_path / "log") as service:

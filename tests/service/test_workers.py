@@ -23,13 +23,13 @@ from twisted.web.server import Site
 
 from crawler.service.http.workers import receive_connections
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
-from tests.service.conftest import Service, running
+from tests.service.conftest import VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Service]:
-    with running(tmp_path / "log", workers=2) as service:
+    with running(tmp_path / "log", workers=2, before=VERY_SLOW) as service:
         wait_for_workers(service, {"0", "1"})
         yield service
 
@@ -103,8 +103,8 @@ def test_a_killed_worker_is_replaced_while_the_other_serves(pair: Service) -> No
 
 def test_sigterm_completes_the_calls_in_flight_of_every_worker(pair: Service) -> None:
     async def scenario() -> list[str]:
-        slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow-3s"})] * 10))
-        await asyncio.to_thread(becomes, pair.url, 10, "crawler_calls_in_flight", platform="retail")
+        slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow"})] * 10))
+        assert await asyncio.to_thread(becomes, pair.url, 10, "crawler_calls_in_flight", platform="retail")
         pair.process.send_signal(signal.SIGTERM)
         await asyncio.to_thread(wait_for_draining, pair.url)
         late = await many(pair.url, [(CATEGORY, {"cat_id": "976759"})])
