@@ -13,11 +13,12 @@ from tests.crawls import ROOT
 
 TOOLS = ("cat", "dirname", "env", "mkdir", "mktemp", "rm", "tail")
 BASH = "/bin/bash"
+MEMORY = Path("/dev/shm")  # noqa: S108  # the folder that the script uses
 PYTHON = f"""#!{BASH}
 case "$*" in
     "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
     "-m pip "*) echo "$*" >>calls ;;
-    "-m pytest "*) echo "$*" >>calls; echo "1 failed"; exit 1 ;;
+    "-m pytest "*) echo "$*" >>calls; echo "${{TMPDIR-}}" >folder; echo "1 failed"; exit 1 ;;
     "-c import ensurepip"*) exit 1 ;;
     *) exec {sys.executable} "$@" ;;
 esac
@@ -103,3 +104,24 @@ def test_machines_without_apt_download_the_browser_only(machine: Path) -> None:
     assert "playwright install chromium" in calls
     names = " ".join(["redis-server", *(["postgres"] if POSTGRESQL else [])])
     assert lines[-1].startswith(f"Skipped: the tests that need {names}, because they are not installed")
+
+
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="only Linux has this folder")
+@pytest.mark.parametrize(
+    ("mount", "is_used"),
+    [
+        ("5000000000 rw,relatime", True),
+        ("64000000 rw,relatime", False),
+        ("5000000000 rw,nosuid,nodev,noexec", False),
+        ("", False),
+    ],
+)
+def test_files_are_in_memory_where_it_has_room_and_may_have_programs(
+    machine: Path, mount: str, *, is_used: bool
+) -> None:
+    program(machine, "apt-get", APT)
+    program(machine, "findmnt", f"#!{BASH}\necho {mount}\n")
+    run(machine)
+    folder = (machine / "folder").read_text().strip()
+    assert folder.startswith(f"{MEMORY}/tests.") == is_used
+    assert not folder or not Path(folder).exists(), "it is removed in the end"
