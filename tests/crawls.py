@@ -14,7 +14,7 @@ from typing import Any
 from tests import forks
 
 ROOT = Path(__file__).parents[1]
-QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=2", "-s", "BREAKER_THRESHOLD=0")
+QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=5", "-s", "BREAKER_THRESHOLD=0")
 
 
 @contextlib.contextmanager
@@ -30,7 +30,7 @@ def sandbox(*options: str) -> Iterator[dict[str, Any]]:
                 "PLATFORM_ORIGINS": json.dumps(origins),
                 "PLATFORM_BUDGETS": json.dumps(dict.fromkeys(origins, budget)),
                 "RETRY_BACKOFF_BASE": 0.05,
-                "DOWNLOAD_TIMEOUT": 2,
+                "DOWNLOAD_TIMEOUT": 5,
                 "BREAKER_THRESHOLD": 100_000,
             }
         finally:

@@ -126,7 +126,7 @@ def running(folder: Path, **environment: str) -> Iterator[Scrapyd]:
 @pytest.fixture(scope="module")
 def settings() -> Iterator[dict[str, Any]]:
     with sandbox() as found:
-        yield {**found, "DOWNLOAD_TIMEOUT": 60, "BROWSER_SCROLL_PAUSE": 0}  # pages in the browser are slow
+        yield {**found, "DOWNLOAD_TIMEOUT": 60, "BROWSER_SCROLL_PAUSE": 0, "BROWSER_QUIET": 30}  # on a busy machine
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ TRIES = 8
 @pytest.fixture(scope="module")
 def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     require_chromium()
-    settings = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=20", "BROWSER_PAGES=4", f"RETRY_TIMES={TRIES}")
+    settings = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=40", "BROWSER_PAGES=4", f"RETRY_TIMES={TRIES}")
     with running(tmp_path_factory.mktemp("browsing") / "log", *settings) as started:
         yield started
 

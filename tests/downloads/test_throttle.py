@@ -34,7 +34,7 @@ def test_downloads_start_a_delay_apart() -> None:
     async def scenario() -> list[float]:
         throttle = LocalThrottle(concurrency=10, delay=0.02, jitter=0)
         loop = asyncio.get_running_loop()
-        starts: list[float] = []
+        starts = [loop.time()]
 
         async def download() -> None:
             release = await throttle.acquire()
@@ -75,7 +75,7 @@ def test_a_slot_that_is_not_released_in_time_is_a_timeout() -> None:
 
 def test_background_downloads_let_all_others_go_first() -> None:
     async def scenario() -> list[str]:
-        throttle = LocalThrottle(concurrency=10, delay=0.05, jitter=0)
+        throttle = LocalThrottle(concurrency=10, delay=0.3, jitter=0)
         started: list[str] = []
 
         async def download(name: str) -> None:

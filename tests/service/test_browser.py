@@ -24,7 +24,7 @@ from tests.service.conftest import Service, running
 from tests.service.metrics_of import becomes
 
 SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
-LONG_TIMEOUTS = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=20", "BROWSER_PAGES=4")
+LONG_TIMEOUTS = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=40", "BROWSER_PAGES=4")
 SHORT_STEPS = "from crawler.browser import chromium; chromium.STEP_TIMEOUT_SECONDS = 6"
 
 

@@ -22,7 +22,7 @@ from tests.service.conftest import Service, running
 from tests.videosite import ORIGIN, SCRAPER, comparable
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=2", "-s", "BREAKER_THRESHOLD=1000")
+QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=5", "-s", "BREAKER_THRESHOLD=1000")
 PATH = "/v1/scrapers/videosite-profile-v3"
 
 

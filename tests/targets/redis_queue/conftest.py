@@ -70,7 +70,7 @@ class Shop:
             "PLATFORM_ORIGINS": orjson.dumps({"retail": self.origin}).decode(),
             "PLATFORM_BUDGETS": '{"retail": {"concurrency": 16, "delay": 0}}',
             "RETRY_BACKOFF_BASE": 0.05,
-            "DOWNLOAD_TIMEOUT": 2,
+            "DOWNLOAD_TIMEOUT": 5,
             "REDIS_URL": redis,
             "QUEUE_IDLE": 2,
             "FAILURES_FEED": "",
