@@ -130,7 +130,12 @@ def test_tiny_shared_memory_does_not_break_pages() -> None:
     crawl = [sys.executable, "-m", "scrapy", "crawl", "shortvideo", "-s", "SANDBOX=1", "-a", "keywords=whales"]
     options = ["-s", "FAILURES_FEED=/dev/null", "-O", "-:jsonl"]
     run = subprocess.run(
-        [*isolated, "sh", "-c", mount, "sh", *crawl, *options], check=False, capture_output=True, text=True, cwd=ROOT
+        [*isolated, "sh", "-c", mount, "sh", *crawl, *options],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": "/var/tmp"},  # noqa: S108  # the tests' own folder may be in /dev/shm
     )
     assert run.returncode == 0, run.stderr
     assert "targets/OK': 1" in run.stderr

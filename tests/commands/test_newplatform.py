@@ -100,10 +100,9 @@ def test_the_new_tests_pass(project: Path, written: list[str], own_and: tuple[st
 @pytest.mark.parametrize(
     ("code", "broken"),
     [
-        ('self._data.get("likeCount")', 'self._data.get("likes")'),
-        ("requested != self.item_id", "not self.item_id"),
+        pytest.param('self._data.get("likeCount")', 'self._data.get("likes")', id="a field"),
+        pytest.param("requested != self.item_id", "not self.item_id", id="the echo", marks=pytest.mark.soak),
     ],
-    ids=["a field", "the echo"],
 )
 @pytest.mark.usefixtures("written")
 def test_a_broken_page_object_fails_fixtures_page_tests_and_crawls(project: Path, code: str, broken: str) -> None:
