@@ -141,7 +141,7 @@ def postgresql() -> Iterator[str]:
     try:
         url = f"postgresql://tests@/postgres?host={folder}"
         engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-        for _ in range(200):
+        for _ in range(1_200):
             try:
                 engine.connect().close()
                 break
