@@ -23,14 +23,14 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from crawler.registry import scrapers, spider_for
+from crawler.registry import scrapers, spider_for, spiders
 from tests.crawls import ROOT, comparable, lines, sandbox
 
 http = build_opener(ProxyHandler({}))
 TIMEOUT_SECONDS = 180
 
 
-def scraper_names() -> Iterator[object]:
+def scraper_cases() -> Iterator[object]:
     """The names of all scrapers. Those of a platform after its first one are soak tests."""
     platforms = set()
     for scraper in {id(each): each for each in scrapers().values()}.values():
@@ -38,9 +38,9 @@ def scraper_names() -> Iterator[object]:
         platforms.add(scraper.platform)
 
 
-def spider_names() -> list[object]:
+def spider_cases() -> list[object]:
     """The names of all spiders. Those after the first one are soak tests."""
-    first, *others = sorted({spider_for(scraper).name for scraper in scrapers().values()})
+    first, *others = sorted(spiders())
     return [pytest.param(first), *(pytest.param(name, marks=pytest.mark.soak) for name in others)]
 
 
@@ -160,7 +160,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 
 @pytest.mark.parametrize("way", ["installed", "deployed"])
-@pytest.mark.parametrize("name", scraper_names())
+@pytest.mark.parametrize("name", scraper_cases())
 def test_a_job_stores_the_expected_record(
     request: pytest.FixtureRequest, settings: dict[str, Any], way: str, name: str
 ) -> None:
@@ -177,14 +177,14 @@ def test_a_job_stores_the_expected_record(
     assert scrapyd.failures(spider, job) == []
 
 
-@pytest.mark.parametrize("spider", spider_names())
+@pytest.mark.parametrize("spider", spider_cases())
 def test_an_invalid_argument_is_explained_in_the_log(installed: Scrapyd, settings: dict[str, Any], spider: str) -> None:
     job = installed.run(spider, settings, max_pages="many")
     assert installed.log(spider, job).startswith("max_pages=many: Input should be a valid integer")
     assert installed.data(spider, job) == []
 
 
-@pytest.mark.parametrize("spider", spider_names())
+@pytest.mark.parametrize("spider", spider_cases())
 def test_an_unknown_scraper_is_explained_in_the_log(installed: Scrapyd, settings: dict[str, Any], spider: str) -> None:
     job = installed.run(spider, settings, scraper="nothing")
     assert installed.log(spider, job).startswith("Unknown scraper 'nothing': this spider has ")
@@ -192,6 +192,5 @@ def test_an_unknown_scraper_is_explained_in_the_log(installed: Scrapyd, settings
 
 
 def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) -> None:
-    spiders = sorted({spider_for(scraper).name for scraper in scrapers().values()})
     for scrapyd in (installed, deployed):
-        assert scrapyd.call("listspiders.json", project="crawler")["spiders"] == spiders
+        assert scrapyd.call("listspiders.json", project="crawler")["spiders"] == sorted(spiders())

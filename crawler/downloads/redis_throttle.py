@@ -46,7 +46,7 @@ POLL_SECONDS = 0.02
 
 
 class Leases:
-    """Slots under names, which any process can take and release.
+    """Named sets of slots, which any process can take and release.
 
     ``length``: seconds after which a slot that was not released becomes free.
     """
@@ -58,7 +58,7 @@ class Leases:
         self._releasing: set[asyncio.Task[None]] = set()
 
     async def take(self, name: str, size: int, delay: float = 0.0) -> float | Callable[[], None]:
-        """Try to take one of the ``size`` slots of a name. Return the function that releases it.
+        """Try to take one of the ``size`` slots of the set ``name``. Return the function that releases it.
 
         If no slot can be taken now, return the seconds until the next may be taken, or -1 if no slot is free.
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=10", "BREAKER_THRESHOLD=0")
 
 VERY_SLOW = "from crawler.sandbox import faults; faults.SLOW_SECONDS = 3"
-"""For ``running(before=...)``: responses to the query "slow" take so long that a test's calls have all arrived."""
+"""For ``running(before=...)``: all calls of a test arrive before the first response to the query "slow"."""
 
 
 @dataclass

@@ -37,7 +37,7 @@ def codes(service: Service, calls: list[tuple[str, dict[str, Any]]]) -> Counter[
 
 
 def test_the_queue_of_a_platform_is_limited(tmp_path: Path) -> None:
-    with running(tmp_path / "log", budget(2), "SERVICE_MAX_WAITING=3", before=VERY_SLOW) as service:
+    with running(tmp_path / "log", budget(1), "SERVICE_MAX_WAITING=3", before=VERY_SLOW) as service:
         replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow"})] * 10))
         found = Counter(reply.code for reply in replies)
         assert found == {"OK": 7, "OVERLOADED": 3}, "four in progress and three in the queue"
