@@ -147,13 +147,15 @@ class Route:
         route_cooldowns = {name: breaker.cooldown_left for name, breaker in self.route_breakers.items()}
         return resting_seconds(self.breakers.cooldowns | route_cooldowns)
 
-    def next_slot(self, now: float) -> tuple[bool, float, float, int]:
+    def next_slot(self) -> tuple[bool, float, float, int]:
         """Return the sort key of the route. A target that is not bound gets the route with the lowest one.
 
         It consists of whether no request may be sent, the seconds until the next slot, the targets per slot, and the
         number of the last binding.
         """
-        seconds = round(max(self.budget.earliest() - now, 0.0), 2)
+        earliest = self.budget.earliest()
+        # The time is read afterwards: a free slot is then 0 seconds away, even if the process was paused in between.
+        seconds = round(max(earliest - asyncio.get_running_loop().time(), 0.0), 2)
         return self.route_rest > 0, seconds, self.targets / self.budget.concurrency, self.last_bound
 
 
@@ -400,5 +402,4 @@ class Routes:
         await asyncio.gather(*self._storing)
 
     def _by_next_slot(self, routes: Sequence[Route]) -> Sequence[Route]:
-        now = asyncio.get_running_loop().time()
-        return sorted(routes, key=lambda route: route.next_slot(now))
+        return sorted(routes, key=Route.next_slot)

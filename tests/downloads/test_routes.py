@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -99,6 +100,15 @@ async def test_targets_get_the_egress_whose_next_slot_comes_first(monkeypatch: p
     for number in range(4, 31):
         used[await sending.egress(target(str(number)))] += 1
     assert used == dict.fromkeys(NAMES, 9)
+
+
+async def test_free_slots_come_equally_soon_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    routes = made()
+    busy, *free = routes
+    routes.bind(target("1"), busy)
+    seconds = itertools.count()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: float(next(seconds)))
+    assert list(routes.candidates(target("2"))) == [*free, busy]
 
 
 async def test_slots_of_different_budgets_are_used_in_their_order() -> None:

@@ -24,6 +24,9 @@ QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=10", "BREAKER_THRESHOLD=0"
 VERY_SLOW = "from crawler.sandbox import faults; faults.SLOW_SECONDS = 3"
 """For ``running(before=...)``: all calls of a test arrive before the first response to the query "slow"."""
 
+HANGING_SECONDS = 600
+"""A coroutine test that takes longer has failed. Without this limit, it would stop the whole run without its name."""
+
 
 @dataclass
 class Service:
@@ -45,11 +48,16 @@ class Service:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine test in a new event loop."""
+    """Run a coroutine test in a new event loop. It fails if it hangs."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+
+    async def run() -> None:
+        async with asyncio.timeout(HANGING_SECONDS):
+            await pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+
+    asyncio.run(run())
     return True
 
 
