@@ -8,9 +8,9 @@ from operator import getitem
 
 import pytest
 
-from crawler.service.description.openapi import document
+from tests.openapi import DOCUMENT
 
-SCHEMAS = document()["components"]["schemas"]
+SCHEMAS = DOCUMENT["components"]["schemas"]
 
 READINGS = {
     "photoapp": {

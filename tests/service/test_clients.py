@@ -15,14 +15,14 @@ import pytest
 from crawler.errors import ScrapeError, documented
 from crawler.platforms.model import schema_name
 from crawler.registry import find_scraper, scrapers
-from crawler.service.description.openapi import NOT_FROM_SCRAPERS, document
+from crawler.service.description.openapi import NOT_FROM_SCRAPERS
 from tests.browsers import require_chromium
+from tests.openapi import DOCUMENT
 from tests.service.client import call
 from tests.service.conftest import Service, running
 
 PACKAGE = "sandbox_client"
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
-DOCUMENT = document()
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from scrapy.settings import Settings
 from crawler.commands import serve
 from crawler.registry import scrapers
 from crawler.service.console import pages
-from crawler.service.description.openapi import document
+from tests.openapi import DOCUMENT
 from tests.service.conftest import ROOT, Service, running
 
 FOLDER = ROOT / "crawler" / "service" / "console"
@@ -127,7 +127,7 @@ def answer_with(page: Page, data: Any, headers: dict[str, str] | None = None) ->
 def sample(schema: dict[str, Any], key: str = "") -> Any:  # noqa: PLR0911  # one return per type
     """Return a value that fits a schema, with all keys and without nulls."""
     if "$ref" in schema:
-        return sample(document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]], key)
+        return sample(DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]], key)
     if "anyOf" in schema:
         return sample(next(each for each in schema["anyOf"] if each != {"type": "null"}), key)
     if "enum" in schema or "const" in schema:
@@ -148,7 +148,7 @@ def sample(schema: dict[str, Any], key: str = "") -> Any:  # noqa: PLR0911  # on
 
 def full_record(scraper: str) -> dict[str, Any]:
     """Return a record of a scraper with all fields of its schema."""
-    answer = document()["paths"][f"/v1/scrapers/{scraper}"]["post"]["responses"]["200"]
+    answer = DOCUMENT["paths"][f"/v1/scrapers/{scraper}"]["post"]["responses"]["200"]
     record: dict[str, Any] = sample(answer["content"]["application/json"]["schema"])["data"]
     return record
 
@@ -489,10 +489,8 @@ def test_the_status_of_platforms_is_shown(console: OpenConsole) -> None:
 
 def test_pages_without_a_route_are_not_shown(console: OpenConsole) -> None:
     page = console("retail-search-v4")
-    own: dict[str, Any] = {
-        path: {"post": {}} for path in document()["paths"] if path not in {"/v1/calls", "/v1/status"}
-    }
-    page.route("**/openapi.json", lambda route: route.fulfill(json={**document(), "paths": own}))
+    own: dict[str, Any] = {path: {"post": {}} for path in DOCUMENT["paths"] if path not in {"/v1/calls", "/v1/status"}}
+    page.route("**/openapi.json", lambda route: route.fulfill(json={**DOCUMENT, "paths": own}))
     page.reload()
     page.locator("main h2").wait_for()
     assert page.locator(".top nav a").all_inner_texts() == ["Scrapers", "Usage", "Documentation"]

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from crawler.errors import documented
-from crawler.service.description.openapi import document
+from tests.openapi import DOCUMENT
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service
 
@@ -38,7 +38,7 @@ def test_every_operation_is_rendered(page: Page, service: Service, most: int | N
     """All operations are listed. Those of ``most`` scrapers, and all others, are opened: each takes 1.5 s."""
     page.goto(f"{service.url}/docs")
     page.wait_for_selector(".opblock")
-    operations = {(method.upper(), path) for path, methods in document()["paths"].items() for method in methods}
+    operations = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
     blocks = {
         (
             block.locator(".opblock-summary-method").inner_text(),

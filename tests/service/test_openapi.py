@@ -18,11 +18,10 @@ from openapi_spec_validator import validate
 from crawler.errors import CallNotFound, MethodNotAllowed, ScraperNotFound, documented
 from crawler.platforms.model import schema_name
 from crawler.registry import scrapers
-from crawler.service.description.openapi import describe_error, document
+from crawler.service.description.openapi import describe_error
+from tests.openapi import DOCUMENT
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running
-
-DOCUMENT = document()
 
 
 def test_the_document_is_valid() -> None:

@@ -27,11 +27,11 @@ from crawler.service.calls import call_store
 from crawler.service.calls.call_store import Room, StoredCall
 from crawler.service.calls.envelope import new_request_id
 from crawler.service.clients.keys import Holder
-from crawler.service.description import openapi
 from crawler.service.process_state import State, total
 from crawler.service.status import FORGET_SECONDS, Status
 from crawler.service.store import Session, Store
 from crawler.targets.target import FailedSource, Outcome, Target, check_params
+from tests.openapi import DOCUMENT
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
 
@@ -101,7 +101,6 @@ class Process:
         return cast("dict[str, Any]", platform)
 
 
-DOCUMENT = openapi.document()
 VALIDATOR = OAS31Validator({"$ref": "#/components/schemas/ServiceStatus", "components": DOCUMENT["components"]})
 
 
