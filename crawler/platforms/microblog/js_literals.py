@@ -39,6 +39,7 @@ _ELEMENT = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_NUMBER_ALONE = re.compile(_NUMBER)
 _ESCAPE = re.compile(
     r"\\(?:u\{(?P<point>[0-9a-fA-F]{1,8})\}|u(?P<unit>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})"
     r"|(?P<line>\r\n|\n|\u2028|\u2029)|(?P<one>.))",
@@ -192,7 +193,8 @@ class _Reader:
                 continue
             closed = ""
             while closed != kind:
-                self._commit()
+                if self.value is not _NOTHING or self.frame.key is not None or self.frame.assigned_slots:
+                    self._commit()
                 closed = self.frame.kind
                 if self.frame.container is not None:
                     self.value = self.frame.container
@@ -221,7 +223,7 @@ def _value(word: str) -> bool | float | None:
     """Convert a word to its value: a number, true or false. Any other word gives None."""
     if word in _WORDS:
         return _WORDS[word]
-    if not re.fullmatch(_NUMBER, word):
+    if not _NUMBER_ALONE.fullmatch(word):
         return None
     try:
         return int(word.rstrip("n"))

@@ -1,4 +1,4 @@
-"""Microblog: classes that read nested objects, and objects that refer to a page's records by id, in the same way."""
+"""Microblog: classes that read nested objects, also objects that refer to a page's records by id."""
 
 from __future__ import annotations
 
@@ -22,16 +22,13 @@ class Records:
         for each in dicts:
             record_id = each.get("__id")
             if isinstance(record_id, str):
-                self.by_id[record_id] = {**self.by_id.get(record_id, {}), **each}
+                known = self.by_id.get(record_id)
+                self.by_id[record_id] = each if known is None else known | each
 
     def get(self, record_id: str) -> dict[str, Any] | None:
         """Return the page's record with this id, or None. A missing user record is rebuilt from its parts' records."""
         found = self.by_id.get(record_id)
         return found if found is not None else self._rebuilt(record_id)
-
-    def of_type(self, typename: str) -> list[dict[str, Any]]:
-        """Return all of the page's records of a type, in the page's order."""
-        return [record for record in self.by_id.values() if record.get("__typename") == typename]
 
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:
@@ -71,13 +68,12 @@ def plain_id(record_id: str) -> str:
 
 
 class Node:
-    """An object in a payload. Its methods take a path of keys, and follow references to the page's records."""
+    """An object in a payload. Its methods take a path of keys."""
 
-    __slots__ = ("records", "value")
+    __slots__ = ("value",)
 
-    def __init__(self, value: Any, records: Records | None = None) -> None:
-        self.value: dict[str, Any] = value if isinstance(value, dict) else {}
-        self.records = records
+    def __init__(self, value: Any) -> None:
+        self.value: dict[str, Any] = value if type(value) is dict else {}
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -85,12 +81,37 @@ class Node:
     def get(self, *path: str) -> Any:
         """Return the value at a path of keys, or None."""
         value: Any = self.value
-        if self.records is None:  # most payloads have no references
-            for key in path:
-                if type(value) is not dict:
-                    return None
-                value = value.get(key)
-            return value
+        for key in path:
+            if type(value) is not dict:
+                return None
+            value = value.get(key)
+        return value
+
+    def node(self, *path: str) -> Node:
+        """Return the object at a path, or an empty node."""
+        return Node(self.get(*path))
+
+    def nodes(self, *path: str) -> list[Node]:
+        """Return the objects in the list at a path. Other elements of the list are skipped."""
+        value = self.get(*path)
+        return [Node(each) for each in dicts(value)] if value else []
+
+    def reference(self, *_path: str) -> str:
+        """Return the id of the record to which the value at a path refers, or "" if the value is not a reference."""
+        return ""
+
+
+class LinkedNode(Node):
+    """An object whose values may refer to the page's records. The methods follow these references."""
+
+    __slots__ = ("records",)
+
+    def __init__(self, value: Any, records: Records) -> None:
+        super().__init__(value)
+        self.records = records
+
+    def get(self, *path: str) -> Any:
+        value: Any = self.value
         if "__ref" in value:  # most objects are not references
             value = self._follow(value)
         for key in path:
@@ -102,33 +123,31 @@ class Node:
         return value
 
     def node(self, *path: str) -> Node:
-        """Return the object at a path, or an empty node."""
-        return Node(self.get(*path), self.records)
+        return LinkedNode(self.get(*path), self.records)
 
     def nodes(self, *path: str) -> list[Node]:
-        """Return the objects in the list at a path. Other elements of the list are skipped."""
         value = self.get(*path)
-        if self.records is None:
-            return [Node(each) for each in dicts(value)] if value else []
+        if not value:
+            return []
         if isinstance(value, dict) and isinstance(value.get("__refs"), list):
             value = [{"__ref": ref} for ref in value["__refs"]]
-        return [Node(each, self.records) for each in dicts([self._follow(each) for each in dicts(value)])]
+        return [LinkedNode(each, self.records) for each in dicts([self._follow(each) for each in dicts(value)])]
 
     def reference(self, *path: str) -> str:
         """Return the id of the record to which the value at a path refers, even if the page lacks the record.
 
         Return "" if the value is not a reference.
         """
-        if self.records is None:
-            return ""
         value = self.get(*path[:-1])
         value = value.get(path[-1]) if isinstance(value, dict) else None
         ref = value.get("__ref") if isinstance(value, dict) else None
         return plain_id(ref) if isinstance(ref, str) else ""
 
-    def _follow(self, value: Any) -> Any:
+    def _follow(self, value: dict[str, Any]) -> Any:
+        """Return the record to which an object refers, or the object itself if it is not a reference."""
+        found: Any = value
         for _ in range(MAX_REFERENCES):
-            if self.records is None or not isinstance(value, dict) or not isinstance(value.get("__ref"), str):
+            if not isinstance(found, dict) or not isinstance(found.get("__ref"), str):
                 break
-            value = self.records.get(value["__ref"])
-        return value
+            found = self.records.get(found["__ref"])
+        return found

@@ -14,7 +14,7 @@ from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
 from crawler.platforms.microblog.base import MicroblogPage
 from crawler.platforms.microblog.ids import NamedQuery, named_queries
 from crawler.platforms.microblog.js_literals import Literals
-from crawler.platforms.microblog.node import Node, Records
+from crawler.platforms.microblog.node import LinkedNode, Node, Records
 from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, author_node, owner_of, rows_of
 from crawler.platforms.microblog.user import FIELDS, merged, profile, screen_name
@@ -34,8 +34,8 @@ _META = re.compile(r"<meta\b([^>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 # The contents of a script. Several times faster than a lazy ".*?", which matches each character by itself.
 _CONTENTS = r"([^<]*+(?:<(?!/script>)[^<]*+)*)"
-_LINKED = re.compile(rf"""<script\b[^>]*\btype\s*=\s*["']?application/ld\+json[^>]*>{_CONTENTS}</script>""")
-_SCRIPT = re.compile(rf"<script\b[^>]*>{_CONTENTS}(?:</script>|\Z)")
+_SCRIPT = re.compile(rf"<script\b([^>]*)>{_CONTENTS}(?:</script>|\Z)")
+_LINKED_TYPE = re.compile(r"""\btype\s*=\s*["']?application/ld\+json""")
 _FIRST_SLOT = re.compile(r":\$R\[\d+\]=")
 
 _ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count", "WriteAction": "statuses_count"}
@@ -90,7 +90,7 @@ class ProfilePage(MicroblogPage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        found = merged([*map(profile, [*self._named, self.user]), self._linked_profile, self._meta_profile])
+        found = merged([*map(profile, self._named or [self.user]), self._linked_profile, self._meta_profile])
         return found if found["screen_name"] else {}
 
     @cached_property
@@ -151,12 +151,17 @@ class ProfilePage(MicroblogPage):
         return self._literals.dicts
 
     @cached_property
+    def _scripts(self) -> list[tuple[str, str]]:
+        """The attributes and the contents of each script element."""
+        return _SCRIPT.findall(self.response.text)
+
+    @cached_property
     def _literals(self) -> Literals:
         body, literals = self.response.text, Literals()
         if "<script" in body:
-            for script in _SCRIPT.finditer(body):
-                if SLOT in script[1]:
-                    literals.read(script[1])
+            for _, script in self._scripts:
+                if SLOT in script:
+                    literals.read(script)
         elif first := _FIRST_SLOT.search(body):  # an excerpt may begin inside a value: skip that part
             literals.read(body[first.start() :])
         return literals
@@ -167,7 +172,19 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _users(self) -> list[Node]:
-        return [Node(each, self._records) for each in self._objects if each.get("__typename") == "User"]
+        return self._of_type("User")
+
+    @cached_property
+    def _by_type(self) -> dict[str, list[dict[str, Any]]]:
+        """The objects by the names of their types."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for each in self._objects:
+            if "__typename" in each:
+                found.setdefault(text(each["__typename"]), []).append(each)
+        return found
+
+    def _of_type(self, name: str) -> list[Node]:
+        return [LinkedNode(each, self._records) for each in self._by_type.get(name, [])]
 
     @cached_property
     def _entries(self) -> dict[str, Node]:
@@ -176,22 +193,19 @@ class ProfilePage(MicroblogPage):
         for each in self._objects:
             entry_id = text(each["entry_id"]) if "entry_id" in each else ""
             if entry_id and (entry_id not in found or not found[entry_id].node("content")):
-                found[entry_id] = Node(each, self._records)
+                found[entry_id] = LinkedNode(each, self._records)
         return found
 
     @cached_property
     def _pinned_ids(self) -> set[str]:
         lists = (each["pinned_entry_ids"] for each in self._objects if "pinned_entry_ids" in each)
         listed = {entry_id for each in lists for entry_id in nonempty_strings(each)}
-        pins = (each for each in self._objects if each.get("__typename") == "TimelinePinEntry")
-        return listed | {text(Node(each, self._records).get("entry", "entry_id")) for each in pins} - {""}
+        return listed | {text(pin.get("entry", "entry_id")) for pin in self._of_type("TimelinePinEntry")} - {""}
 
     @cached_property
     def _entry_ids(self) -> list[str]:
         """Entry ids in the timeline's order, but pinned entries first. If the page has no timeline: all entry ids."""
-        timelines = [
-            Node(each, self._records) for each in self._objects if each.get("__typename") == "TimelineTimeline"
-        ]
+        timelines = self._of_type("TimelineTimeline")
         own = [timeline for timeline in timelines if text(timeline.get("id")).startswith(OWN_TIMELINE)]
         lists = (dig(timeline.value.get("entries"), "__refs") for timeline in own or timelines)
         refs = next((each for each in lists if isinstance(each, list)), None)
@@ -211,7 +225,7 @@ class ProfilePage(MicroblogPage):
         if any(row.result for row in found):
             return found
         kind, _, number = entry_id.partition("-")
-        result = Node({"at": {"__ref": f"TweetResults:{number}"}}, self._records).node("at", "result")
+        result = LinkedNode({"at": {"__ref": f"TweetResults:{number}"}}, self._records).node("at", "result")
         return [Row(entry_id, result, pinned)] if kind == "tweet" and result else found
 
     # Linked data and meta tags
@@ -219,7 +233,7 @@ class ProfilePage(MicroblogPage):
     @cached_property
     def _linked(self) -> Node:
         """The profile from the page's linked data (JSON-LD), or an empty node."""
-        nodes = linked_data(_LINKED.findall(self.response.text))
+        nodes = linked_data(script for attributes, script in self._scripts if _LINKED_TYPE.search(attributes))
         return Node(next((node for node in nodes if node["@type"] == "ProfilePage"), None))
 
     @cached_property
@@ -287,12 +301,11 @@ class ProfilePage(MicroblogPage):
         status = self.response.status
         if self.user or self._linked:
             return
-        for each in self._objects:
-            if each.get("__typename") == "UserUnavailable":
-                reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
-                raise TargetRestricted(
-                    f"The account is unavailable: {reason}.", upstream_status=status, reason=reason.lower()
-                )
+        for each in self._by_type.get("UserUnavailable", []):
+            reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
+            raise TargetRestricted(
+                f"The account is unavailable: {reason}.", upstream_status=status, reason=reason.lower()
+            )
         self._raise_for_messages(_SCRIPT.sub("", self.response.text))
         seen = [screen_name(user) for user in self._users if screen_name(user)]
         if seen:
