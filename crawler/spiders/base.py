@@ -6,45 +6,37 @@ A spider yields one scheduled request per target. Its callback awaits the target
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import structlog
-from scrapy import Request, Spider, signals
-from scrapy.exceptions import CloseSpider, DownloadTimeoutError, IgnoreRequest
+from scrapy import Request, signals
+from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
-from twisted.internet.defer import AlreadyCalledError
 
 from crawler import platforms
-from crawler.browser.sessions import carry_browser, in_browser
-from crawler.downloads.routes import Routes
-from crawler.downloads.shared import SharedState, platform_routes
+from crawler.browser.sessions import carry_browser
+from crawler.downloads.shared import SharedState
 from crawler.errors import (
-    EgressFailed,
-    ExtractionFailed,
     InvalidRequest,
     ScrapeError,
     ServiceError,
     ShuttingDown,
-    UpstreamBlocked,
-    UpstreamError,
-    UpstreamRateLimited,
 )
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import CrawlArguments
-from crawler.spiders.first import First, P
+from crawler.spiders.first import First
+from crawler.spiders.pages import PageSpider, restarted
 from crawler.targets.closing import Closing
-from crawler.targets.exceptions import DOWNLOAD_FAILURES, StartAnew, as_scrape_error
+from crawler.targets.exceptions import StartAnew, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
-from crawler.targets.tracker import PARTIAL, TargetTracker, outcomes_by_code, target_completed
+from crawler.targets.tracker import PARTIAL, outcomes_by_code, target_completed
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -57,14 +49,11 @@ Data = dict[str, Any]
 
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 
-_restarted: ContextVar[bool] = ContextVar("restarted", default=False)
-"""Whether the current task, or the task that has started it, scrapes a target that has started anew."""
-
 ABOVE_COMMAND_LINE = 50
 """Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
 
 
-class PlatformSpider(Spider):
+class PlatformSpider(PageSpider):
     """The base class of the platforms' spiders. A spider defines ``scrapers``, ``request()`` and ``scrape()``."""
 
     scrapers: ClassVar[tuple[Scraper, ...]]
@@ -72,12 +61,8 @@ class PlatformSpider(Spider):
     metadata: ClassVar[dict[str, str]]
     """``title`` and ``description`` of the platform."""
     args: CrawlArguments
-    closing: Closing
     needs_browser: ClassVar[bool] = False
     """Whether the spider always loads its targets in the browser."""
-
-    can_use_browser: ClassVar[bool] = True
-    """Whether ``BROWSER_FALLBACK`` may name the platform: blocked pages can be loaded in the browser instead."""
 
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
@@ -85,14 +70,12 @@ class PlatformSpider(Spider):
         """``kwargs``: the ``-a`` arguments. Raises ``ValueError`` if one of them is unknown or invalid."""
         super().__init__(*args, **kwargs)
         self.shared = shared or SharedState()
-        """State that all crawlers in this process share, such as throttles."""
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
             raise ValueError(
                 f"since={self.args.since} requires a listing that is sorted by newest first; "
                 f"no scraper of {self.name} has one"
             )
         self.source = self._own_source(kwargs) if source is None else source
-        self.origins: dict[str, str] = {}
         self.row_path: RecordPath | None = None
         """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
         if self.args.explode:
@@ -153,33 +136,6 @@ class PlatformSpider(Spider):
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
         return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
 
-    def use_origins(self, origins: str | dict[str, str]) -> None:
-        """Set the platform's origins: one for all requests, or one for each role, such as ``page`` or ``api``."""
-        self.origins = {"page": origins} if isinstance(origins, str) else origins
-
-    @property
-    def allowed_origins(self) -> set[str]:
-        """The origins to which the spider may send requests."""
-        return set(self.origins.values())
-
-    def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
-        return self.origins.get(role) or self.origins["page"]
-
-    @property
-    def tracker(self) -> TargetTracker:
-        """The component that tracks the targets in flight."""
-        return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
-
-    @cached_property
-    def routes(self) -> Routes:
-        """The platform's throttles and circuit breakers, for each egress."""
-        return platform_routes(self.shared, self.name, self.settings)
-
-    async def count(self, request: Request, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a target's request. ``error``: None if it succeeded. ``status``: the HTTP status."""
-        await self.routes.count(request.meta["target"], request.meta["source"], error, status)
-
     @property
     def on_demand(self) -> bool:
         """Whether the spider serves calls of the endpoint, whose callers wait for the outcomes."""
@@ -237,147 +193,6 @@ class PlatformSpider(Spider):
         """
         raise NotImplementedError
 
-    def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
-        """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
-
-        The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
-        sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
-        and all circuit breakers of one of these groups are closed, the request fails at once.
-        """
-        meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
-        return request.replace(callback=self._callback(kind), meta=meta)
-
-    async def get(
-        self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False
-    ) -> P:
-        """Return the page object of a follow-up request of a target, with its item read.
-
-        With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
-        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails at once if its
-        source's circuit breaker is open.
-
-        Raises:
-            ScrapeError: the download failed, or the page object raised an error.
-        """
-        request = self.for_page(kind, request)
-        if optional:
-            request.meta["optional"] = True
-        final = (await self.fetch(request, target)).request
-        assert final is not None
-        page = final.cb_kwargs["page"]
-        assert isinstance(page, kind)
-        return await self.read(page, final, retry=retry)
-
-    async def get_optional(self, kind: type[P], request: Request, target: Target) -> P | None:
-        """Request an optional source as with ``get``, but without a retry.
-
-        If the source fails, return None and add a warning to the target's outcome.
-        """
-        try:
-            return await self.get(kind, request, target, retry=False, optional=True)
-        except ScrapeError as error:
-            self.warn(target, kind.source, error)
-            return None
-
-    def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Add a warning to the target's outcome: an optional source failed, or was not understood completely."""
-        logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
-        self.tracker.warn(target, source, error)
-
-    async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
-        """Read the item of a page object. With ``retry``, download the page a second time if this fails.
-
-        Raises:
-            ScrapeError: the page object raised an error, or the second download failed.
-        """
-        try:
-            await self.read_item(page, request)
-        except ScrapeError as error:
-            again = self._repetition(request, error) if retry else None
-            if again is None:
-                counted = UpstreamError("") if error.reason in page.token_reasons else error
-                await self.count(request, counted, page.response.status)
-                raise
-        else:
-            await self.count(request, None)
-            for skipped in page.skipped:
-                self.warn(request.meta["target"], request.meta["source"], skipped)
-            return page
-        return await self.get(type(page), again, request.meta["target"], retry=False)
-
-    def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
-        """Return a request that may succeed after this request's page failed with ``error``, or None."""
-        if isinstance(error, ExtractionFailed):
-            logger.info("retried", url=request.url, reason=error.reason)
-            return request.replace(cb_kwargs={})
-        # A stated rate limit is respected. After any other block, such as a page without data, a browser is tried once.
-        blocked = isinstance(error, (UpstreamBlocked, UpstreamRateLimited)) and error.reason != "rate_limited"
-        plain_page = self.can_use_browser and request.method == "GET" and "page_session_factory" not in request.meta
-        if not (blocked and plain_page and self.name in self.settings.getlist("BROWSER_FALLBACK")):
-            return None
-        logger.info("browser_fallback", url=request.url, reason=error.reason)
-        return in_browser(request)
-
-    async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Read the item of a page object. Platforms whose data is not in the page's response override this method."""
-        await page.to_item()
-
-    async def fetch(self, request: Request, target: Target) -> Response:
-        """Download a follow-up request of a target. If the crawler is closing, the target is completed at once.
-
-        Raises:
-            ScrapeError: the download failed, or the crawler is closing.
-            StartAnew: the target must start anew through another egress. Or it has started anew, or was completed,
-                since the request was made.
-        """
-        assert self.crawler.engine is not None
-        request = self._of_target(request, target)
-        try:
-            self.closing.check()
-            response = await self.crawler.engine.download_async(request)
-        except ShuttingDown as error:
-            self.tracker.complete(target, error=error)
-            raise
-        except ScrapeError as error:
-            await self._count_failed(request, error)
-            raise
-        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
-            typed = as_scrape_error(error)
-            await self._count_failed(request, typed)
-            raise typed from error
-        except AlreadyCalledError as error:
-            # The engine raises this if it was closed between a response and its redirect or retry.
-            shutdown = ShuttingDown("The crawl ended before the target was done.")
-            self.tracker.complete(target, error=shutdown)
-            raise shutdown from error
-        if self.routes.is_outdated(request.meta):
-            raise StartAnew
-        return response
-
-    async def _count_failed(self, request: Request, error: ScrapeError) -> None:
-        """Count a download that has failed.
-
-        A target never starts anew because of a response. If the connections were lost in every try, there was no
-        response: the target starts anew, to find out whether the platform responds through another egress.
-
-        Raises:
-            StartAnew: the target's egress may have caused the error, and the target can use another egress. Or the
-                request is outdated.
-        """
-        if self.routes.is_outdated(request.meta):
-            raise StartAnew from error  # not counted, because the target has another route now
-        await self.count(request, error)
-        if self.routes.single:
-            return
-        target: Target = request.meta["target"]
-        route, lost = self.routes.of(target), error.reason == "connection"
-        if not (isinstance(error, EgressFailed) or (lost and route.egress.can_fail)):
-            return
-        if lost:
-            await route.count_lost(target)
-        if self.tracker.can_restart(target):
-            raise StartAnew from error
-
     def _start_anew(self, target: Target) -> Request | None:
         """Return the first request of a target for another egress. None if the target must not start anew."""
         if not self.tracker.restart(target):
@@ -394,17 +209,7 @@ class PlatformSpider(Spider):
         request.errback = self._errback
         return request
 
-    def _of_target(self, request: Request, target: Target) -> Request:
-        """Return the same request, with its target in ``meta``, and exempt from duplicate filtering."""
-        request.meta["target"] = target
-        request.dont_filter = True
-        if self.routes.is_bound(target):
-            request.meta["bound"] = True
-        if _restarted.get():
-            request.meta["restarted"] = True
-        return request
-
-    def _callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
+    def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback for a page class. Each class has one callback, because scrapy-poet caches by callback."""
         if kind not in self._callbacks:
 
@@ -433,7 +238,7 @@ class PlatformSpider(Spider):
     def _scrape(self, first: First) -> AsyncIterator[Record | Request]:
         target: Target = first.request.meta["target"]
         self.tracker.enter(target)
-        _restarted.set("restarted" in first.request.meta)
+        restarted.set("restarted" in first.request.meta)
         return self._records(target, first)
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record | Request]:

@@ -16,7 +16,7 @@ class PageReader(Protocol):
     """The part of a spider that reads pages."""
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
-        """See ``PlatformSpider``."""
+        """See ``PageSpider``."""
 
 
 class First:
@@ -38,7 +38,7 @@ class First:
         """The error of the download, None if there is a response."""
 
     async def page(self, kind: type[P], *, retry: bool = True) -> P:
-        """Return the page object after reading its item. ``retry``: see ``PlatformSpider.get``.
+        """Return the page object after reading its item. ``retry``: see ``PageSpider.get``.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.

@@ -1,0 +1,234 @@
+"""The part of a spider that requests a target's pages and reads them as page objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+import structlog
+from scrapy import Request, Spider
+from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
+from scrapy.http import Response
+from twisted.internet.defer import AlreadyCalledError
+
+from crawler.browser.sessions import in_browser
+from crawler.downloads.routes import Routes
+from crawler.downloads.shared import SharedState, platform_routes
+from crawler.errors import (
+    EgressFailed,
+    ExtractionFailed,
+    ScrapeError,
+    ShuttingDown,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
+from crawler.platforms.page import PlatformPage
+from crawler.spiders.first import P
+from crawler.targets.closing import Closing
+from crawler.targets.exceptions import DOWNLOAD_FAILURES, StartAnew, as_scrape_error
+from crawler.targets.target import Target
+from crawler.targets.tracker import TargetTracker
+
+logger = structlog.get_logger(__name__)
+
+restarted: ContextVar[bool] = ContextVar("restarted", default=False)
+"""Whether the current task, or the task that has started it, scrapes a target that has started anew."""
+
+
+class PageSpider(Spider):
+    """Requests the pages of targets, and reads them as page objects. The base class of ``PlatformSpider``."""
+
+    can_use_browser: ClassVar[bool] = True
+    """Whether ``BROWSER_FALLBACK`` may name the platform: blocked pages can be loaded in the browser instead."""
+    shared: SharedState
+    """State that all crawlers in this process share, such as throttles."""
+    closing: Closing
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.origins: dict[str, str] = {}
+
+    def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
+        """Return the callback that continues with a target, for pages of a class."""
+        raise NotImplementedError
+
+    def use_origins(self, origins: str | dict[str, str]) -> None:
+        """Set the platform's origins: one for all requests, or one for each role, such as ``page`` or ``api``."""
+        self.origins = {"page": origins} if isinstance(origins, str) else origins
+
+    @property
+    def allowed_origins(self) -> set[str]:
+        """The origins to which the spider may send requests."""
+        return set(self.origins.values())
+
+    def origin(self, role: str = "page") -> str:
+        """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
+        return self.origins.get(role) or self.origins["page"]
+
+    @property
+    def tracker(self) -> TargetTracker:
+        """The component that tracks the targets in flight."""
+        return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
+
+    @cached_property
+    def routes(self) -> Routes:
+        """The platform's throttles and circuit breakers, for each egress."""
+        return platform_routes(self.shared, self.name, self.settings)
+
+    async def count(self, request: Request, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a target's request. ``error``: None if it succeeded. ``status``: the HTTP status."""
+        await self.routes.count(request.meta["target"], request.meta["source"], error, status)
+
+    def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
+        """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
+
+        The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
+        sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
+        and all circuit breakers of one of these groups are closed, the request fails at once.
+        """
+        meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
+        return request.replace(callback=self.page_callback(kind), meta=meta)
+
+    async def get(
+        self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False
+    ) -> P:
+        """Return the page object of a follow-up request of a target, with its item read.
+
+        With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
+        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails at once if its
+        source's circuit breaker is open.
+
+        Raises:
+            ScrapeError: the download failed, or the page object raised an error.
+        """
+        request = self.for_page(kind, request)
+        if optional:
+            request.meta["optional"] = True
+        final = (await self.fetch(request, target)).request
+        assert final is not None
+        page = final.cb_kwargs["page"]
+        assert isinstance(page, kind)
+        return await self.read(page, final, retry=retry)
+
+    async def get_optional(self, kind: type[P], request: Request, target: Target) -> P | None:
+        """Request an optional source as with ``get``, but without a retry.
+
+        If the source fails, return None and add a warning to the target's outcome.
+        """
+        try:
+            return await self.get(kind, request, target, retry=False, optional=True)
+        except ScrapeError as error:
+            self.warn(target, kind.source, error)
+            return None
+
+    def warn(self, target: Target, source: str, error: ScrapeError) -> None:
+        """Add a warning to the target's outcome: an optional source failed, or was not understood completely."""
+        logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
+        self.tracker.warn(target, source, error)
+
+    async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
+        """Read the item of a page object. With ``retry``, download the page a second time if this fails.
+
+        Raises:
+            ScrapeError: the page object raised an error, or the second download failed.
+        """
+        try:
+            await self.read_item(page, request)
+        except ScrapeError as error:
+            again = self._repetition(request, error) if retry else None
+            if again is None:
+                counted = UpstreamError("") if error.reason in page.token_reasons else error
+                await self.count(request, counted, page.response.status)
+                raise
+        else:
+            await self.count(request, None)
+            for skipped in page.skipped:
+                self.warn(request.meta["target"], request.meta["source"], skipped)
+            return page
+        return await self.get(type(page), again, request.meta["target"], retry=False)
+
+    def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
+        """Return a request that may succeed after this request's page failed with ``error``, or None."""
+        if isinstance(error, ExtractionFailed):
+            logger.info("retried", url=request.url, reason=error.reason)
+            return request.replace(cb_kwargs={})
+        # A stated rate limit is respected. After any other block, such as a page without data, a browser is tried once.
+        blocked = isinstance(error, (UpstreamBlocked, UpstreamRateLimited)) and error.reason != "rate_limited"
+        plain_page = self.can_use_browser and request.method == "GET" and "page_session_factory" not in request.meta
+        if not (blocked and plain_page and self.name in self.settings.getlist("BROWSER_FALLBACK")):
+            return None
+        logger.info("browser_fallback", url=request.url, reason=error.reason)
+        return in_browser(request)
+
+    async def read_item(self, page: PlatformPage, request: Request) -> None:
+        """Read the item of a page object. Platforms whose data is not in the page's response override this method."""
+        await page.to_item()
+
+    async def fetch(self, request: Request, target: Target) -> Response:
+        """Download a follow-up request of a target. If the crawler is closing, the target is completed at once.
+
+        Raises:
+            ScrapeError: the download failed, or the crawler is closing.
+            StartAnew: the target must start anew through another egress. Or it has started anew, or was completed,
+                since the request was made.
+        """
+        assert self.crawler.engine is not None
+        request = self._of_target(request, target)
+        try:
+            self.closing.check()
+            response = await self.crawler.engine.download_async(request)
+        except ShuttingDown as error:
+            self.tracker.complete(target, error=error)
+            raise
+        except ScrapeError as error:
+            await self._count_failed(request, error)
+            raise
+        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
+            typed = as_scrape_error(error)
+            await self._count_failed(request, typed)
+            raise typed from error
+        except AlreadyCalledError as error:
+            # The engine raises this if it was closed between a response and its redirect or retry.
+            shutdown = ShuttingDown("The crawl ended before the target was done.")
+            self.tracker.complete(target, error=shutdown)
+            raise shutdown from error
+        if self.routes.is_outdated(request.meta):
+            raise StartAnew
+        return response
+
+    async def _count_failed(self, request: Request, error: ScrapeError) -> None:
+        """Count a download that has failed.
+
+        A target never starts anew because of a response. If the connections were lost in every try, there was no
+        response: the target starts anew, to find out whether the platform responds through another egress.
+
+        Raises:
+            StartAnew: the target's egress may have caused the error, and the target can use another egress. Or the
+                request is outdated.
+        """
+        if self.routes.is_outdated(request.meta):
+            raise StartAnew from error  # not counted, because the target has another route now
+        await self.count(request, error)
+        if self.routes.single:
+            return
+        target: Target = request.meta["target"]
+        route, lost = self.routes.of(target), error.reason == "connection"
+        if not (isinstance(error, EgressFailed) or (lost and route.egress.can_fail)):
+            return
+        if lost:
+            await route.count_lost(target)
+        if self.tracker.can_restart(target):
+            raise StartAnew from error
+
+    def _of_target(self, request: Request, target: Target) -> Request:
+        """Return the same request, with its target in ``meta``, and exempt from duplicate filtering."""
+        request.meta["target"] = target
+        request.dont_filter = True
+        if self.routes.is_bound(target):
+            request.meta["bound"] = True
+        if restarted.get():
+            request.meta["restarted"] = True
+        return request
