@@ -20,8 +20,9 @@ MAX_CHARACTERS = 4_000_000
 
 _STRING = r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*"|'[^'\\]*+(?:\\.[^'\\]*+)*'|`[^`\\]*+(?:\\.[^`\\]*+)*`)"""
 _NUMBER = r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,9})?n?(?![\w$])"
-# Matches as much of an element as possible, such as `name:$R[7]={` or `ok:!0,`, because each match takes time.
-# Operators and everything else that is not part of an element are matched as signs. Spaces between matches are skipped.
+# Matches as much of an element as possible, such as `name:$R[7]={` or `ok:!0}],`, because each match takes time.
+# Operators and everything else that is not part of an element are matched as signs, and so is an unclosed string, up to
+# the end of the script. Spaces between matches are skipped.
 _ELEMENT = re.compile(
     rf"""
       (?:
@@ -32,10 +33,11 @@ _ELEMENT = re.compile(
           | (?P<string> {_STRING} )
           | (?P<word> {_NUMBER} | ![01](?![\w$]) | void\ 0(?![\w$]) | [\w$]++ )
         )
-        | (?P<closes> [}}\])]++ )
+        \s*+ (?P<closes> [}}\])]++ )?
+        | (?P<closes_alone> [}}\])]++ )
       )
       \s*+ (?P<ends> [,;] )?
-    | (?P<sign> =>|[=!]={{1,2}}|\S )
+    | (?P<sign> =>|[=!]={{1,2}}|["'`].*|\S )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -129,40 +131,43 @@ class _Reader:
 
     def read(self, script: str) -> None:
         for element in _ELEMENT.finditer(script):
-            key, slot, assigns, opens, opens_alone, string, word, closes, ends, sign = element.groups()
-            if key is not None and self.frame.key is None and self.frame.kind == "{":
-                self.frame.key = unescaped(key[1:-1]) if key[0] in _QUOTES else key
-            if string is not None:
-                self.value = self.word = unescaped(string[1:-1])
-                self.slot = None
+            key, slot, assigns, opens, opens_alone, string, word, closes, closes_alone, ends, sign = element.groups()
+            frame = self.frame
+            is_property = key is not None and frame.key is None and frame.kind == "{"
+            if is_property:
+                frame.key = unescaped(key[1:-1]) if key[0] in _QUOTES else key
+            if is_property and (string or word) and (closes[0] == "}" if closes else ends) and not frame.assigned_slots:
+                # Most elements are such a whole property. It is stored at once, as _commit would.
+                frame.container[frame.key] = unescaped(string[1:-1]) if string else _value(word)
+                frame.key = None
+                self.value, self.word, self.slot = _NOTHING, None, None
+            elif string or word:
+                self.value = unescaped(string[1:-1]) if string else _value(word)
+                self.word, self.slot = self.value if string else word, None
             elif bracket := opens or opens_alone:
                 self._open(bracket, slot)
-            elif closes is not None:
-                self._close(closes)
-            elif word is not None:
-                self.value, self.word, self.slot = _value(word), word, None
             elif slot is not None:
                 self._slot(int(slot), assigns=assigns is not None)
-            elif sign in _QUOTES:
-                self.is_truncated = True  # an unclosed string: everything after it could be text or data
-                return
-            else:
+            elif sign is not None:
                 self._sign(sign)
+            if closing := closes or closes_alone:
+                self._close(closing)
             if ends is not None:
                 self._commit()
 
     def _open(self, kind: str, slot: str | None) -> None:
         """Open a bracket. Its object or array is the value of the slot, and of those that the element began with."""
-        frame = _Frame(kind, {} if kind == "{" else [] if kind == "[" else None)
+        container: Container | None = {} if kind == "{" else [] if kind == "[" else None
+        frame = self.frame
         if slot is not None:
-            self.frame.assigned_slots += (int(slot),)
-        if frame.container is not None:
-            self.opened.append(frame.container)
-            for index in self.frame.assigned_slots:
-                self.slots[index] = frame.container
-            self.frame.assigned_slots = ()
-        self.outer.append(self.frame)
-        self.frame = frame
+            frame.assigned_slots += (int(slot),)
+        if container is not None:
+            self.opened.append(container)
+            for index in frame.assigned_slots:
+                self.slots[index] = container
+            frame.assigned_slots = ()
+        self.outer.append(frame)
+        self.frame = _Frame(kind, container)
         self.value, self.word, self.slot = _NOTHING, None, None
 
     def _slot(self, slot: int, *, assigns: bool) -> None:
@@ -175,7 +180,9 @@ class _Reader:
             self.value, self.slot = self.slots.get(slot), slot
 
     def _sign(self, text: str) -> None:
-        if text in ",;":
+        if text[0] in _QUOTES:
+            self.is_truncated = True  # everything after the quote could be text or data
+        elif text in ",;":
             self._commit()
         elif text == ":" and self.frame.kind == "{" and self.frame.key is None and self.word is not None:
             self.frame.key = self.word
@@ -188,16 +195,18 @@ class _Reader:
 
         A closing bracket without an opening one is ignored.
         """
-        for kind in map(_CLOSES.__getitem__, brackets):
+        for bracket in brackets:
+            kind = _CLOSES[bracket]
             if self.frame.kind != kind and all(frame.kind != kind for frame in self.outer):
                 continue
             closed = ""
             while closed != kind:
-                if self.value is not _NOTHING or self.frame.key is not None or self.frame.assigned_slots:
+                frame = self.frame
+                if self.value is not _NOTHING or frame.key is not None or frame.assigned_slots:
                     self._commit()
-                closed = self.frame.kind
-                if self.frame.container is not None:
-                    self.value = self.frame.container
+                closed = frame.kind
+                if frame.container is not None:
+                    self.value = frame.container
                 elif self.value is _NOTHING:  # else the value of a pair of parentheses is the last value inside it
                     self.value = None
                 self.frame = self.outer.pop()

@@ -131,7 +131,8 @@ class LinkedNode(Node):
             return []
         if isinstance(value, dict) and isinstance(value.get("__refs"), list):
             value = [{"__ref": ref} for ref in value["__refs"]]
-        return [LinkedNode(each, self.records) for each in dicts([self._follow(each) for each in dicts(value)])]
+        found = (self._follow(each) if "__ref" in each else each for each in dicts(value))
+        return [LinkedNode(each, self.records) for each in found if each is not None]
 
     def reference(self, *path: str) -> str:
         """Return the id of the record to which the value at a path refers, even if the page lacks the record.
@@ -143,11 +144,12 @@ class LinkedNode(Node):
         ref = value.get("__ref") if isinstance(value, dict) else None
         return plain_id(ref) if isinstance(ref, str) else ""
 
-    def _follow(self, value: dict[str, Any]) -> Any:
-        """Return the record to which an object refers, or the object itself if it is not a reference."""
-        found: Any = value
+    def _follow(self, value: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the record to which an object refers, None if the page lacks it. Other objects are returned as is."""
+        found: dict[str, Any] | None = value
         for _ in range(MAX_REFERENCES):
-            if not isinstance(found, dict) or not isinstance(found.get("__ref"), str):
+            ref = found.get("__ref") if found is not None else None
+            if not isinstance(ref, str):
                 break
-            found = self.records.get(found["__ref"])
+            found = self.records.get(ref)
         return found

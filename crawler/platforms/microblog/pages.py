@@ -179,8 +179,8 @@ class ProfilePage(MicroblogPage):
         """The objects by the names of their types."""
         found: dict[str, list[dict[str, Any]]] = {}
         for each in self._objects:
-            if "__typename" in each:
-                found.setdefault(text(each["__typename"]), []).append(each)
+            if isinstance(name := each.get("__typename"), str):
+                found.setdefault(name, []).append(each)
         return found
 
     def _of_type(self, name: str) -> list[Node]:
