@@ -1,0 +1,50 @@
+"""Calls of tools with the official client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from mcp import Client
+from mcp.types import CallToolResult, TextContent, Tool
+
+from crawler.mcp.endpoint import EndpointClient
+from crawler.mcp.server import Scrapers
+from crawler.registry import scrapers
+
+T = TypeVar("T")
+TIMEOUT = 120
+SCRAPERS = {scraper.name: scraper for scraper in scrapers().values()}
+ENTRY = {"name": "a-scraper", "summary": "A shop.", "params_schema": {"type": "object"}, "example": {}}
+"""A scraper in the catalogue of another endpoint."""
+MAX_BYTES = 20_000
+"""The size of a result if the call does not state ``max_kb``."""
+
+
+def with_client(url: str, use: Callable[[Client], Awaitable[T]], *, key: str = "sandbox", mode: str = "auto") -> T:
+    """Return what ``use`` returns for the official client of a server in this process, which calls ``url``."""
+
+    async def run() -> T:
+        async with EndpointClient(url, key) as endpoint, Client(Scrapers(endpoint).server(), mode=mode) as client:
+            return await use(client)
+
+    return asyncio.run(run())
+
+
+def call(url: str, tool: str, arguments: dict[str, Any], *, key: str = "sandbox") -> CallToolResult:
+    """Return the result of one call. The client validates it against the tool's schema."""
+    return with_client(url, lambda client: client.call_tool(tool, arguments), key=key)
+
+
+def text_of(answer: CallToolResult) -> str:
+    (block,) = answer.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+def tools_of(url: str) -> dict[str, Tool]:
+    async def listed(client: Client) -> dict[str, Tool]:
+        return {tool.name: tool for tool in (await client.list_tools()).tools}
+
+    return with_client(url, listed)

@@ -1,0 +1,22 @@
+"""A running endpoint, and the tools that ``scrapy mcp`` makes of its scrapers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from mcp.types import Tool
+
+from tests.mcp.clients import tools_of
+from tests.service.conftest import Service, running
+
+
+@pytest.fixture(scope="package")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(tmp_path_factory.mktemp("mcp") / "log", "DOWNLOAD_TIMEOUT=60") as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def tools(service: Service) -> dict[str, Tool]:
+    return tools_of(service.url)

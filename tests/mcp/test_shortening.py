@@ -1,0 +1,200 @@
+"""Results of ``scrapy mcp`` have a maximum size: large records and long errors are shortened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, Tool
+
+from crawler.mcp.endpoint import Reply
+from crawler.mcp.results import RESULT_SCHEMA, Part, View, part_of, result
+from crawler.mcp.shorten import MIN_SHARE, Shortener, size
+from crawler.mcp.tools import READ_RECORD
+from tests.mcp.clients import MAX_BYTES, SCRAPERS, call, text_of, with_client
+from tests.service.conftest import Service
+
+
+def test_limit_and_fields_choose_a_part_of_the_record(service: Service) -> None:
+    fields = ["products.name", "products.price.current_price", "cat_id", "nonsense"]
+    content = call(
+        service.url, "retail-category-v4", {"cat_id": "976759", "fields": fields, "limit": 2}
+    ).structured_content
+    assert content["data"].keys() == {"products", "cat_id"}
+    assert [list(product) for product in content["data"]["products"]] == [["name", "price"]] * 2
+    assert [list(product["price"]) for product in content["data"]["products"]] == [["current_price"]] * 2
+    assert content["cut"]["missing_fields"] == ["nonsense"]
+    (part,) = content["cut"]["parts"]
+    assert part == {"path": "products", "offset": 0, "kept": 2, "total": part["total"], "unit": "entries"}
+
+
+def test_a_record_is_read_to_its_end_without_another_call(service: Service) -> None:
+    async def read_all(client: Client) -> None:
+        first = (await client.call_tool("retail-category-v4", {"cat_id": "976759"})).structured_content
+        read, cut = list(first["data"]["products"]), first["cut"]
+        assert cut is not None
+        while cut is not None:
+            (part,) = cut["parts"]
+            arguments = {"request_id": first["request_id"], "path": "products", "offset": part["offset"] + part["kept"]}
+            more = await client.call_tool(READ_RECORD, arguments)
+            assert len(text_of(more).encode()) <= MAX_BYTES
+            read += more.structured_content["data"]
+            cut = more.structured_content["cut"]
+        whole = await client.call_tool(READ_RECORD, {"request_id": first["request_id"], "max_kb": 1_000})
+        assert whole.structured_content["cut"] is None
+        assert read == whole.structured_content["data"]["products"]
+
+    made = "method=POST path=/v1/scrapers/retail-category-v4"
+    before = service.logged().count(made)
+    with_client(service.url, read_all)
+    assert service.logged().count(made) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"request_id": "req_unknown"}, "No record"),
+        ({"path": "products.99.name"}, "data.products has no '99': it is a list"),
+        ({"path": "nonsense"}, "data has no 'nonsense': it is an object with the keys "),
+        ({"offset": -1}, "offset: "),
+        ({"nonsense": 1}, "nonsense: "),
+        ({"path": f"products.{'9' * 5_000}"}, "path: "),
+    ],
+)
+def test_the_error_for_a_missing_part_names_it(service: Service, arguments: dict[str, Any], message: str) -> None:
+    async def read(client: Client) -> CallToolResult:
+        first = await client.call_tool("retail-category-v4", {"cat_id": "976759", "limit": 1})
+        return await client.call_tool(READ_RECORD, {"request_id": first.structured_content["request_id"], **arguments})
+
+    answer = with_client(service.url, read)
+    assert answer.is_error
+    assert answer.structured_content["status"]["message"].startswith(message)
+
+
+LARGE: dict[str, Any] = {
+    "name": "a shop",
+    "rows": [{"number": number, "text": f'"ä{number}\n' * 20} for number in range(4_000)],
+    "text": "long \u0001 \U0001f600 text " * 20_000,
+    "wide": {f"key{number}": {"a": [1, 2, 3]} for number in range(3_000)},
+}
+
+
+def reply_with(data: Any) -> Reply:
+    status = {"code": "OK", "message": "The scrape is complete.", "retryable": False}
+    return Reply(
+        {
+            "request_id": "req_1",
+            "success": True,
+            "status": status,
+            "data": data,
+            "error": None,
+            "meta": {"billable": True},
+        }
+    )
+
+
+def test_a_record_of_a_megabyte_is_shortened_and_described_in_cut() -> None:
+    assert size(LARGE) > 1_000_000
+    answer = result(reply_with(LARGE), View())
+    content = answer.structured_content
+    assert len(text_of(answer).encode()) <= MAX_BYTES
+    assert not answer.is_error
+    assert content["cut"]["bytes"] == size(LARGE)
+    assert "read_record" in content["cut"]["message"]
+    assert "req_1" in content["cut"]["message"]
+    parts = {part["path"]: part for part in content["cut"]["parts"]}
+    rows = content["data"]["rows"]
+    assert rows == LARGE["rows"][: len(rows)]  # whole entries
+    assert parts["rows"] == {"path": "rows", "offset": 0, "kept": len(rows), "total": 4_000, "unit": "entries"}
+    assert parts["text"]["unit"] == "characters"
+    assert content["data"]["text"] == f"{LARGE['text'][: parts['text']['kept']]}…"
+    assert parts["wide"]["unit"] == "keys"
+    assert content["data"]["name"] == "a shop"
+
+
+def test_the_text_of_a_record_is_read_to_its_end() -> None:
+    read = ""
+    while True:
+        part = Part(request_id="req_1", path="text", offset=len(read))
+        content = result(reply_with(part_of(LARGE, part)), part).structured_content
+        if content["cut"] is None:
+            break
+        read += content["data"].removesuffix("…")
+        (noted,) = content["cut"]["parts"]
+        assert (noted["offset"] + noted["kept"], noted["total"]) == (len(read), len(LARGE["text"]))
+    assert read + content["data"] == LARGE["text"]
+
+
+@pytest.mark.parametrize("max_kb", [5, 6, 20, 100, 500])
+def test_results_are_never_larger_than_max_kb(max_kb: int) -> None:
+    for view in (View(max_kb=max_kb), View(max_kb=max_kb, limit=100), View(max_kb=max_kb, fields=["rows", "x" * 100])):
+        answer = result(reply_with(LARGE), view)
+        assert len(text_of(answer).encode()) <= max_kb * 1_000
+        assert answer.structured_content["cut"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "INVALID_REQUEST", "message": "x" * 50_000, "details": [], "retry_after": None},
+        {
+            "code": "INVALID_REQUEST",
+            "message": "x",
+            "details": [{"loc": [f"key {number}"], "msg": "extra", "type": "extra"} for number in range(2_000)],
+            "retry_after": None,
+        },
+    ],
+    ids=["message", "details"],
+)
+def test_long_errors_are_shortened_and_say_so(error: dict[str, Any]) -> None:
+    status = {"code": error["code"], "message": error["message"], "retryable": False}
+    envelope = {"request_id": "req_1", "success": False, "status": status, "data": None, "error": error, "meta": None}
+    content = result(Reply(envelope), View()).structured_content
+    assert content is not None
+    assert size(content) <= MAX_BYTES
+    jsonschema.validate(content, RESULT_SCHEMA)
+    assert (content["status"]["code"], content["error"]["code"]) == ("INVALID_REQUEST", "INVALID_REQUEST")
+    assert content["cut"]["message"].startswith("`error` is shortened.")
+    assert {part["path"].partition(".")[0] for part in content["cut"]["parts"]} <= {"status", "error"}
+
+
+def test_long_keys_of_a_record_do_not_make_the_result_larger() -> None:
+    record = {f"{number}{'k' * 900}": "x" * 5_000 for number in range(20)}
+    content = result(reply_with(record), View()).structured_content
+    assert content is not None
+    assert size(content) <= MAX_BYTES
+    assert content["cut"]["more_parts"] + len(content["cut"]["parts"]) > 1
+
+
+@pytest.mark.parametrize("room", [MIN_SHARE, 30, 50, 80, 130, 300, 1_000, 5_000])
+@pytest.mark.parametrize(
+    "value",
+    [
+        LARGE,
+        {"a": "x" * 200, "b": [1] * 200, "c": {"d": {"e": ["y" * 300]}}, "f": None, "g": 1.5},
+        ["\u0000" * 500, "z" * 500],
+        [[[["deep" * 100]]]],
+        {"k" * 400: 1, "short": 2},
+        [12_345_678_901_234] * 50,
+        "😀" * 400,
+    ],
+    ids=["large", "mixed", "escapes", "deep", "long-key", "numbers", "emoji"],
+)
+def test_a_value_fits_any_room(value: Any, room: int) -> None:
+    shortener = Shortener()
+    assert size(shortener.fit(value, room)) <= room
+    assert bool(shortener.parts) == (size(value) > room)
+
+
+@pytest.mark.parametrize("name", sorted(set(SCRAPERS) - {"shortvideo-photo-search-v4"}))
+def test_shortened_records_fit_the_schema(service: Service, tools: dict[str, Tool], name: str) -> None:
+    async def views(client: Client) -> None:
+        first = (await client.call_tool(name, {**SCRAPERS[name].example, "max_kb": 1_000})).structured_content
+        fits = jsonschema.Draft202012Validator(tools[name].output_schema or {}).validate
+        for room in (MIN_SHARE, 100, 300, 1_000, 3_000, 9_000):
+            fits(first | {"data": Shortener().fit(first["data"], room)})
+        fits(first | {"data": Shortener().limit(first["data"], 1)})
+
+    with_client(service.url, views)

@@ -1,0 +1,61 @@
+"""A service with the sandbox, and its console in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.service.conftest import Service, running
+from tests.service.console.page import DESKTOP, OpenConsole
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(tmp_path_factory.mktemp("service") / "log", "DOWNLOAD_TIMEOUT=60") as started:
+        yield started
+
+
+@pytest.fixture
+def console(browser: Browser, service: Service, request: pytest.FixtureRequest) -> Iterator[OpenConsole]:
+    """Opens the console. The test fails on script errors, violations of the policy, and requests to other hosts.
+
+    If the environment variable CONSOLE_SHOTS names a folder, it gets a picture of each page at the end of its test.
+    """
+    problems: list[str] = []
+    opened: list[Page] = []
+    failed = re.compile("Failed to load resource: the server responded with a status of [45]")  # a call that fails
+
+    def watch(page: Page) -> None:
+        origin = urlsplit(service.url).netloc
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "console",
+            lambda said: problems.append(said.text) if said.type == "error" and not failed.match(said.text) else None,
+        )
+        page.on("request", lambda sent: problems.append(sent.url) if urlsplit(sent.url).netloc != origin else None)
+
+    def open_console(place: str, size: tuple[int, int] = DESKTOP, *, dark: bool = False) -> Page:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if dark else "light"
+        )
+        page = context.new_page()
+        watch(page)
+        opened.append(page)
+        page.goto(f"{service.url}/#{place}")
+        page.locator("main h2").wait_for()
+        return page
+
+    yield open_console
+    shots = os.environ.get("CONSOLE_SHOTS")
+    for number, page in enumerate(opened):
+        name = re.sub(r"\W+", "-", f"{request.node.name}-{number}").strip("-")
+        if shots:
+            page.screenshot(path=Path(shots) / f"{name}.png")
+        page.context.close()
+    assert problems == []

@@ -1,0 +1,110 @@
+"""What the tests of the console do on its page, and the records that they let it show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+from playwright.sync_api import Page, Route, expect
+
+from crawler.registry import scrapers
+from tests.openapi import DOCUMENT
+
+OWN = {name: scraper for name, scraper in scrapers().items() if name == scraper.name}
+DESKTOP, PHONE = (1280, 900), (375, 812)
+IMAGE = "https://images.example/1.png"
+OPENED = "details:not([open]) > summary, button.open[aria-expanded=false]"
+"""Everything on the page that is closed, and shows further fields once it is clicked."""
+
+OpenConsole = Callable[..., Page]
+
+
+def call(page: Page, code: str = "OK", /, **params: str) -> None:
+    """Fill in the form, make the call, and wait for the response."""
+    for name, value in params.items():
+        page.locator(f"#param-{name}").fill(value)
+    page.get_by_role("button", name="Call", exact=True).click()
+    expect(page.locator(".outcome strong")).to_have_text(code, timeout=60_000)
+
+
+def open_everything(page: Page) -> None:
+    page.locator("details.all").wait_for()
+    while page.locator(OPENED).count():
+        page.evaluate("opened => document.querySelectorAll(opened).forEach((each) => each.click())", OPENED)
+        page.wait_for_timeout(50)
+
+
+def paths(value: Any, path: tuple[str, ...] = ()) -> set[str]:
+    """Yield the dotted path of each value in JSON data. Lists add nothing to the path."""
+    if isinstance(value, dict) and value:
+        return set().union(*(paths(each, (*path, key)) for key, each in value.items()))
+    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        return set().union(*(paths(each, path) for each in value))
+    return {".".join(path)}
+
+
+def shown_fields(page: Page) -> set[str]:
+    return set(page.eval_on_selector_all("[data-field]", "all => all.map((each) => each.dataset.field)"))
+
+
+def answer_with(page: Page, data: Any, headers: dict[str, str] | None = None) -> None:
+    """Let each call of the page be answered with a record, without the service."""
+    meta = {"client_id": "sandbox", "scraper": "", "billable": True, "duration_ms": 1}
+    status = {"code": "OK", "message": "The scrape is complete.", "retryable": False}
+    envelope = {"request_id": "req_1", "success": True, "status": status, "data": data, "error": None, "meta": meta}
+
+    def fulfil(route: Route) -> None:
+        route.fulfill(status=200, headers=headers, content_type="application/json", body=json.dumps(envelope))
+
+    page.route("**/v1/scrapers/*", fulfil)
+
+
+def sample(schema: dict[str, Any], key: str = "") -> Any:  # noqa: PLR0911  # one return per type
+    """Return a value that fits a schema, with all keys and without nulls."""
+    if "$ref" in schema:
+        return sample(DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]], key)
+    if "anyOf" in schema:
+        return sample(next(each for each in schema["anyOf"] if each != {"type": "null"}), key)
+    if "enum" in schema or "const" in schema:
+        return schema.get("const", schema.get("enum", [""])[0])
+    match schema.get("type"):
+        case "object" if "properties" in schema:
+            return {name: sample(each, name) for name, each in schema["properties"].items()}
+        case "array":
+            return [sample(schema.get("items", {}), key)]
+        case "integer" | "number":
+            return 1_700_000_000
+        case "boolean":
+            return True
+        case "null":
+            return None
+    return f"text of {key}"
+
+
+def full_record(scraper: str) -> dict[str, Any]:
+    """Return a record of a scraper with all fields of its schema."""
+    answer = DOCUMENT["paths"][f"/v1/scrapers/{scraper}"]["post"]["responses"]["200"]
+    record: dict[str, Any] = sample(answer["content"]["application/json"]["schema"])["data"]
+    return record
+
+
+def emptied(value: Any) -> Any:
+    """Return the same record with nulls and empty lists in place of values."""
+    if isinstance(value, dict):
+        return {key: emptied(each) for key, each in value.items()}
+    return [] if isinstance(value, list) else None
+
+
+def violations(page: Page, *rules: str) -> list[str]:
+    """Return the serious violations that axe finds on the page: `rule: element`. ``rules``: check only these."""
+    page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
+    options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    found = page.evaluate("options => axe.run(document, options)", options)["violations"]
+    return [
+        f"{each['id']}: {node['html'][:200]}"
+        for each in found
+        if each["impact"] in {"serious", "critical"}
+        for node in each["nodes"]
+    ]

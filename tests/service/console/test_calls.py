@@ -1,0 +1,178 @@
+"""Calls in the console: results, errors, further pages, calls in the background."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.service.conftest import ROOT
+from tests.service.console.page import DESKTOP, OWN, OpenConsole, call, violations
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_scraper_is_called_and_shown(console: OpenConsole, name: str) -> None:
+    page = console(name)
+    call(page)
+    if (ROOT / "crawler" / "platforms" / OWN[name].platform / "view.js").exists():
+        expect(page.locator(".own")).to_be_visible()
+        expect(page.locator(".own .cards li, .own .posts li, .own .timeline li").first).to_be_visible()
+        page.get_by_text("All fields", exact=True).click()
+    expect(page.locator(".fields").first).to_be_visible()
+    assert page.get_by_text("cannot show this record").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP[0]
+
+
+@pytest.mark.parametrize("place", ["%", "constructor", "__proto__", "retail-search-v4%20"])
+def test_any_address_shows_a_scraper(console: OpenConsole, place: str) -> None:
+    page = console(place)
+    assert page.locator("main h2").inner_text() in OWN
+    assert page.get_by_role("button", name="Call", exact=True).count() == 1
+
+
+def test_the_sandbox_is_called_with_its_own_key(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    page.evaluate("sessionStorage.setItem('api-key', 'of another service at the same address')")
+    page.reload()
+    call(page)
+
+
+@pytest.mark.parametrize("answer", [{"json": {"error": {"code": 502}}}, {"body": "<html>proxy</html>"}])
+def test_an_error_of_a_proxy_is_not_taken_for_one_of_the_service(console: OpenConsole, answer: dict[str, Any]) -> None:
+    page = console("retail-search-v4")
+    page.route("**/v1/scrapers/*", lambda route: route.fulfill(status=502, **answer))
+    call(page, "No response")
+    expect(page.get_by_role("alert")).to_contain_text("Check that it is still running.")
+
+
+def test_a_wrong_key_is_sent_once(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    requests: list[str] = []
+    error = {"code": "INVALID_API_KEY", "type": "auth", "message": "x", "details": [], "doc_url": "/docs"}
+    status = {"code": error["code"], "message": "x", "retryable": False}
+    envelope = {"request_id": "req_1", "success": False, "status": status, "data": None, "error": error, "meta": None}
+
+    def refuse(route: Route) -> None:
+        requests.append(route.request.url)
+        route.fulfill(status=401, json=envelope)
+
+    page.clock.install()
+    page.route("**/v1/status", refuse)
+    page.get_by_role("link", name="Platform status").click()
+    expect(page.get_by_role("alert")).to_contain_text("Enter a valid API key")
+    page.clock.run_for(60_000)
+    assert len(requests) == 1
+    page.unroute("**/v1/status")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".platform").first).to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["retail-search-v4", "microblog-profile", "videosite-profile"])
+def test_the_next_page_follows_from_the_data(console: OpenConsole, name: str) -> None:
+    page = console(name)
+    call(page)
+    first = page.locator(".own").inner_text()
+    page.get_by_role("button", name="Next page").click()
+    expect(page.locator(".pages span")).to_have_text("Page 2", timeout=60_000)
+    expect(page.locator(".outcome strong")).to_have_text("OK")
+    expect(page.locator(".own")).not_to_have_text(first, use_inner_text=True)
+    page.get_by_role("button", name="Previous page").click()
+    expect(page.locator(".pages span")).to_have_text("Page 1")
+    expect(page.locator(".own")).to_have_text(first, use_inner_text=True)
+
+
+def test_errors_are_shown_with_advice(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    call(page, "INVALID_REQUEST", page="0")
+    expect(page.locator("#param-page")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#param-page-about .problem")).to_contain_text("1")
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text("Correct the call, then send it again.")
+    expect(notice).to_contain_text("when a param is missing or unknown")
+    expect(notice.get_by_role("link")).to_have_attribute("href", re.compile(r"docs#INVALID_REQUEST$"))
+    assert notice.get_by_role("button", name="Try again").count() == 0
+    page = console("retail-category-v4")
+    call(page, "TARGET_NOT_FOUND", cat_id="1_2_3")
+    expect(page.get_by_role("alert")).to_contain_text("Retrying does not help")
+
+
+def test_a_blocked_platform_can_be_called_again(console: OpenConsole) -> None:
+    page = console("microblog-profile")
+    call(page, "UPSTREAM_BLOCKED", username="fault_02")
+    expect(page.get_by_role("alert")).to_contain_text("The call is correct, but the platform")
+    expect(page.get_by_role("alert")).to_contain_text("status 403")
+    identifier = page.locator(".outcome code").inner_text()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".outcome code")).not_to_have_text(identifier)
+
+
+def test_a_partial_record_has_a_warning(console: OpenConsole) -> None:
+    page = console("microblog-profile")
+    call(page, username="fault_52")
+    expect(page.locator(".warning")).to_contain_text("timeline (refused, UPSTREAM_BLOCKED)")
+    expect(page.locator(".own")).to_be_visible()
+
+
+def test_quoted_names_of_sources_are_read(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    header = '"web \\"results\\", all"; reason="a; b=c"; code=X, timeline; reason=late; code=Y'
+    read = page.evaluate("async (header) => (await import('./console/api.js')).parsePartial(header)", header)
+    assert read == [
+        {"source": 'web "results", all', "reason": "a; b=c", "code": "X"},
+        {"source": "timeline", "reason": "late", "code": "Y"},
+    ]
+
+
+def test_the_samples_make_the_same_call(console: OpenConsole) -> None:
+    query = 'it\'s "quoted" $HOME `x` \\ – é'
+    page = console("retail-search-v4")
+    call(page, query=query, max_price="50")
+    page.get_by_role("tab", name="Code").click()
+    expect(page.locator(".sample pre")).to_have_count(3)
+    curl, python, script = page.locator(".sample pre").all_text_contents()
+    answers = [
+        json.loads(subprocess.run(["bash", "-c", curl], capture_output=True, check=True, text=True).stdout),  # noqa: S607
+        json.loads(subprocess.run([sys.executable, "-c", python], capture_output=True, check=True, text=True).stdout),
+        page.evaluate(f"async () => {{ {script.rpartition('console.log')[0]} return answer; }}"),
+    ]
+    assert [answer["data"]["query"] for answer in answers] == [query] * 3
+    assert all(answer["success"] for answer in answers)
+
+
+def test_a_call_in_the_background_shows_its_state(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    page.get_by_role("button", name="Call in the background").click()
+    expect(page.locator(".outcome strong")).to_have_text("OK", timeout=60_000)
+    identifier = page.locator(".outcome code").inner_text()
+    expect(page.locator(".own .cards li").first).to_be_visible()
+    page.get_by_role("link", name="Background calls").click()
+    page.get_by_role("button", name="Open").first.click()
+    expect(page.locator(".outcome code")).to_have_text(identifier)
+    expect(page.locator(".own .cards li").first).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Delete").first.click()
+    expect(page.locator(".outcome")).to_have_count(0)
+
+
+def test_a_call_in_the_background_is_cancelled(console: OpenConsole) -> None:
+    page = console("shortvideo-photo-search-v4")
+    page.get_by_role("button", name="Call in the background").click()
+    expect(page.locator(".pending")).to_contain_text(re.compile("Waiting: position 1|Running"), timeout=60_000)
+    with page.expect_response(lambda each: each.request.method == "DELETE") as deleted:
+        page.get_by_role("button", name="Cancel").click()
+    assert deleted.value.status == 204
+    expect(page.locator(".pending")).to_have_count(0)
+
+
+def test_a_call_in_the_background_is_not_polled_from_other_pages(console: OpenConsole) -> None:
+    page = console("shortvideo-photo-search-v4")
+    page.route("**/v1/calls/*", lambda _: None)  # the request stays without a response
+    with page.expect_request("**/v1/calls/*"):
+        page.get_by_role("button", name="Call in the background").click()
+    with page.expect_event("requestfailed", lambda each: "/v1/calls/" in each.url):
+        page.get_by_role("link", name="Usage").click()

@@ -1,0 +1,78 @@
+"""The files of the console: where they are served, what they load, how large they are."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+from importlib.util import find_spec
+
+import pytest
+from scrapy.settings import Settings
+
+from crawler.commands import serve
+from crawler.service.console import pages
+from tests.service.conftest import ROOT
+
+FOLDER = ROOT / "crawler" / "service" / "console"
+VENDORED = json.loads((ROOT / "tests" / "service" / "console" / "vendored.json").read_text())
+MAX_LINES = 1_500
+
+SERVED = [
+    pytest.param({}, "127.0.0.1", True, id="loopback"),
+    pytest.param({}, "::1", True, id="loopback-6"),
+    pytest.param({}, "0.0.0.0", False, id="all-addresses"),
+    pytest.param({"SERVICE_URL": "https://data.example.com"}, "127.0.0.1", False, id="behind-a-proxy"),
+    pytest.param({"CONSOLE": True}, "0.0.0.0", True, id="on"),
+    pytest.param({"CONSOLE": False}, "127.0.0.1", False, id="off"),
+]
+
+
+@pytest.mark.parametrize(("own", "host", "is_served"), SERVED)
+def test_where_the_console_is_served(own: dict[str, object], host: str, *, is_served: bool) -> None:
+    settings = Settings({"CONSOLE": "auto", "SERVICE_URL": None, **own})
+    served = serve.console_pages(settings, argparse.Namespace(host=host, sandbox=False))
+    assert bool(served) == is_served
+    assert ("/" in served) == is_served
+
+
+def test_without_its_package_there_is_no_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "find_spec", lambda name: find_spec(f"{name}_removed"))
+    opts = argparse.Namespace(host="127.0.0.1", sandbox=True)
+    assert serve.console_pages(Settings({"CONSOLE": True}), opts) == {}
+
+
+def test_nothing_else_imports_the_console() -> None:
+    naming = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "crawler").rglob("*.py"))
+        if FOLDER not in path.parents and "service.console" in path.read_text()
+    ]
+    assert naming == ["crawler/commands/serve.py"]
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_evaluates_no_text() -> None:
+    for sandbox in (True, False):
+        policy = pages(sandbox=sandbox)["/"].headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
+        assert "unsafe" not in policy
+        assert ("https:" in policy) != sandbox, "the sandbox has no images"
+    own = "".join(content.body.decode() for path, content in pages(sandbox=False).items() if path.endswith(".js"))
+    assert re.findall(r"\beval\(|new Function|innerHTML\s*=|document\.write", own.replace(vendored(), "")) == []
+    assert re.findall(r"\beval\(|new Function", vendored()) == []
+
+
+def vendored() -> str:
+    return "".join((FOLDER / "static" / name).read_text() for name in VENDORED)
+
+
+def test_the_console_is_small() -> None:
+    own = [path for path in FOLDER.rglob("*.*") if path.suffix in {".py", ".js", ".css", ".html", ".svg"}]
+    assert sum(len(path.read_text().splitlines()) for path in own if path.name not in VENDORED) <= MAX_LINES
+
+
+def test_the_vendored_file_has_the_pinned_hash() -> None:
+    """A change of the vendored file must be deliberate, and be repeated in ``vendored.json``."""
+    folder = FOLDER / "static"
+    assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in VENDORED} == VENDORED

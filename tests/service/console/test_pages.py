@@ -1,0 +1,109 @@
+"""The pages of the console: usage, status, small screens, keyboard, accessibility."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.openapi import DOCUMENT
+from tests.service.console.page import OWN, PHONE, OpenConsole, call, open_everything, violations
+
+
+def test_usage_is_shown_by_day(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    call(page)
+    page.get_by_role("link", name="Usage").click()
+    expect(page.get_by_role("img", name=re.compile(r"^Calls by day: \d+ in all"))).to_be_visible()
+    expect(page.get_by_role("cell", name="retail-search-v4", exact=True)).to_be_visible()
+    assert page.locator(".plot rect.billable").count() > 0
+
+
+def test_the_status_of_platforms_is_shown(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    call(page)
+    page.get_by_role("link", name="Platform status").click()
+    retail = page.get_by_role("region", name="retail")
+    expect(retail).to_contain_text("with a record")
+    expect(retail.get_by_role("img", name=re.compile("^Outcomes by minute: .*OK"))).to_be_visible()
+    page.locator(".platform summary").first.click()
+    expect(page.locator(".egresses strong").first).to_have_text("direct")
+    expect(page.locator(".platform")).to_have_count(len({scraper.platform for scraper in OWN.values()}))
+    assert violations(page) == []
+
+
+def test_pages_without_a_route_are_not_shown(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    own: dict[str, Any] = {path: {"post": {}} for path in DOCUMENT["paths"] if path not in {"/v1/calls", "/v1/status"}}
+    page.route("**/openapi.json", lambda route: route.fulfill(json={**DOCUMENT, "paths": own}))
+    page.reload()
+    page.locator("main h2").wait_for()
+    assert page.locator(".top nav a").all_inner_texts() == ["Scrapers", "Usage", "Documentation"]
+    assert page.get_by_role("button", name="Call in the background").count() == 0
+
+
+@pytest.mark.parametrize("name", ["retail-category-v4", "professional-profile"])
+def test_the_page_fits_a_phone(console: OpenConsole, name: str) -> None:
+    page = console(OWN["retail-search-v4"].name, PHONE)
+    page.locator(".scrapers-narrow select").select_option(name)
+    expect(page.locator("main h2")).to_have_text(name)
+    call(page)
+    for tab in ("View", "JSON", "Code"):
+        page.get_by_role("tab", name=tab).click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], tab
+    page.get_by_role("tab", name="View").click()
+    open_everything(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    page.locator(".result").scroll_into_view_if_needed()
+
+
+def test_the_keyboard_is_enough(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    focused = page.locator(":focus")
+    page.keyboard.press("Tab")
+    expect(focused).to_have_text("To the content")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(focused).to_have_id("param-query")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    expect(page.locator(".outcome strong")).to_have_text("OK", timeout=60_000)
+    expect(page.get_by_role("status").first).to_contain_text("The scrape is complete")
+    while page.evaluate("document.activeElement.id") != "tab-View":
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    expect(focused).to_have_id("tab-JSON")
+    expect(page.get_by_role("tab", name="JSON")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Tab")
+    expect(focused).to_have_text("Copy JSON")
+    while page.evaluate("document.activeElement.textContent") != "Next page":
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".pages span")).to_have_text("Page 2", timeout=60_000)
+
+
+def test_axe_finds_no_serious_violations(console: OpenConsole) -> None:
+    page = console("professional-profile")
+    call(page)
+    open_everything(page)
+    assert violations(page) == []
+    for tab in ("JSON", "Code"):
+        page.get_by_role("tab", name=tab).click()
+        assert violations(page) == []
+    page = console("retail-search-v4", PHONE)
+    call(page, "INVALID_REQUEST", page="0")
+    assert violations(page) == []
+    page.goto(f"{page.url.partition('#')[0]}#usage")
+    page.locator(".plot").wait_for()
+    assert violations(page) == []
+
+
+def test_axe_finds_enough_contrast_in_the_dark(console: OpenConsole) -> None:
+    page = console("microblog-profile", dark=True)
+    call(page, username="fault_52")
+    assert violations(page, "color-contrast") == []
+    call(page, "UPSTREAM_BLOCKED", username="fault_02")
+    assert violations(page, "color-contrast") == []
