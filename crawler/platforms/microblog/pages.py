@@ -90,7 +90,9 @@ class ProfilePage(MicroblogPage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        found = merged([*map(profile, self._named or [self.user]), self._linked_profile, self._meta_profile])
+        found = merged([*map(profile, self._named or [self.user]), self._linked_profile])
+        if found["statuses_count"] is None or found["profile_image_url_https"] is None:  # all that meta tags can add
+            found = merged([found, self._meta_profile])
         return found if found["screen_name"] else {}
 
     @cached_property
