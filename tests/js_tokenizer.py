@@ -34,7 +34,7 @@ class Literals:
     """Every object and array whose closing bracket was read, in the order of the opening brackets."""
     complete: bool = True
     """Whether all values were read to their end. False if a script ends in the middle of a value."""
-    _slots: dict[int, Any] = field(default_factory=dict)
+    _slots: dict[str, Any] = field(default_factory=dict)
 
     def read(self, script: str) -> None:
         reader = _Reader(self._slots)
@@ -56,19 +56,19 @@ class _Frame:
     value: Any = None
     has_value: bool = False
     """Whether a value of the element has been read."""
-    slot: int | None = None
+    slot: str | None = None
     """The number of the slot that the last token refers to, or None."""
-    assigned_slots: list[int] = field(default_factory=list)
+    assigned_slots: list[str] = field(default_factory=list)
     """The numbers of the slots that the element's value is assigned to."""
 
-    def set_value(self, value: Any, *, word: str | None = None, slot: int | None = None) -> None:
+    def set_value(self, value: Any, *, word: str | None = None, slot: str | None = None) -> None:
         self.value, self.has_value, self.word, self.slot = value, True, word, slot
 
 
 class _Reader:
     """Builds values from tokens, with one frame for each open bracket."""
 
-    def __init__(self, slots: dict[int, Any]) -> None:
+    def __init__(self, slots: dict[str, Any]) -> None:
         self.slots = slots
         self.stack = [_Frame("")]
         self.opened: list[Container] = []
@@ -79,7 +79,7 @@ class _Reader:
             kind, text = token.lastgroup, token[0]
             top = self.stack[-1]
             if kind == "slot":
-                index = int(token["index"])
+                index = token["index"]
                 top.set_value(self.slots.get(index), slot=index)
             elif kind == "equals":
                 if text == "=" and top.slot is not None:

@@ -1,4 +1,4 @@
-"""Routes: the choice of a target's egress, its binding, rests, and the memory of refused targets."""
+"""Routes: the choice of a target's egress, its binding, and rests."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider
-from scrapy.crawler import Crawler
-from scrapy.settings import Settings
+from scrapy import Request
 
-from crawler.downloads.breaker import BreakerKey, LocalBreaker
+from crawler.downloads.breaker import LocalBreaker
 from crawler.downloads.capacity import platform_capacity
-from crawler.downloads.redis_breaker import shared_breakers
 from crawler.downloads.refusals import target_key
-from crawler.downloads.routes import Routes, egress_failed
-from crawler.downloads.shared import SharedState, platform_routes
 from crawler.errors import (
     CircuitOpen,
     EgressFailed,
@@ -28,66 +21,13 @@ from crawler.errors import (
     Overloaded,
     ScrapeError,
     TargetNotFound,
-    UpstreamBlocked,
-    UpstreamError,
     UpstreamRateLimited,
     UpstreamTimeout,
 )
-from crawler.middlewares import ThrottleMiddleware
-from crawler.registry import find_scraper, spiders
+from crawler.registry import spiders
 from crawler.targets.exceptions import StartAnew
-from crawler.targets.target import Outcome, Target, check_params
-
-NAMES = ("a", "b", "c")
-BLOCK = UpstreamBlocked("wall", reason="challenge")
-LOST = UpstreamError("lost", reason="connection")
-FAILED = egress_failed("a", "it was unplugged")
-RETAIL = find_scraper("retail-search-v4")
-
-
-def target(name: str, query: str = "", deadline: float | None = None) -> Target:
-    return Target(name, RETAIL, check_params(RETAIL, {"query": query or name}), deadline=deadline)
-
-
-def made(*names: str, delay: float = 0, **settings: Any) -> Routes:
-    """The routes of three egresses, each with one slot."""
-    values = {
-        "EGRESSES": [{"name": name, "proxy": "http://127.0.0.1:9"} for name in names or NAMES],
-        "PLATFORM_BUDGETS": {"retail": {"concurrency": 1, "delay": delay}},
-        "PROCESSES": 1,
-        "BREAKER_THRESHOLD": 2,
-        "BREAKER_COOLDOWN": 60,
-        "RETRY_AFTER_MAX": 3_600,
-    }
-    return platform_routes(SharedState(), "retail", Settings(values | settings))
-
-
-def names(routes: Any) -> list[str]:
-    return [route.egress.name for route in routes]
-
-
-class Sending:
-    """The middleware of a crawler that sends requests through routes."""
-
-    def __init__(self, routes: Routes, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("crawler.middlewares.platform_routes", lambda *_: routes)
-        crawler = Crawler(Spider, Settings())
-        crawler.spider = Spider.from_crawler(crawler, "retail")
-        crawler.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
-        self.routes = routes
-        self.middleware = ThrottleMiddleware.from_crawler(crawler)
-
-    @asynccontextmanager
-    async def download(self, each: Target, **meta: Any) -> AsyncIterator[str]:
-        """Send a request of a target; yield the name of its egress while the download runs."""
-        request = Request("https://shop.example/", meta={"target": each, "source": "listing", **meta})
-        await self.middleware.process_request(request)
-        yield request.meta["egress"]
-        self.middleware.release(request)
-
-    async def egress(self, each: Target, **meta: Any) -> str:
-        async with self.download(each, **meta) as name:
-            return name
+from crawler.targets.target import Outcome
+from tests.downloads.routes import BLOCK, FAILED, LOST, NAMES, Sending, made, names, target
 
 
 async def test_targets_get_the_egress_whose_next_slot_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,171 +291,6 @@ async def test_admission_sums_the_egresses_that_do_not_rest() -> None:
     with pytest.raises(CircuitOpen) as refused:
         routes.earliest()
     assert refused.value.retry_after == 60
-
-
-# Refused targets
-
-
-async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
-    each = target("1", "wall")
-    name = await sending.egress(each)
-    for _ in range(2):
-        await sending.routes.count(each, "listing", BLOCK)
-    sending.routes.completed(Outcome(each, None, BLOCK, 0))
-    await asyncio.sleep(0)
-    with pytest.raises(CircuitOpen) as refused:
-        await sending.egress(target("2", "wall"))
-    assert refused.value.reason == "refused_before"
-    assert refused.value.retry_after == 60
-    assert name not in {await sending.egress(target(str(number))) for number in range(3, 9)}, "others go on"
-
-
-async def test_a_refused_target_returns_to_its_egress_if_that_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
-    each = target("1", "wall")
-    name = await sending.egress(each)
-    sending.routes.completed(Outcome(each, None, BLOCK, 0))
-    await asyncio.sleep(0)
-    assert {await sending.egress(target(str(number), "wall")) for number in range(2, 6)} == {name}
-
-
-@pytest.mark.parametrize("error", [None, LOST, FAILED, TargetNotFound("no such page"), CircuitOpen("open")])
-async def test_only_refusals_are_remembered(error: ScrapeError | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
-    each = target("1")
-    await sending.egress(each)
-    sending.routes.completed(Outcome(each, None, error, 0))
-    await asyncio.sleep(0)
-    assert await sending.routes.refusals.egress_of(target_key(each)) is None
-
-
-async def test_a_crawl_ends_after_its_refused_targets_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
-    each = target("1")
-    name = await sending.egress(each)
-    remember = sending.routes.refusals.remember
-
-    async def remember_slowly(key: str, egress: str) -> None:
-        for _ in range(20):
-            await asyncio.sleep(0)
-        await remember(key, egress)
-
-    monkeypatch.setattr(sending.routes.refusals, "remember", remember_slowly)
-    sending.routes.completed(Outcome(each, None, BLOCK, 0))
-    await sending.routes.stored()
-    assert sending.routes.refusals.known(target_key(each)) == name
-
-
-async def test_if_most_egresses_meet_the_same_wall_the_platform_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
-    met = [target("1"), target("2")]
-    async with sending.download(met[0]), sending.download(met[1]):
-        pass
-    assert len({sending.routes.of(each) for each in met}) == 2
-    for _ in range(2):
-        await sending.routes.count(met[0], "listing", BLOCK)
-    assert len(sending.routes.in_use) == 2
-    for _ in range(2):
-        await sending.routes.count(met[1], "listing", UpstreamBlocked("another wall", reason="login_wall"))
-    assert [route.rest("listing") > 0 for route in sending.routes].count(True) == 2
-    assert len(sending.routes.in_use) == 1
-    await sending.routes.count(met[1], "listing", UpstreamBlocked("wall", reason="challenge"))
-    assert all(route.rest(source) > 0 for route in sending.routes for source in ("listing", "another source"))
-    assert sending.routes.concurrency == 0
-    with pytest.raises(CircuitOpen) as refused:
-        sending.routes.earliest()
-    assert refused.value.retry_after == 60
-    with pytest.raises(CircuitOpen, match="through most egresses"):
-        await sending.egress(target("3", deadline=asyncio.get_running_loop().time() + 60), source="another source")
-
-
-async def test_the_only_egress_of_a_platform_rests_for_the_source_alone() -> None:
-    routes = made("a")
-    each = target("1")
-    for _ in range(5):
-        await routes.count(each, "listing", BLOCK)
-    (route,) = routes
-    assert route.rest("listing") > 0
-    assert route.rest("another source") == 0
-
-
-def test_the_key_of_a_target_depends_on_its_params_only() -> None:
-    assert target_key(target("1", "tea")) == target_key(target("2", "tea")) != target_key(target("1", "coffee"))
-
-
-# Redis
-
-
-async def test_processes_share_rests_budgets_and_refusals(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = (made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1, delay=100) for _ in range(2))
-    first = Sending(one, monkeypatch)
-    async with first.download(target("1")) as used:
-        pass
-    route = next(route for route in other if route.egress.name == used)
-    with pytest.raises(ScrapeError):
-        await route.budget.acquire(asyncio.get_running_loop().time() + 1)
-    await first.routes.of(target("1")).count("listing", FAILED)
-    assert [bool(await route.enter("listing")) for route in other] == [each.egress.name == used for each in other]
-    for _ in range(2):
-        await one.refusals.remember("key", "b")
-    assert await other.refusals.egress_of("key") == "b"
-    assert await one.refusals.meet("wall", "a") == 1
-    assert await other.refusals.meet("wall", "b") == 2
-    await close(one, other)
-
-
-async def test_a_call_gets_another_egress_if_other_processes_have_taken_the_slots_of_the_first(
-    redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, other = (made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1, delay=100) for _ in range(2))
-    deadline = asyncio.get_running_loop().time() + 20
-    used = [await Sending(one, monkeypatch).egress(target("1", deadline=deadline))]
-    sending = Sending(other, monkeypatch)
-    used += [await sending.egress(target(str(number), deadline=deadline)) for number in (2, 3)]
-    assert sorted(used) == ["a", "b", "c"]
-    with pytest.raises(Overloaded):
-        await sending.egress(target("4", deadline=deadline))
-    third = made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1, delay=100)
-    await next(iter(one)).count("listing", FAILED)
-    with pytest.raises(Overloaded):  # not CircuitOpen: only one egress rests
-        await Sending(third, monkeypatch).egress(target("5", deadline=deadline))
-    await close(one, other, third)
-
-
-async def test_redis_keeps_the_reasons_of_rests_and_the_sources_without_one(redis_url: str) -> None:
-    routes = made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1)
-    first, second, _ = routes
-    for _ in range(2):
-        await first.count("listing", BLOCK)
-    await first.enter("search")
-    await second.count("listing", FAILED)
-    found = {str(key): each for key, each in (await shared_breakers(routes.refusals.redis)).items()}  # type: ignore[attr-defined]
-    reasons = {key: each.reason for key, each in found.items() if each.cooldown_left}
-    assert reasons == {"retail:listing@a": "challenge", "retail:(connection)@b": "egress_failed"}
-    assert "retail:search@a" in found, "another source of the egress does not rest"
-    assert {BreakerKey.parse(key) for key in found} > {
-        BreakerKey("retail", "listing", "@a"),
-        BreakerKey("retail", "search", "@a"),
-    }
-    await close(routes)
-
-
-async def test_while_redis_is_away_each_process_remembers_for_itself() -> None:
-    routes = made(REDIS_URL="redis://127.0.0.1:1")
-    await routes.refusals.remember("key", "a")
-    assert await routes.refusals.egress_of("key") == "a"
-    assert await routes.refusals.meet("wall", "a") == 1
-    await routes.refusals.forget("wall")
-    await close(routes)
-
-
-async def close(*all_routes: Routes) -> None:
-    for routes in all_routes:
-        for route in routes:
-            await route.budget.close()  # type: ignore[attr-defined]  # of RedisThrottle
-            await route.connection._step.registered_client.aclose()  # type: ignore[attr-defined]
-        await routes.refusals.redis.aclose()  # type: ignore[attr-defined]  # of RedisRefusals
 
 
 @pytest.mark.parametrize(

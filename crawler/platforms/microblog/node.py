@@ -107,7 +107,7 @@ class LinkedNode(Node):
     __slots__ = ("records",)
 
     def __init__(self, value: Any, records: Records) -> None:
-        super().__init__(value)
+        self.value = value if type(value) is dict else {}
         self.records = records
 
     def get(self, *path: str) -> Any:

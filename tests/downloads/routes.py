@@ -1,0 +1,73 @@
+"""Routes of invented egresses, and requests that are sent through them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+
+from crawler.downloads.routes import Routes, egress_failed
+from crawler.downloads.shared import SharedState, platform_routes
+from crawler.errors import (
+    UpstreamBlocked,
+    UpstreamError,
+)
+from crawler.middlewares import ThrottleMiddleware
+from crawler.registry import find_scraper
+from crawler.targets.target import Target, check_params
+
+NAMES = ("a", "b", "c")
+BLOCK = UpstreamBlocked("wall", reason="challenge")
+LOST = UpstreamError("lost", reason="connection")
+FAILED = egress_failed("a", "it was unplugged")
+RETAIL = find_scraper("retail-search-v4")
+
+
+def target(name: str, query: str = "", deadline: float | None = None) -> Target:
+    return Target(name, RETAIL, check_params(RETAIL, {"query": query or name}), deadline=deadline)
+
+
+def made(*names: str, delay: float = 0, **settings: Any) -> Routes:
+    """The routes of three egresses, each with one slot."""
+    values = {
+        "EGRESSES": [{"name": name, "proxy": "http://127.0.0.1:9"} for name in names or NAMES],
+        "PLATFORM_BUDGETS": {"retail": {"concurrency": 1, "delay": delay}},
+        "PROCESSES": 1,
+        "BREAKER_THRESHOLD": 2,
+        "BREAKER_COOLDOWN": 60,
+        "RETRY_AFTER_MAX": 3_600,
+    }
+    return platform_routes(SharedState(), "retail", Settings(values | settings))
+
+
+def names(routes: Any) -> list[str]:
+    return [route.egress.name for route in routes]
+
+
+class Sending:
+    """The middleware of a crawler that sends requests through routes."""
+
+    def __init__(self, routes: Routes, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("crawler.middlewares.platform_routes", lambda *_: routes)
+        crawler = Crawler(Spider, Settings())
+        crawler.spider = Spider.from_crawler(crawler, "retail")
+        crawler.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
+        self.routes = routes
+        self.middleware = ThrottleMiddleware.from_crawler(crawler)
+
+    @asynccontextmanager
+    async def download(self, each: Target, **meta: Any) -> AsyncIterator[str]:
+        """Send a request of a target; yield the name of its egress while the download runs."""
+        request = Request("https://shop.example/", meta={"target": each, "source": "listing", **meta})
+        await self.middleware.process_request(request)
+        yield request.meta["egress"]
+        self.middleware.release(request)
+
+    async def egress(self, each: Target, **meta: Any) -> str:
+        async with self.download(each, **meta) as name:
+            return name
