@@ -344,7 +344,7 @@ class Capture:
     def row(self, bodies: list[bytes]) -> Row:
         """Run ``scrapy extract`` and return its row."""
         status, out, errors = self.extract(bodies)
-        if status not in {0, 2}:
+        if status not in {0, 4}:
             return failed_row(f"EXIT {status}", digest(errors), None, ())
         printed = json.loads(out)
         if not status:

@@ -63,6 +63,15 @@ def test_a_part_is_compared_with_the_same_part(tmp_path: Path) -> None:
     assert differing("--variant", "captures", "--variant", "pages") == [CAPTURE, PAGES]
 
 
+def test_a_saved_response_that_fails_is_recorded_with_the_code_of_its_error(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<html>Nothing that a page object reads.</html>")
+    code = "rows = Capture('it', 'photoapp-post-v4', (Path(sys.argv[1]),)).rows(); print(json.dumps(rows))"
+    code = f"import json; from golden import *; {code}"
+    printed = subprocess.check_output([sys.executable, "-c", code, page], cwd=ROOT / "scripts", text=True)
+    assert json.loads(printed)["it"]["code"] == "EXTRACTION_FAILED"
+
+
 def test_the_record_is_reproducible() -> None:
     status, lines, log = golden("compare", RECORD, "--platform", "professional", "--variant", "robots")
     assert (status, lines) == (0, []), log
