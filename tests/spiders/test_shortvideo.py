@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +22,15 @@ from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.retail.site import FAULTS as SHOP_FAULTS
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.sandbox.shortvideo.site import FAULTS, Site
-from tests import forks
+from tests import crawls
 from tests.browsers import require_chromium
 
-ROOT = Path(__file__).parents[2]
 PAGES = 8
 QUICK = (
-    "RETRY_BACKOFF_BASE=0.05",
     "DOWNLOAD_TIMEOUT=150",
     "BROWSER_QUIET=20",
     f"BROWSER_PAGES={PAGES}",
     f'PLATFORM_BUDGETS={{"shortvideo": {{"concurrency": {PAGES}}}}}',
-    "BREAKER_THRESHOLD=1000",
 )
 TIMEOUT_FAULTS = {"hang"}
 """Faults that only DOWNLOAD_TIMEOUT ends. They have a separate test."""
@@ -56,41 +50,14 @@ def crawl(
     tmp_path: Path, spider: str, targets: list[dict[str, Any]], *options: str
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Run a crawl of targets with ids; return the data and the failures by id, and the log."""
-    lines, out, failures = tmp_path / "targets.jsonl", tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
-    lines.write_text("\n".join(map(json.dumps, targets)))
-    settings = (*QUICK, "SANDBOX=1", f"FAILURES_FEED={failures}", *options)
-    chosen = [part for setting in settings for part in ("-s", setting)]
-    run = forks.run(
-        [sys.executable, "-m", "scrapy", "crawl", spider, "-a", f"targets={lines}", "-O", str(out), *chosen],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONWARNINGS": "default"},
-        timeout=900,
-    )
-    data = {line["id"]: line["data"] for line in _lines(out)}
-    failed = {line["id"]: line for line in _lines(failures)}
-    assert not data.keys() & failed.keys(), run.stderr
-    return data, failed, run.stderr
-
-
-@contextmanager
-def sandbox(seed: str) -> Iterator[dict[str, str]]:
-    """Serve the simulated platforms in a process of their own. Yields their origins."""
-    serve = [sys.executable, "-m", "scrapy", "sandbox", "--seed", seed]
-    with forks.Popen(serve, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            yield json.loads(process.stdout.readline())["origins"]
-        finally:
-            process.terminate()
-
-
-def _lines(file: Path) -> list[Any]:
-    return (
-        [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
-    )  # strings contain U+2028
+    file = tmp_path / "targets.jsonl"
+    file.write_text("\n".join(map(json.dumps, targets)))
+    settings = [part for setting in (*QUICK, *options) for part in ("-s", setting)]
+    _, out, failures, log = crawls.crawl(tmp_path, "-a", f"targets={file}", *settings, spider=spider)
+    data = {line["id"]: line["data"] for line in out}
+    failed = {line["id"]: line for line in failures}
+    assert not data.keys() & failed.keys(), log
+    return data, failed, log
 
 
 def test_every_fault_has_its_code(tmp_path: Path) -> None:
@@ -133,10 +100,11 @@ def test_sv_1_only_a_login_prompt_is_closed_and_only_once(tmp_path: Path) -> Non
     closed = {"login-prompt", "login-prompt-returns", "other-dialogs"}
     walls = {"captcha", "captcha-later", "captcha-over-login", "login-wall", "login-wall-at-once"}
     targets = [{"id": name, "keywords": name} for name in sorted(closed | walls | {"captcha-mount"})]
-    with sandbox("1") as origins:
-        options = ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", "BROWSER_SCROLL_PAUSE=0")
+    with crawls.sandbox() as simulated:
+        options = ("SANDBOX=0", f"PLATFORM_ORIGINS={simulated['PLATFORM_ORIGINS']}", "BROWSER_SCROLL_PAUSE=0")
+        origin = json.loads(simulated["PLATFORM_ORIGINS"])["shortvideo"]
         data, failed, log = crawl(tmp_path, "shortvideo", targets, *options)
-        with urllib.request.urlopen(f"{origins['shortvideo']}/__world__") as world:  # noqa: S310  # loopback
+        with urllib.request.urlopen(f"{origin}/__world__") as world:  # noqa: S310  # loopback
             clicks = json.load(world)["clicks"]
     assert clicks == {f"{name}: login": 1 for name in closed}, log
     assert data == {name: Site().expected_record({"keywords": name}) for name in (*closed, *data)}, log
@@ -190,9 +158,9 @@ def test_searches_through_the_browser(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 23))])
 def test_sites_of_other_seeds_through_the_browser(tmp_path: Path, seed: int) -> None:
-    with sandbox(str(seed)) as origins:
+    with crawls.sandbox("--seed", str(seed)) as simulated:
         targets = [{"id": words, "keywords": words} for words in ("whales", "app-shape")]
-        options = ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", "BROWSER_SCROLL_PAUSE=0")
+        options = ("SANDBOX=0", f"PLATFORM_ORIGINS={simulated['PLATFORM_ORIGINS']}", "BROWSER_SCROLL_PAUSE=0")
         data, failed, log = crawl(tmp_path, "shortvideo", targets, *options)
     assert failed == {}, log
     assert data == {words: Site(seed).expected_record({"keywords": words}) for words in ("whales", "app-shape")}
@@ -277,5 +245,5 @@ def test_crawl_without_the_browser_does_not_import_playwright() -> None:
         "import sys; import crawler.registry; crawler.registry.spiders();"
         "print([name for name in sys.modules if name.startswith(('playwright', 'scrapy_playwright'))])"
     )
-    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=crawls.ROOT)
     assert run.stdout.strip() == "[]"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from crawler.commands.extract import extract
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.videosite import VideositeSpider
-from tests import forks
+from tests import crawls
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 from tests.videosite import ORIGIN, SCRAPER, comparable
 
-ROOT = Path(__file__).parents[2]
-QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=5", "-s", "BREAKER_THRESHOLD=1000")
+crawl = partial(crawls.crawl, spider="videosite")
 PATH = "/v1/scrapers/videosite-profile-v3"
 
 
@@ -30,28 +28,6 @@ PATH = "/v1/scrapers/videosite-profile-v3"
 def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with running(tmp_path_factory.mktemp("videosite") / "log") as started:
         yield started
-
-
-def crawl(tmp_path: Path, *arguments: str) -> tuple[int, list[Any], list[Any], str]:
-    """Run a crawl; return its exit code, the lines of its feed and of its failures feed, and its log."""
-    out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
-    run = forks.run(
-        [
-            *(sys.executable, "-m", "scrapy", "crawl", "videosite", "-s", "SANDBOX=1"),
-            *("-s", f"FAILURES_FEED={failures}", *QUICK, "-O", str(out), *arguments),
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONWARNINGS": "default"},
-        timeout=600,
-    )
-    return run.returncode, _lines(out), _lines(failures), run.stderr
-
-
-def _lines(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def assert_ten_pages(pages: list[dict[str, Any]]) -> None:
