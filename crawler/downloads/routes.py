@@ -147,16 +147,13 @@ class Route:
         route_cooldowns = {name: breaker.cooldown_left for name, breaker in self.route_breakers.items()}
         return resting_seconds(self.breakers.cooldowns | route_cooldowns)
 
-    def next_slot(self) -> tuple[bool, float, float, int]:
+    def next_slot(self, seconds: float) -> tuple[bool, float, float, int]:
         """Return the sort key of the route. A target that is not bound gets the route with the lowest one.
 
         It consists of whether no request may be sent, the seconds until the next slot, the targets per slot, and the
         number of the last binding.
         """
-        earliest = self.budget.earliest()
-        # The time is read afterwards: a free slot is then 0 seconds away, even if the process was paused in between.
-        seconds = round(max(earliest - asyncio.get_running_loop().time(), 0.0), 2)
-        return self.route_rest > 0, seconds, self.targets / self.budget.concurrency, self.last_bound
+        return self.route_rest > 0, round(max(seconds, 0.0), 2), self.targets / self.budget.concurrency, self.last_bound
 
 
 def egress_failed(name: str, why: str) -> EgressFailed:
@@ -402,4 +399,7 @@ class Routes:
         await asyncio.gather(*self._storing)
 
     def _by_next_slot(self, routes: Sequence[Route]) -> Sequence[Route]:
-        return sorted(routes, key=Route.next_slot)
+        earliest = [route.budget.earliest() for route in routes]
+        now = asyncio.get_running_loop().time()  # read last: a free slot is then not later than now, even after a pause
+        keys = [route.next_slot(at - now) for route, at in zip(routes, earliest, strict=True)]
+        return [routes[number] for number in sorted(range(len(routes)), key=keys.__getitem__)]

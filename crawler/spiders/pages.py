@@ -52,7 +52,7 @@ class PageSpider(Spider):
         self.origins: dict[str, str] = {}
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
-        """Return the callback that continues with a target, for pages of a class."""
+        """Return the callback that continues a target with its page object of a class."""
         raise NotImplementedError
 
     def use_origins(self, origins: str | dict[str, str]) -> None:

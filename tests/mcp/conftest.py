@@ -11,12 +11,12 @@ from tests.mcp.clients import tools_of
 from tests.service.conftest import Service, running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with running(tmp_path_factory.mktemp("mcp") / "log", "DOWNLOAD_TIMEOUT=60") as started:
         yield started
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def tools(service: Service) -> dict[str, Tool]:
     return tools_of(service.url)

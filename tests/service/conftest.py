@@ -25,7 +25,8 @@ VERY_SLOW = "from crawler.sandbox import faults; faults.SLOW_SECONDS = 3"
 """For ``running(before=...)``: all calls of a test arrive before the first response to the query "slow"."""
 
 HANGING_SECONDS = 600
-"""A coroutine test that takes longer has failed. Without this limit, it would stop the whole run without its name."""
+"""A coroutine test that takes longer has failed. Without this limit, it would block the whole run, and nothing
+would show its name."""
 
 
 @dataclass

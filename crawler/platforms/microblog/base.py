@@ -26,7 +26,7 @@ CHALLENGE_MARKS = (
 RATE_LIMIT_PREFIXES = ("Rate limit exceeded", "429 Too Many Requests")
 """How the platform's plain-text messages for a rate limit begin."""
 
-_LOGIN_TITLE = re.compile(r"<title[^>]*>\s*Log in to X")
+_LOGIN_TITLE = re.compile(r"<title[^>]{0,200}+>\s*Log in to X")
 
 
 @attrs.define(slots=False)

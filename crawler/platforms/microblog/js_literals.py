@@ -109,8 +109,15 @@ class _Frame:
     container: Any = None
     """The object or array, or None for parentheses and the script itself."""
     key: str | None = None
-    assigned_slots: tuple[str, ...] = ()
+    assigned_slots: list[str] | None = None
     """The numbers of the slots that the element's value is assigned to."""
+
+    def assign(self, slot: str) -> None:
+        """Assign the element's value to a slot."""
+        if self.assigned_slots is None:  # most brackets need no list
+            self.assigned_slots = [slot]
+        else:
+            self.assigned_slots.append(slot)
 
 
 class _Reader:
@@ -120,6 +127,8 @@ class _Reader:
         self.slots = slots
         self.frame = _Frame("")
         self.outer: list[_Frame] = []
+        self.depths = dict.fromkeys(_CLOSES.values(), 0)
+        """Opening bracket -> how many of its kind are open."""
         self.opened: list[Container] = []
         self.is_truncated = False
         self.value: Any = _NOTHING
@@ -137,7 +146,7 @@ class _Reader:
             if is_property:
                 frame.key = unescaped(key[1:-1]) if key[0] in _QUOTES else key
             if is_property and (string or word) and (closes[0] == "}" if closes else ends) and not frame.assigned_slots:
-                # Most elements are such a whole property. It is stored at once, as _commit would.
+                # Most elements are a whole property, such as `ok:!0,`. This has the same result as _commit.
                 frame.container[frame.key] = unescaped(string[1:-1]) if string else _value(word)
                 frame.key = None
                 self.value, self.word, self.slot = _NOTHING, None, None
@@ -160,12 +169,13 @@ class _Reader:
         container: Container | None = {} if kind == "{" else [] if kind == "[" else None
         frame = self.frame
         if slot is not None:
-            frame.assigned_slots += (slot,)
+            frame.assign(slot)
         if container is not None:
             self.opened.append(container)
-            for index in frame.assigned_slots:
+            for index in frame.assigned_slots or ():
                 self.slots[index] = container
-            frame.assigned_slots = ()
+            frame.assigned_slots = None
+        self.depths[kind] += 1
         self.outer.append(frame)
         self.frame = _Frame(kind, container)
         self.value, self.word, self.slot = _NOTHING, None, None
@@ -174,7 +184,7 @@ class _Reader:
         """Read a slot's value, or note that the value that follows is assigned to the slot."""
         self.word = None
         if assigns:
-            self.frame.assigned_slots += (slot,)
+            self.frame.assign(slot)
             self.value, self.slot = None, None
         else:
             self.value, self.slot = self.slots.get(slot), slot
@@ -197,14 +207,13 @@ class _Reader:
         """
         for bracket in brackets:
             kind = _CLOSES[bracket]
-            if self.frame.kind != kind and all(frame.kind != kind for frame in self.outer):
-                continue
-            closed = ""
+            closed = "" if self.depths[kind] else kind
             while closed != kind:
                 frame = self.frame
                 if self.value is not _NOTHING or frame.key is not None or frame.assigned_slots:
                     self._commit()
                 closed = frame.kind
+                self.depths[closed] -= 1
                 if frame.container is not None:
                     self.value = frame.container
                 elif self.value is _NOTHING:  # else the value of a pair of parentheses is the last value inside it
@@ -217,7 +226,7 @@ class _Reader:
         if frame.assigned_slots:
             for index in frame.assigned_slots:
                 self.slots[index] = value
-            frame.assigned_slots = ()
+            frame.assigned_slots = None
         if frame.key is not None:
             frame.container[frame.key] = value
             frame.key = None

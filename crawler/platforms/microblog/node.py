@@ -1,4 +1,4 @@
-"""Microblog: classes that read nested objects, also objects that refer to a page's records by id."""
+"""Microblog: classes that read nested objects, including objects that refer to a page's records by id."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Node:
         return [Node(each) for each in dicts(value)] if value else []
 
     def reference(self, *_path: str) -> str:
-        """Return the id of the record to which the value at a path refers, or "" if the value is not a reference."""
+        """Return "", because a plain object contains no references."""
         return ""
 
 

@@ -236,3 +236,21 @@ def test_a_module_under_a_renamed_key_is_not_lost_in_silence(key: str) -> None:
     changed = orjson.loads(orjson.dumps(module()).replace(f'"{key}"'.encode(), f'"{key}Renamed"'.encode()))
     assert [row.is_unread for row in rows_of(Node(module()))] == [False]
     assert any(row.is_unread for row in rows_of(Node(changed)))
+
+
+# Markup around the data of a profile's page
+
+LINKED = b"""<script type="application/ld+json">{"@type": "ProfilePage", "mainEntity": {"name": "A"}}</script>"""
+
+
+@pytest.mark.parametrize("before", [b"", b"<script></SCRIPT>", b"<script></script >", b"<!-- <script> -->"])
+def test_linked_data_is_found_after_any_end_of_a_script_and_after_comments(before: bytes) -> None:
+    assert reason("page", 200, b"<html>" + before) == ("EXTRACTION_FAILED", "no_data_block")
+    assert reason("page", 200, b"<html>" + before + LINKED) == ("EXTRACTION_FAILED", "blind")
+
+
+@pytest.mark.parametrize("repeated", [b"<script ", b"<script>", b"<script></script ", b"<!--", b"<meta ", b"<title "])
+def test_unclosed_markup_is_read_in_linear_time(repeated: bytes) -> None:
+    """Otherwise, each of these would take minutes."""
+    with pytest.raises(ScrapeError):
+        asyncio.run(page_of("page", b"<html>" + repeated * 100_000).to_item())

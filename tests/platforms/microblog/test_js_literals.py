@@ -77,9 +77,15 @@ def test_a_script_that_ends_within_a_value_is_incomplete(script: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["[" * 100_000 + "]" * 100_000, "}" * 50_000, "((((" * 30_000, '"\\' * 50_000, "$R[" * 9_999]
+    "script",
+    [
+        *("[" * 100_000 + "]" * 100_000, "(" * 300_000 + "}" * 300_000, "({a:[1}" * 100_000, "}" * 50_000),
+        *("((((" * 30_000, '"\\' * 50_000, "$R[" * 9_999, "$R[0]=" * 300_000, "{a:$R[1]=" * 100_000),
+    ],
+    ids=lambda script: f"{script[:9]} {len(script)}",
 )
 def test_deep_and_malformed_scripts_do_not_raise(script: str) -> None:
+    """They are read in linear time. Otherwise, some of these would take minutes."""
     read(script)
 
 

@@ -1,4 +1,4 @@
-"""The console shows every field of every record as what it is, also of hostile and large ones."""
+"""The console shows every field of every record, also of hostile and large records."""
 
 from __future__ import annotations
 
