@@ -67,7 +67,7 @@ def test_a_saved_response_that_fails_is_recorded_with_the_code_of_its_error(tmp_
     page = tmp_path / "page.html"
     page.write_text("<html>Nothing that a page object reads.</html>")
     code = "rows = Capture('it', 'photoapp-post-v4', (Path(sys.argv[1]),)).rows(); print(json.dumps(rows))"
-    code = f"import json; from golden import *; {code}"
+    code = f"import json, sys; from pathlib import Path; from golden import Capture; {code}"
     printed = subprocess.check_output([sys.executable, "-c", code, page], cwd=ROOT / "scripts", text=True)
     assert json.loads(printed)["it"]["code"] == "EXTRACTION_FAILED"
 

@@ -151,7 +151,7 @@ class Route:
         """Return the sort key of the route. A target that is not bound gets the route with the lowest one.
 
         It consists of whether no request may be sent, the seconds until the next slot, the targets per slot, and the
-        number of the last binding.
+        number of the last binding. ``seconds``: the seconds until the next slot, negative if the slot is free already.
         """
         return self.route_rest > 0, round(max(seconds, 0.0), 2), self.targets / self.budget.concurrency, self.last_bound
 
@@ -399,7 +399,6 @@ class Routes:
         await asyncio.gather(*self._storing)
 
     def _by_next_slot(self, routes: Sequence[Route]) -> Sequence[Route]:
-        earliest = [route.budget.earliest() for route in routes]
+        earliest = {route: route.budget.earliest() for route in routes}
         now = asyncio.get_running_loop().time()  # read last: a free slot is then not later than now, even after a pause
-        keys = [route.next_slot(at - now) for route, at in zip(routes, earliest, strict=True)]
-        return [routes[number] for number in sorted(range(len(routes)), key=keys.__getitem__)]
+        return sorted(routes, key=lambda route: route.next_slot(earliest[route] - now))

@@ -13,10 +13,7 @@ from scrapy.settings import Settings
 
 from crawler.downloads.routes import Routes, egress_failed
 from crawler.downloads.shared import SharedState, platform_routes
-from crawler.errors import (
-    UpstreamBlocked,
-    UpstreamError,
-)
+from crawler.errors import UpstreamBlocked, UpstreamError
 from crawler.middlewares import ThrottleMiddleware
 from crawler.registry import find_scraper
 from crawler.targets.target import Target, check_params

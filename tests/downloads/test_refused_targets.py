@@ -7,12 +7,7 @@ import asyncio
 import pytest
 
 from crawler.downloads.refusals import target_key
-from crawler.errors import (
-    CircuitOpen,
-    ScrapeError,
-    TargetNotFound,
-    UpstreamBlocked,
-)
+from crawler.errors import CircuitOpen, ScrapeError, TargetNotFound, UpstreamBlocked
 from crawler.targets.target import Outcome
 from tests.downloads.routes import BLOCK, FAILED, LOST, Sending, made, target
 

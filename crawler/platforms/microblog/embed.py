@@ -17,7 +17,7 @@ from crawler.reading.json import decode, dicts, dig, script_block
 from crawler.reading.values import text
 
 DATA_SCRIPT = "__NEXT_DATA__"
-_DATA_SCRIPT = re.compile(rf"<script\b[^>]*\b{DATA_SCRIPT}\b")
+_DATA_SCRIPT = re.compile(rf"<script\b[^<>]*\b{DATA_SCRIPT}\b")
 ENTRIES = ("props", "pageProps", "timeline", "entries")
 
 

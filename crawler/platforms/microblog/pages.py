@@ -35,7 +35,7 @@ _ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 # A script's attributes and contents, or a comment. The contents end at the end tag, or with the page. The expression
 # for them is several times faster than a lazy ".*?", which matches each character by itself.
 _SCRIPT = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(?i:script)\b([^<>]*+)>([^<]*+(?:<(?!/(?i:script)[\s/>])[^<]*+)*)(?:</(?i:script)|\Z)",
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?i:script)\b([^<>]*+)>([^<]*+(?:<(?!/(?i:script)[\s/>])[^<]*+)*)(?:</(?i:script)|\Z)",
     re.DOTALL,
 )
 _LINKED_TYPE = re.compile(r"""\btype\s*=\s*["']?application/ld\+json""")

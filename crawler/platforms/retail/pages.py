@@ -265,7 +265,7 @@ class ListingPage(PlatformPage):
 
     def _element(self, name: bytes) -> str:
         """Return the text of an element that occurs once in the page. A regular expression is faster than parsing."""
-        found = re.search(rb"<%b\b[^>]*>([^<]*)</%b>" % (name, name), self.response.body)
+        found = re.search(rb"<%b\b[^<>]*>([^<]*)</%b>" % (name, name), self.response.body)
         return html.unescape(found.group(1).decode(errors="replace")).strip() if found else ""
 
     # Validation

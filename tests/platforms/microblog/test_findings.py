@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from crawler.errors import ScrapeError
+from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.node import Node
 from crawler.platforms.microblog.post import Post
 from crawler.platforms.microblog.timeline import rows_of
@@ -243,7 +244,7 @@ def test_a_module_under_a_renamed_key_is_not_lost_in_silence(key: str) -> None:
 LINKED = b"""<script type="application/ld+json">{"@type": "ProfilePage", "mainEntity": {"name": "A"}}</script>"""
 
 
-@pytest.mark.parametrize("before", [b"", b"<script></SCRIPT>", b"<script></script >", b"<!-- <script> -->"])
+@pytest.mark.parametrize("before", [b"", b"<script></SCRIPT>", b"<script></script >", b"<!-- <script> -->", b"<!-->"])
 def test_linked_data_is_found_after_any_end_of_a_script_and_after_comments(before: bytes) -> None:
     assert reason("page", 200, b"<html>" + before) == ("EXTRACTION_FAILED", "no_data_block")
     assert reason("page", 200, b"<html>" + before + LINKED) == ("EXTRACTION_FAILED", "blind")
@@ -254,3 +255,4 @@ def test_unclosed_markup_is_read_in_linear_time(repeated: bytes) -> None:
     """Otherwise, each of these would take minutes."""
     with pytest.raises(ScrapeError):
         asyncio.run(page_of("page", b"<html>" + repeated * 100_000).to_item())
+    assert not EmbedPage.recognise("<html>" + repeated.decode() * 100_000)

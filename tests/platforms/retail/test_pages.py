@@ -33,7 +33,11 @@ def page_of(data: Any, *, status: int = 200, **params: Any) -> ListingPage:
 
 
 def read(data: Any, **params: Any) -> dict[str, Any]:
-    return validated(Listing, asyncio.run(page_of(data, **params).to_item()))
+    return read_page(page_of(data, **params))
+
+
+def read_page(page: ListingPage) -> dict[str, Any]:
+    return validated(Listing, asyncio.run(page.to_item()))
 
 
 def payload() -> dict[str, Any]:
@@ -65,6 +69,15 @@ def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
         page_params = {k: v for k, v in params.items() if k != "min_price"}
         data = asyncio.run(ListingPage(response=response, page_params=PageParams(page_params)).to_item())
         assert validated(Listing, data) == site.expected_record(params)
+
+
+def test_unclosed_tags_are_read_in_linear_time() -> None:
+    """Otherwise, this would take a minute."""
+    untitled = orjson.dumps(PAYLOAD).replace(b'"metaTitle"', b'"noTitle"')
+    page = page_of(untitled)
+    unclosed = b"<title " * 200_000 + page.response.body
+    response = HttpResponse(page.response.url, unclosed, status=200)
+    assert read_page(ListingPage(response=response, page_params=page.page_params)) == read_page(page)
 
 
 def test_subcategories_and_price_bounds() -> None:
