@@ -1,8 +1,8 @@
-"""The store of the service, for usage counts and stored responses.
+"""Transactions in a thread, on SQLite or PostgreSQL, which may be locked, full, restarted or lost.
 
-SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. Both
-databases accept all statements. Parameters are named (``:client``): sqlite3 supports them, and SQLAlchemy translates
-them for PostgreSQL. Binary columns have PostgreSQL's type ``BYTEA``, because SQLite accepts any type name.
+SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. The store
+of jobs uses statements of SQLAlchemy Core. The service uses SQL that both databases accept: parameters are named
+(``:client``), and binary columns have PostgreSQL's type ``BYTEA``, because SQLite accepts any type name.
 """
 
 from __future__ import annotations
@@ -21,15 +21,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 
 from crawler.errors import StoreUnavailable
-from crawler.service.databases import NewColumn, PostgreSqlDatabase, Schema, SqliteDatabase
+from crawler.jobs.databases import (
+    CONFLICTS,
+    TOO_LARGE,
+    NewColumn,
+    PostgreSqlDatabase,
+    Schema,
+    SqliteDatabase,
+    sqlstate,
+)
+from crawler.jobs.versions import VersionedSchema
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawler.service.databases import Connection, Database
+    from crawler.jobs.databases import Connection, Database, Statement, Values
 
-__all__ = ["NewColumn", "Row", "Schema", "Session", "Store", "store_location"]
+__all__ = ["NewColumn", "Row", "Schema", "Session", "Store", "StoreRefused", "store_location"]
 
 logger = structlog.get_logger(__name__)
 
@@ -37,6 +46,9 @@ CLOSE_SECONDS = 3.0
 """Maximum seconds for which ``close()`` waits for pending transactions."""
 RETRY_SECONDS = 5
 """``Retry-After`` of calls that need the store while it is unavailable."""
+
+CONFLICT_TRIES = 5
+"""How often a transaction is run before a deadlock or a serialisation failure is an outage."""
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -47,17 +59,24 @@ def store_location(settings: BaseSettings) -> str:
     return str(settings["SERVICE_STORE"] or data_file("service.sqlite3", instead="the setting SERVICE_STORE"))
 
 
+class StoreRefused(StoreUnavailable):
+    """Raised when the database rejects the values of a transaction. The same transaction would fail again."""
+
+
 @dataclass(frozen=True)
 class Session:
     """An open transaction."""
 
-    execute: Callable[[str, dict[str, Any]], Any]
+    execute: Callable[[Statement, Values], Any]
+    now: Callable[[], float] = time.time
+    """Returns the Unix time of the database. On PostgreSQL, it is the server's: clocks of hosts differ."""
+    dialect: str = "sqlite"
 
-    def run(self, sql: str, /, **values: Any) -> int:
+    def run(self, sql: Statement, /, **values: Any) -> int:
         """Run a statement. Return the number of changed rows."""
         return int(self.execute(sql, values).rowcount)
 
-    def rows(self, sql: str, /, **values: Any) -> list[Row]:
+    def rows(self, sql: Statement, /, **values: Any) -> list[Row]:
         """Run a query. Return its rows."""
         return [tuple(row) for row in self.execute(sql, values).fetchall()]
 
@@ -94,7 +113,7 @@ class Store:
     end.
     """
 
-    def __init__(self, location: str, schema: Schema) -> None:
+    def __init__(self, location: str, schema: Schema | VersionedSchema) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
         self.location = location
         self.failures = 0
@@ -139,25 +158,36 @@ class Store:
 
         Raises:
             StoreUnavailable: the database is unavailable.
+            StoreRefused: the database rejects the values. This is not an outage.
         """
-        try:
-            if self._database.discard_lost(self._connection):
-                self._connection = None
-            if self._connection is None:
-                self._connection = self._database.connect()
-            with self._connection.begin(write=write):
-                outcome = work(Session(self._connection.execute))
-        except self._database.errors as error:
-            self._failed(error)
-            raise _unavailable() from error
-        except Exception:
-            self._disconnect()  # the next transaction gets a new connection
-            raise
+        for attempt in range(CONFLICT_TRIES):
+            try:
+                outcome = self._run(work, write=write)
+                break
+            except self._database.errors as error:
+                if isinstance(error, self._database.refusals) or sqlstate(error).startswith(TOO_LARGE):
+                    self._disconnect()
+                    raise StoreRefused(f"The store rejected a value: {getattr(error, 'orig', error)}") from error
+                if sqlstate(error) not in CONFLICTS or attempt + 1 == CONFLICT_TRIES:
+                    self._failed(error)
+                    raise _unavailable() from error
+            except Exception:
+                self._disconnect()  # the next transaction gets a new connection
+                raise
         if self._failing_since is not None:
             seconds = round(time.monotonic() - self._failing_since, 1)
             logger.warning("store_available", store=self._database.name, seconds=seconds)
             self._failing_since = None
         return outcome
+
+    def _run(self, work: Callable[[Session], T], *, write: bool) -> T:
+        if self._database.discard_lost(self._connection):
+            self._connection = None
+        if self._connection is None:
+            self._connection = self._database.connect()
+        connection = self._connection
+        with connection.begin(write=write):
+            return work(Session(connection.execute, connection.now, connection.dialect))
 
     async def close(self) -> None:
         """Disconnect after all pending transactions. Wait for them for at most ``CLOSE_SECONDS``."""

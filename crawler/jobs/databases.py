@@ -1,18 +1,20 @@
-"""The databases of the service's store: SQLite and PostgreSQL."""
+"""The databases of stores: SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import structlog
 from filelock import FileLock
 
+from crawler.jobs.core import run_core
+from crawler.jobs.versions import StoreVersionError, VersionedSchema
 from crawler.storage.sqlite import SqliteFile, transaction
 
 if TYPE_CHECKING:
@@ -32,9 +34,20 @@ CONNECT_SECONDS = 3
 """Maximum seconds for connecting to PostgreSQL."""
 STATEMENT_SECONDS = 5.0
 """Maximum seconds for which PostgreSQL executes a statement."""
+IDLE_SECONDS = 10.0
+"""PostgreSQL ends a transaction without a statement for so long: its process is suspended, and holds locks."""
 
+CONFLICTS = {"40001", "40P01"}
+"""PostgreSQL's codes of transactions that would succeed if they were repeated: serialisation failure and deadlock."""
+TOO_LARGE = "54"
+"""PostgreSQL's class of codes for values that exceed a limit of the program."""
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """SQLite's codes for a file whose content is not a database."""
+
+
+def sqlstate(error: Exception) -> str:
+    """Return PostgreSQL's code of an error of SQLAlchemy. "" if it has none."""
+    return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
 
 
 @dataclass(frozen=True)
@@ -55,14 +68,24 @@ Schema = tuple[str | NewColumn, ...]
 """Statements that can be repeated without effect, and the columns that later versions added."""
 
 
+Statement: TypeAlias = "str | sa.Executable"
+Values: TypeAlias = dict[str, Any] | list[dict[str, Any]]
+
+
 class Connection(Protocol):
     """An open connection to a database."""
+
+    dialect: str
+    """``sqlite`` or ``postgresql``."""
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
         """Begin a transaction, which ends with the ``with`` block."""
 
-    def execute(self, sql: str, values: dict[str, Any]) -> Any:
-        """Run a statement and return its cursor."""
+    def execute(self, statement: Statement, values: Values) -> Any:
+        """Run a statement and return its cursor. A list of values runs it once for each of them."""
+
+    def now(self) -> float:
+        """Return the Unix time of the database."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -75,6 +98,8 @@ class Database(Protocol):
     """The name for logs, without a password."""
     errors: tuple[type[Exception], ...]
     """What its operations raise if it is not available."""
+    refusals: tuple[type[Exception], ...]
+    """Those of them that the values of a statement cause. The same statement would fail again."""
     losses: int
     """How often this process found that the stored data was lost, and began with an empty database."""
 
@@ -95,14 +120,16 @@ class SqliteDatabase:
     """
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
+    refusals: tuple[type[Exception], ...] = (sqlite3.DataError, sqlite3.IntegrityError)
 
-    def __init__(self, path: Path, schema: Schema) -> None:
+    def __init__(self, path: Path, schema: Schema | VersionedSchema) -> None:
         self.path = path
         self.name = str(path)
         self.schema = schema
         self.losses = 0
-        statements = tuple(each for each in schema if isinstance(each, str))
-        self._file = SqliteFile(path, statements, wal=True, busy_timeout=BUSY_SECONDS)
+        versioned = isinstance(schema, VersionedSchema)
+        statements = () if isinstance(schema, VersionedSchema) else tuple(e for e in schema if isinstance(e, str))
+        self._file = SqliteFile(path, statements, wal=True, shrinks=versioned, busy_timeout=BUSY_SECONDS)
         self._opened: tuple[int, int] | None = None
         """Device and inode of the file that this process has opened."""
 
@@ -148,14 +175,35 @@ class SqliteDatabase:
 
 
 class _SqliteConnection:
-    def __init__(self, connection: sqlite3.Connection, schema: Schema) -> None:
+    dialect = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection, schema: Schema | VersionedSchema) -> None:
         self.connection = connection
         self.close = connection.close
+        self._core: sa.Connection | None = None
         try:
-            self._add_columns([each for each in schema if isinstance(each, NewColumn)])
-        except sqlite3.Error:
+            if isinstance(schema, VersionedSchema):
+                self._core = self._open_core()
+                self._update(schema)
+            else:
+                self._add_columns([each for each in schema if isinstance(each, NewColumn)])
+        except (sqlite3.Error, StoreVersionError):
             connection.close()
             raise
+
+    def _open_core(self) -> sa.Connection:
+        """Return SQLAlchemy's connection. It begins and ends no transaction: ``begin()`` does."""
+        import sqlalchemy as sa  # noqa: PLC0415  # takes 0.1 s, and the service does not need it
+
+        options: dict[str, Any] = {"poolclass": sa.pool.NullPool, "isolation_level": "AUTOCOMMIT"}
+        return sa.create_engine("sqlite://", creator=lambda: self.connection, **options).connect()
+
+    def _update(self, schema: VersionedSchema) -> None:
+        assert self._core is not None
+        with _driver_errors():
+            if not schema.is_current(self._core):  # most processes need no write lock to connect
+                with self.begin(write=True):
+                    schema.update(self._core)
 
     def _add_columns(self, columns: list[NewColumn]) -> None:
         if all(map(self._has, columns)):
@@ -172,8 +220,26 @@ class _SqliteConnection:
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
         return transaction(self.connection, write=write)
 
-    def execute(self, sql: str, values: dict[str, Any]) -> sqlite3.Cursor:
-        return self.connection.execute(sql, values)
+    def execute(self, statement: Statement, values: Values) -> Any:
+        if isinstance(statement, str):
+            return self.connection.execute(statement, values)
+        assert self._core is not None, "only stores with a versioned schema run statements of SQLAlchemy"
+        with _driver_errors():
+            return run_core(self._core, statement, values)
+
+    def now(self) -> float:
+        return time.time()
+
+
+@contextmanager
+def _driver_errors() -> Iterator[None]:
+    """Raise the error of the driver instead of SQLAlchemy's, whose message contains the values, too."""
+    import sqlalchemy as sa  # noqa: PLC0415  # as above
+
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        raise error.orig or error from error
 
 
 class PostgreSqlDatabase:
@@ -182,17 +248,22 @@ class PostgreSqlDatabase:
     name = "postgresql"
     losses = 0
 
-    def __init__(self, url: str, schema: Schema) -> None:
+    def __init__(self, url: str, schema: Schema | VersionedSchema) -> None:
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
         import sqlalchemy as sa  # noqa: PLC0415  # likewise
 
         self.errors: tuple[type[Exception], ...] = (sa.exc.SQLAlchemyError, psycopg.Error, OSError)
+        self.refusals: tuple[type[Exception], ...] = (sa.exc.DataError, sa.exc.IntegrityError)
         self.schema = schema
-        timeouts = f"-c lock_timeout={BUSY_SECONDS:g}s -c statement_timeout={STATEMENT_SECONDS:g}s"
+        limits = {
+            "lock_timeout": BUSY_SECONDS,
+            "statement_timeout": STATEMENT_SECONDS,
+            "idle_in_transaction_session_timeout": IDLE_SECONDS,
+        }
         defaults = {
             "connect_timeout": CONNECT_SECONDS,
             "tcp_user_timeout": int(STATEMENT_SECONDS * 1000),
-            "options": timeouts,
+            "options": " ".join(f"-c {name}={round(seconds * 1000)}" for name, seconds in limits.items()),
         }
         connect = _psycopg_connect(url, defaults)
         # psycopg parses the URL, because SQLAlchemy does not support all URLs of libpq, such as several hosts.
@@ -217,20 +288,40 @@ def _psycopg_connect(url: str, defaults: dict[str, Any]) -> Callable[[], Any]:
 
 
 class _PostgreSqlConnection:
-    def __init__(self, connection: sa.Connection, schema: Schema) -> None:
+    dialect = "postgresql"
+
+    def __init__(self, connection: sa.Connection, schema: Schema | VersionedSchema) -> None:
         import sqlalchemy as sa  # noqa: PLC0415  # needs the extra "postgresql"
 
         self.connection = connection
         self.close = connection.close
         self._text = sa.text
-        with self.begin(write=True):
+        try:
+            with self.begin(write=True):
+                self._update(schema)
+        except StoreVersionError:
+            connection.close()
+            raise
+
+    def _update(self, schema: Schema | VersionedSchema) -> None:
+        if isinstance(schema, VersionedSchema):
+            if not schema.is_current(self.connection):
+                self.execute("SET LOCAL statement_timeout = 0", {})  # a new index of a large table takes minutes
+                self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
+                schema.update(self.connection)
+        else:
             self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
             for each in schema:
-                statement = each if isinstance(each, str) else each.sql.replace(" COLUMN ", " COLUMN IF NOT EXISTS ")
-                self.execute(statement, {})
+                sql = each if isinstance(each, str) else each.sql.replace(" COLUMN ", " COLUMN IF NOT EXISTS ")
+                self.execute(sql, {})
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
         return self.connection.begin()
 
-    def execute(self, sql: str, values: dict[str, Any]) -> sa.CursorResult[Any]:
-        return self.connection.execute(self._text(sql), values)
+    def execute(self, statement: Statement, values: Values) -> Any:
+        if isinstance(statement, str):
+            return self.connection.execute(self._text(statement), values)
+        return run_core(self.connection, statement, values)
+
+    def now(self) -> float:
+        return float(self.execute("SELECT extract(epoch FROM clock_timestamp())", {}).scalar_one())

@@ -1,0 +1,81 @@
+"""The counters of jobs, which change in the same transaction as the states of their targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from crawler.jobs import statements as sql
+from crawler.jobs.store import Session
+from crawler.jobs.tables import STATES
+
+
+def lock_jobs(session: Session, jobs: Iterable[int]) -> dict[int, Any]:
+    """Lock rows of jobs until the end of the transaction. Return them by id, without those that were removed."""
+    return {row.id: row for row in session.execute(sql.LOCK_JOBS, {"jobs": sorted(set(jobs))}).fetchall()}
+
+
+@dataclass
+class Changes:
+    """Differences of the counters of locked jobs, and the next sequence numbers of their outcomes.
+
+    A job is done when none of its targets is waiting, running or paused. It is paused when a target reached a limit.
+    """
+
+    session: Session
+    jobs: dict[int, Any]
+    """The locked rows."""
+    tallies: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+    """(job, kind, name) -> difference."""
+    states: dict[int, str] = field(default_factory=dict)
+    """Jobs whose own state changes, beside what follows from their targets -> the new state."""
+    _counts: dict[int, Counter[str]] = field(default_factory=dict)
+
+    def move(self, job: int, *, out: str | None = None, to: str | None = None, n: int = 1) -> None:
+        """Count targets that leave one state and enter another. None: they are new, or are removed."""
+        counts = self._counts.setdefault(job, Counter())
+        if out:
+            counts[out] -= n
+        if to:
+            counts[to] += n
+
+    def next_seq(self, job: int) -> int:
+        """Return the sequence number of a job's next outcome."""
+        counts = self._counts.setdefault(job, Counter())
+        counts["seq"] += 1
+        return int(self.jobs[job].seq + counts["seq"])
+
+    def store(self, now: float) -> None:
+        """Change the counters and the tallies. ``now``: the Unix time of the database, at which a job may end."""
+        changed = sorted(self._counts.keys() | self.states.keys())
+        values = [self._values(self.jobs[job], self._counts.get(job, Counter()), now) for job in changed]
+        if values:
+            self.session.execute(sql.COUNT, values)
+        tallies = [
+            {"job": job, "kind": kind, "name": name.encode(errors="backslashreplace"), "n": n}
+            for (job, kind, name), n in sorted(self.tallies.items())
+        ]
+        if tallies:
+            self.session.execute(sql.ADD_TALLIES[self.session.dialect], tallies)
+
+    def _values(self, row: Any, changes: Counter[str], now: float) -> dict[str, Any]:
+        counts = {name: getattr(row, name) + changes[name] for name in (*STATES, "seq")}
+        startable = counts["waiting"] + counts["running"]
+        state, ended = self.states.get(row.id, row.state), row.ended
+        if state == "cancelled":
+            ended = ended or now
+        elif state in {"open", "paused", "done"}:
+            if not startable and not counts["paused"]:
+                state = "done"
+            elif state == "done":
+                state = "open"
+            elif changes["paused"] > 0 or not startable:
+                state = "paused"
+            ended = (ended or now) if state == "done" else None
+        return {f"{name}_": value for name, value in counts.items()} | {
+            "job_": row.id,
+            "state_": state,
+            "ended_": ended,
+        }

@@ -1,0 +1,193 @@
+"""Read the outcomes of a job: pages, cursors, and parts of an export to files.
+
+Each page is read in a short transaction of its own. The number ``seq`` of an outcome is given while its job is locked
+until the commit. So who reads on from the last ``seq`` misses nothing, whatever other processes store meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from crawler.jobs import statements as sql
+from crawler.jobs.counters import lock_jobs
+from crawler.jobs.databases import Statement
+from crawler.jobs.job import unpack
+from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.store import Session
+
+LINES_PER_PAGE = 500
+NO_END = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class InputId:
+    """The input line of a target: its position, the user's id, and the user's own columns."""
+
+    row: int
+    id: str
+    columns: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The outcome of a target."""
+
+    key: bytes
+    parent: bytes | None
+    row: int | None
+    """Position of the input line that led to the target."""
+    platform: str
+    work: Any
+    state: str
+    code: str | None
+    outcome: dict[str, Any] | None
+    """None: the target is not finished."""
+    seq: int | None
+    record: Any
+    """The data. None: the target failed, has no new data, or is not finished."""
+    inputs: tuple[InputId, ...] = ()
+    """The input lines of the target: several if the same target was given more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A position in the outcomes of a job, as text ``<job>.<seq>``."""
+
+    job: int
+    seq: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """Return the cursor in a text.
+
+        Raises:
+            ValueError: the text is not a cursor.
+        """
+        job, dot, seq = text.partition(".")
+        if not (dot and job.isdecimal() and seq.isdecimal() and text.isascii() and len(text) < 40):
+            raise ValueError(f"{text!r} is not a cursor: use the one of the last page, such as '7.500'.")
+        return cls(int(job), int(seq))
+
+    def __str__(self) -> str:
+        return f"{self.job}.{self.seq}"
+
+
+async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int = LINES_PER_PAGE) -> list[Line]:
+    """Return the next outcomes after a cursor, in the order of their commits, up to ``seq = until``.
+
+    The next page begins at ``Cursor(job, lines[-1].seq)``. [] means that no more outcomes are stored yet.
+    """
+    values = {"job": cursor.job, "after": cursor.seq, "until": until, "limit": limit}
+
+    def read(session: Session) -> tuple[list[Any], list[Any]]:
+        rows = session.execute(sql.BY_SEQ, values).fetchall()
+        keys = [row.key for row in rows]
+        return rows, session.rows(sql.INPUTS_OF, job=cursor.job, keys=keys) if keys else []
+
+    def lines(session: Session) -> list[Line]:
+        rows, found = read(session)
+        inputs: dict[bytes, list[InputId]] = {}
+        for key, *rest in found:
+            inputs.setdefault(key, []).append(_input(*rest))
+        return [_line(row, *inputs.get(row.key, ())) for row in rows]
+
+    return await jobs.reads.transact(lines, write=False)
+
+
+async def in_order(jobs: Jobs, job: int) -> AsyncIterator[Line]:
+    """Yield a line for each input line, in the order of the input, each followed by its target's follow-ups.
+
+    The follow-ups of a target that was given more than once follow its first line.
+    """
+    after = -1
+    while True:
+        values = {"job": job, "after": after, "limit": LINES_PER_PAGE}
+        rows = await _read(jobs, sql.BY_ROW, values)
+        if not rows:
+            return
+        followups = _followups(jobs, job, rows[0].line, rows[-1].line)
+        followup = await anext(followups, None)
+        for row in rows:
+            yield _line(row, _input(row.line, row.id, row.columns))
+            while followup is not None and followup.row == row.line:
+                yield followup
+                followup = await anext(followups, None)
+        after = rows[-1].line
+
+
+async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterator[Line]:
+    """Yield the follow-ups of input lines, in the order of the lines."""
+    position = {"row_": first, "key_": b""}
+    while True:
+        values = {"job": job, "last": last, "limit": LINES_PER_PAGE, **position}
+        rows = await _read(jobs, sql.FOLLOWUPS, values)
+        for row in rows:
+            yield _line(row)
+        if len(rows) < LINES_PER_PAGE:
+            return
+        position = {"row_": rows[-1].row, "key_": rows[-1].key}
+
+
+async def _read(jobs: Jobs, statement: Statement, values: dict[str, Any]) -> list[Any]:
+    rows: list[Any] = await jobs.reads.transact(lambda s: s.execute(statement, values).fetchall(), write=False)
+    return rows
+
+
+async def notes(jobs: Jobs, job: int, root: bytes) -> list[Any]:
+    """Return the notes of a root's finished targets in the order of their commits, to restore a scraper's state."""
+    rows = await jobs.reads.transact(lambda session: session.rows(sql.NOTES, job=job, root=root), write=False)
+    return [orjson.loads(note) for (note,) in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file of an export: the outcomes with ``after < seq <= until``. A repeated upload writes the same lines."""
+
+    number: int
+    after: int
+    until: int
+
+
+async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None:
+    """Return the part of an export to upload next. It is stored before, so that a repetition has the same lines.
+
+    ``export``: the path or URL to which the parts are written. Return None if fewer than ``size`` outcomes are left and
+    the job is not done, or if all are uploaded.
+    """
+    of_export = {"job_": job, "export_": export.encode()}
+
+    def plan(session: Session) -> Part | None:
+        row = lock_jobs(session, [job]).get(job)
+        last = session.execute(sql.LAST_PART, of_export).first()
+        if last is not None and not last.uploaded:
+            return Part(last.number, last.after, last.until)
+        after = last.until if last is not None else 0
+        ended = row is not None and row.state in {"done", "cancelled"} and not row.running
+        if row is None or row.seq <= after or (row.seq < after + size and not ended):
+            return None
+        part = Part(last.number + 1 if last is not None else 0, after, min(after + size, row.seq))
+        values = {"job": job, "export": export.encode(), "number": part.number, "uploaded": False}
+        session.execute(sql.ADD_PART, values | {"after": part.after, "until": part.until})
+        return part
+
+    return await jobs.writes.transact(plan)
+
+
+async def uploaded(jobs: Jobs, job: int, export: str, part: Part) -> None:
+    """Store that a part was uploaded."""
+    values = {"job_": job, "export_": export.encode(), "number_": part.number}
+    await jobs.writes.transact(lambda session: session.run(sql.UPLOADED, **values))
+
+
+def _input(row: int, own_id: bytes, columns: bytes | None) -> InputId:
+    return InputId(row, own_id.decode(), orjson.loads(columns) if columns else {})
+
+
+def _line(row: Any, *inputs: InputId) -> Line:
+    outcome = orjson.loads(row.outcome) if row.outcome else None
+    own = (row.key, row.parent, row.row, row.platform, orjson.loads(row.work), row.state, row.code)
+    return Line(*own, outcome, row.seq, unpack(row.data) if row.data else None, inputs)

@@ -1,0 +1,291 @@
+"""Create, fill, cancel, resume, retry, check and remove jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from crawler.jobs import statements as sql
+from crawler.jobs.counters import Changes, lock_jobs
+from crawler.jobs.job import InputLine, Job, JobError, JobState, checked_name
+from crawler.jobs.store import Session, Store
+from crawler.jobs.tables import SCHEMA, STATES
+
+ROWS_PER_TRANSACTION = 500
+PAUSE = 2.0
+"""Pause after a transaction of a long change, as a multiple of its duration, so that short ones can run."""
+PAGES_PER_VACUUM = 500
+"""Pages of an SQLite file that are returned to the disk at once."""
+
+
+class Jobs:
+    """The jobs of a store, and the connections of a process to it.
+
+    ``writes`` has the transactions of workers and of this class. ``reads`` has exports and downloads, which must not
+    wait for writes. ``reservations`` has the short transactions that delay a request.
+    """
+
+    def __init__(self, location: str) -> None:
+        """``location``: path of a file, or a ``postgresql://`` URL."""
+        self.writes, self.reads, self.reservations = (Store(location, SCHEMA) for _ in range(3))
+
+    async def close(self) -> None:
+        """Disconnect after all pending transactions."""
+        await asyncio.gather(self.writes.close(), self.reads.close(), self.reservations.close())
+
+    async def create(
+        self, name: str, owner: str = "", *, options: dict[str, Any] | None = None, whole_roots: bool = False
+    ) -> Job:
+        """Return the job of an owner with a name. If there is none, add one, in the state ``loading``.
+
+        Raises:
+            JobError: the name or the owner cannot be stored.
+        """
+        values = {
+            "name": checked_name("name of a job", name),
+            "owner": checked_name("owner of a job", owner),
+            "options": orjson.dumps(options or {}),
+            "whole_roots": whole_roots,
+            "state": "loading",
+        }
+        if not name:
+            raise JobError("A job must have a name.")
+        return await self.writes.transact(lambda session: _create(session, values))
+
+    async def get(self, job: int) -> Job | None:
+        """Return a job. None: it was removed."""
+        rows = await self.reads.transact(lambda session: session.execute(sql.JOB, {"job": job}).fetchall(), write=False)
+        return Job.of(rows[0]) if rows else None
+
+    async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
+        """Return the jobs with ids greater than ``after``, in the order of their creation."""
+        values = {"after": after, "limit": limit}
+        rows = await self.reads.transact(lambda s: s.execute(sql.LIST_JOBS, values).fetchall(), write=False)
+        return [Job.of(row) for row in rows]
+
+    async def tallies(self, job: int) -> dict[tuple[str, str], int]:
+        """Return the tallies of a job: (kind, name) -> number."""
+        rows = await self.reads.transact(lambda session: session.rows(sql.TALLIES, job=job), write=False)
+        return {(kind, name.decode()): n for kind, name, n in rows}
+
+    async def push(self, job: Job, lines: Iterable[InputLine]) -> int:
+        """Add lines and their targets to a job. Return the number of new targets.
+
+        A line that was pushed before is skipped, so that a push that was killed can be repeated. The targets of a job
+        that is still loading are claimed after ``open()``.
+
+        Raises:
+            JobError: the job is cancelled or was removed, or a line is not JSON data.
+        """
+        left = iter(lines)
+        added = 0
+        while rows := await asyncio.to_thread(lambda: _rows(job, itertools.islice(left, ROWS_PER_TRANSACTION))):
+            added += await self._paced(lambda session, rows=rows: _push(session, job, *rows))
+        return added
+
+    async def open(self, job: Job) -> None:
+        """Let workers claim the targets of a job that was loading."""
+        await self.writes.transact(lambda session: _set_state(session, job, "open", of=("loading",)))
+
+    async def cancel(self, job: Job) -> None:
+        """End a job: its waiting and paused targets are cancelled, its running ones end, their follow-ups do not start.
+
+        A cancellation that was killed can be repeated.
+        """
+        every: tuple[JobState, ...] = ("loading", "open", "paused", "cancelled")
+        if await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
+            await self._sweep(job, ("waiting", "paused"), _cancel)
+
+    async def resume(self, job: Job) -> None:
+        """Continue a job that is paused because a limit was reached."""
+        await self._sweep(job, ("paused",), _resume)
+        await self.writes.transact(lambda session: _set_state(session, job, "open", of=("paused",)))
+
+    async def retry(self, job: Job) -> int:
+        """Let the failed and dead targets of a job wait again. Return their number.
+
+        Raises:
+            JobError: the job is cancelled or was removed.
+        """
+        return await self._sweep(job, ("failed", "dead"), _retry)
+
+    async def remove(self, job: Job) -> None:
+        """Delete a job with all that belongs to it. A removal that was killed can be repeated."""
+        every: tuple[JobState, ...] = ("loading", "open", "paused", "cancelled", "done")
+        if not await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
+            return
+        while await self._paced(lambda session: _drop_inputs(session, job)):
+            pass
+        while not await self._paced(lambda session: _drop_rest(session, job)):
+            await self._sweep(job, STATES, _drop)
+        while await self._paced(_vacuum):
+            pass
+
+    async def check(self, job: Job) -> list[str]:
+        """Compare the counters of a job with its targets, records and sequence numbers. Return what differs."""
+        return await self.reads.transact(lambda session: _check(session, job), write=False)
+
+    async def _sweep(self, job: Job, states: tuple[str, ...], change: Any) -> int:
+        """Change the targets in some states, in pieces. Return their number."""
+        total, after = 0, b""
+        while True:
+            values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}
+
+            def piece(session: Session, values: dict[str, Any] = values) -> list[Any]:
+                rows = session.execute(sql.SWEEP, values).fetchall()
+                if rows:
+                    changes = _changes(session, job)
+                    change(session, changes, job.id, rows)
+                    changes.store(session.now())
+                return list(rows)
+
+            rows = await self._paced(piece)
+            if not rows:
+                return total
+            total, after = total + len(rows), rows[-1].key
+
+    async def _paced(self, work: Any) -> Any:
+        """Run one of many transactions, then leave time for the transactions of others."""
+
+        def timed(session: Session) -> tuple[Any, float]:
+            begin = time.monotonic()
+            return work(session), time.monotonic() - begin
+
+        result, seconds = await self.writes.transact(timed)
+        await asyncio.sleep(seconds * PAUSE)
+        return result
+
+
+def _create(session: Session, values: dict[str, Any]) -> Job:
+    named = {"owner": values["owner"], "name": values["name"]}
+    found = session.execute(sql.FIND_JOB, named).first()
+    if found is None:
+        session.execute(sql.ADD_JOB[session.dialect], values | {"created": session.now()})
+        found = session.execute(sql.FIND_JOB, named).one()
+    return Job.of(found)
+
+
+def _changes(session: Session, job: Job) -> Changes:
+    jobs = lock_jobs(session, [job.id])
+    if not jobs:
+        raise JobError(f"The job {job.name!r} was removed.")
+    return Changes(session, jobs)
+
+
+def _set_state(session: Session, job: Job, to: JobState, of: tuple[JobState, ...]) -> bool:
+    row = lock_jobs(session, [job.id]).get(job.id)
+    if row is None or row.state not in of:
+        return False
+    changes = Changes(session, {job.id: row})
+    changes.states[job.id] = to
+    changes.store(session.now())
+    return True
+
+
+def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
+    """Return the rows of lines and of targets. None: there are no lines."""
+    inputs, targets = [], []
+    for line in lines:
+        try:
+            columns = orjson.dumps(line.columns) if line.columns else None
+            own = {"job": job.id, "row": line.row, "key": line.key, "id": line.id.encode(), "columns": columns}
+            work = orjson.dumps(line.work)
+        except (TypeError, ValueError) as error:
+            raise JobError(f"Line {line.row + 1} cannot be stored: {error}.") from error
+        inputs.append(own)
+        target = {"job": job.id, "key": line.key, "row": line.row, "platform": line.platform, "work": work}
+        targets.append(target | {"state": "waiting"} | ({"root": line.key} if job.whole_roots else {}))
+    return (inputs, targets) if inputs else None
+
+
+def _push(session: Session, job: Job, inputs: list[dict[str, Any]], targets: list[dict[str, Any]]) -> int:
+    changes = _changes(session, job)
+    if changes.jobs[job.id].state == "cancelled":
+        raise JobError(f"The job {job.name!r} is cancelled: use another name.")
+    session.execute(sql.ADD_INPUTS[session.dialect], inputs)
+    added = len(session.execute(sql.ADD_TARGETS[session.dialect], targets).fetchall())
+    changes.move(job.id, to="waiting", n=added)
+    changes.store(session.now())
+    return added
+
+
+def _keys(job: int, rows: list[Any], **values: Any) -> list[dict[str, Any]]:
+    return [{"job_": job, "key_": row.key, **values} for row in rows]
+
+
+def _cancel(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
+    session.execute(sql.MOVE, _keys(job, rows, to="cancelled", exits_=0))
+    for row in rows:
+        changes.move(job, out=row.state, to="cancelled")
+
+
+def _resume(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
+    session.execute(sql.MOVE, _keys(job, rows, to="waiting", exits_=0))
+    changes.move(job, out="paused", to="waiting", n=len(rows))
+
+
+def _retry(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
+    if changes.jobs[job].state == "cancelled":
+        raise JobError(f"The job {changes.jobs[job].name!r} is cancelled: its targets cannot be retried.")
+    session.execute(sql.RETRY, _keys(job, rows))
+    for row in rows:
+        changes.move(job, out=row.state, to="waiting")
+        changes.tallies[job, "code", row.code] -= 1
+
+
+def _drop(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
+    for statement in sql.DROP_TARGETS:
+        session.execute(statement, {"job": job, "keys": [row.key for row in rows]})
+    for row in rows:
+        changes.move(job, out=row.state)
+
+
+def _drop_inputs(session: Session, job: Job) -> bool:
+    rows = session.rows(sql.INPUT_ROWS, job=job.id, limit=ROWS_PER_TRANSACTION)
+    if rows:
+        session.run(sql.DROP_INPUTS, job=job.id, last=rows[-1][0])
+    return bool(rows)
+
+
+def _drop_rest(session: Session, job: Job) -> bool:
+    """Delete a job without targets. Return False if it has some: workers may have added follow-ups meanwhile."""
+    row = lock_jobs(session, [job.id]).get(job.id)
+    if row is not None and any(Job.of(row).counts.values()):
+        return False
+    for statement in (*sql.DROP_REST, sql.DROP_JOB):
+        session.run(statement, job=job.id)
+    return True
+
+
+def _vacuum(session: Session) -> bool:
+    """Return free pages of an SQLite file to the disk. Return whether there are more of them."""
+    if session.dialect != "sqlite":
+        return False
+    session.rows(f"PRAGMA incremental_vacuum({PAGES_PER_VACUUM})")
+    return bool(session.rows("PRAGMA freelist_count")[0][0])
+
+
+def _check(session: Session, job: Job) -> list[str]:
+    found = session.execute(sql.JOB, {"job": job.id}).first()
+    if found is None:
+        return [f"The job {job.name!r} was removed."]
+    stored = Job.of(found)
+    rows = {state: (int(n), int(records)) for state, n, records in session.rows(sql.BOOKS, job=job.id)}
+    problems = [
+        f"{stored.counts[state]} targets are counted as {state}, and {rows.get(state, (0, 0))[0]} are."
+        for state in STATES
+        if stored.counts[state] != rows.get(state, (0, 0))[0]
+    ]
+    records = {state: n for state, (_, n) in rows.items() if n and state != "done"}
+    if records or rows.get("done", (0, 0)) != (stored.counts["done"], stored.counts["done"]):
+        problems.append(f"{rows.get('done', (0, 0))[1]} records belong to {stored.counts['done']} done targets.")
+    ended = sum(rows.get(state, (0, 0))[0] for state in ("done", "failed", "dead"))
+    numbered, last, distinct = (int(each or 0) for each in session.rows(sql.NUMBERED, job=job.id)[0])
+    if not numbered == distinct == ended or last > stored.seq:
+        problems.append(f"{ended} targets have an outcome, and {distinct} sequence numbers up to {last}.")
+    return problems

@@ -1,0 +1,174 @@
+"""Every statement that reads or changes the store of jobs.
+
+SQLAlchemy Core compiles each statement for SQLite and for PostgreSQL. SQLite has one writer at a time, so that it needs
+no row locks: ``FOR UPDATE`` is left out there.
+
+On PostgreSQL, a transaction locks rows of ``targets`` before rows of ``jobs``, and rows of ``jobs`` in ascending order.
+Claims and clean-ups skip targets that other transactions have locked. So transactions do not wait for each other in a
+circle.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam as param
+from sqlalchemy.dialects import postgresql, sqlite
+
+from crawler.jobs.tables import OPEN, RUNNING, STATES, WAITING, J, T, inputs, jobs, parts, records, tallies, targets
+
+ONE = sa.and_(T.job == param("job_"), T.key == param("key_"))
+OF_JOB = T.job == param("job")
+OF_KEYS = (T.job == param("job_")) & T.key.in_(param("keys", expanding=True))
+
+# Jobs
+
+FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
+JOB = sa.select(jobs).where(J.id == param("job"))
+LIST_JOBS = sa.select(jobs).where(J.id > param("after")).order_by(J.id).limit(param("limit"))
+LOCK_JOBS = sa.select(jobs).where(J.id.in_(param("jobs", expanding=True))).order_by(J.id).with_for_update()
+COUNT = (
+    sa.update(jobs)
+    .where(J.id == param("job_"))
+    .values({name: param(f"{name}_") for name in (*STATES, "seq", "state", "ended")})
+)
+OWNERS = sa.select(J.owner, sa.func.sum(J.running)).where(OPEN).group_by(J.owner).having(sa.func.sum(J.waiting) > 0)
+DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
+_BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.key)).select_from(
+    targets.outerjoin(records, (records.c.job == T.job) & (records.c.key == T.key))
+)
+BOOKS = _BOOKS.where(OF_JOB).group_by(T.state)
+"""The targets and the records of a job by state."""
+NUMBERED = sa.select(sa.func.count(T.seq), sa.func.max(T.seq), sa.func.count(T.seq.distinct())).where(OF_JOB)
+ORPHANS = sa.select(sa.func.count()).where(
+    records.c.job == param("job"), ~sa.exists().where(T.job == records.c.job, T.key == records.c.key)
+)
+
+# Targets
+
+
+def _by_dialect(*, table: sa.Table, update: bool = False) -> dict[str, sa.Insert]:
+    """Return the INSERT statement of each dialect that skips rows whose key is stored, or adds their ``n`` to it."""
+    found: dict[str, sa.Insert] = {}
+    for name, insert in (("sqlite", sqlite.insert(table)), ("postgresql", postgresql.insert(table))):
+        if update:
+            change = {"n": table.c.n + insert.excluded.n}
+            found[name] = insert.on_conflict_do_update(index_elements=table.primary_key.columns, set_=change)
+        else:
+            found[name] = insert.on_conflict_do_nothing()
+    return found
+
+
+ADD_JOB = _by_dialect(table=jobs)
+ADD_INPUTS = _by_dialect(table=inputs)
+ADD_TARGETS = {name: insert.returning(T.job, T.key) for name, insert in _by_dialect(table=targets).items()}
+ADD_TALLIES = _by_dialect(table=tallies, update=True)
+_FIRST_WAITING = (
+    sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING).order_by(T.key).limit(1)
+)
+JOBS_TO_CLAIM = (  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
+    sa.select(J.id, J.whole_roots)
+    .where(OPEN, J.owner == param("owner"), J.waiting > 0, _FIRST_WAITING.scalar_subquery().is_not(None))
+    .order_by(J.id)
+    .limit(param("limit"))
+)
+_CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
+_FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.key)
+TO_CLAIM = _FREE.limit(param("limit")).with_for_update(skip_locked=True)
+_other = targets.alias()
+ROOT_RUNNING = sa.exists().where(
+    _other.c.job == T.job, _other.c.root == T.root, _other.c.state == sa.literal_column("'running'")
+)
+FREE_ROOT = _FREE.where(~ROOT_RUNNING).limit(1).with_for_update(skip_locked=True, of=targets)
+ROOT_TO_CLAIM = sa.select(*_CLAIMED).where(OF_JOB, T.root == param("root"), WAITING).with_for_update(skip_locked=True)
+BUSY = sa.select(sa.func.count()).where(OF_JOB, T.root == param("root"), RUNNING)
+START = (
+    sa.update(targets)
+    .where(OF_KEYS)
+    .values(state="running", worker=param("worker_"), tries=T.tries + 1, lease_until=param("until"))
+)
+RENEW = (
+    sa.update(targets)
+    .where(OF_KEYS, T.worker == param("worker_"), RUNNING)
+    .values(lease_until=param("until"))
+    .returning(T.key, T.tries)
+)
+EXPIRED = (
+    sa.select(T.job, T.key, T.exits, T.worker)
+    .where(RUNNING, T.lease_until < param("now"))
+    .order_by(T.lease_until)
+    .limit(param("limit"))
+    .with_for_update(skip_locked=True)
+)
+SHORTEN = sa.update(targets).where(RUNNING, T.lease_until > param("far")).values(lease_until=param("until"))
+"""A lease that was renewed while the clock was ahead would otherwise hold its target until that time."""
+HELD = sa.select(T.job, T.key, T.state, T.worker, T.tries).where(OF_KEYS).order_by(T.key).with_for_update()
+MOVE = sa.update(targets).where(ONE).values(state=param("to"), lease_until=None, exits=T.exits + param("exits_"))
+"""Return a target to its queue, or cancel it."""
+FINISH = (
+    sa.update(targets)
+    .where(ONE)
+    .values(
+        state=param("to"),
+        code=param("code_"),
+        outcome=param("outcome_"),
+        note=param("note_"),
+        seq=param("seq_"),
+        exits=T.exits + param("exits_"),
+        lease_until=None,
+    )
+)
+ADD_RECORDS = sa.insert(records)
+SWEEP = (
+    sa.select(T.key, T.state, T.code)
+    .where(OF_JOB, T.key > param("after"), T.state.in_(param("states", expanding=True)))
+    .order_by(T.key)
+    .limit(param("limit"))
+    .with_for_update()
+)
+"""A piece of a job's targets, in the order of their keys."""
+RETRY = sa.update(targets).where(ONE).values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
+DROP_TARGETS = tuple(
+    sa.delete(table).where(table.c.job == param("job"), table.c.key.in_(param("keys", expanding=True)))
+    for table in (records, targets)
+)
+INPUT_ROWS = sa.select(inputs.c.row).where(inputs.c.job == param("job")).order_by(inputs.c.row).limit(param("limit"))
+DROP_INPUTS = sa.delete(inputs).where(inputs.c.job == param("job"), inputs.c.row <= param("last"))
+DROP_REST = tuple(sa.delete(table).where(table.c.job == param("job")) for table in (tallies, parts))
+
+# Reading
+
+NOTES = sa.select(T.note).where(OF_JOB, T.root == param("root"), T.note.is_not(None), T.seq > 0).order_by(T.seq)
+TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
+_LINE = (T.key, T.parent, T.row, T.platform, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)
+_RECORD = (records.c.job == T.job) & (records.c.key == T.key)
+BY_SEQ = (
+    sa.select(*_LINE)
+    .select_from(targets.outerjoin(records, _RECORD))
+    .where(OF_JOB, T.seq > param("after"), T.seq <= param("until"))
+    .order_by(T.seq)
+    .limit(param("limit"))
+)
+BY_ROW = (
+    sa.select(*_LINE, inputs.c.row.label("line"), inputs.c.id, inputs.c.columns)
+    .select_from(inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.c.key)).outerjoin(records, _RECORD))
+    .where(inputs.c.job == param("job"), inputs.c.row > param("after"))
+    .order_by(inputs.c.row)
+    .limit(param("limit"))
+)
+FOLLOWUPS = (
+    sa.select(*_LINE)
+    .select_from(targets.outerjoin(records, _RECORD))
+    .where(OF_JOB, T.parent.is_not(None), T.row <= param("last"))
+    .where(sa.tuple_(T.row, T.key) > sa.tuple_(param("row_"), param("key_")))
+    .order_by(T.row, T.key)
+    .limit(param("limit"))
+)
+INPUTS_OF = (
+    sa.select(inputs.c.key, inputs.c.row, inputs.c.id, inputs.c.columns)
+    .where(inputs.c.job == param("job"), inputs.c.key.in_(param("keys", expanding=True)))
+    .order_by(inputs.c.key, inputs.c.row)
+)
+_OF_EXPORT = (parts.c.job == param("job_")) & (parts.c.export == param("export_"))
+LAST_PART = sa.select(parts).where(_OF_EXPORT).order_by(parts.c.number.desc()).limit(1)
+ADD_PART = sa.insert(parts)
+UPLOADED = sa.update(parts).where(_OF_EXPORT, parts.c.number == param("number_")).values(uploaded=True)

@@ -1,0 +1,110 @@
+"""The tables of the store of jobs. SQLAlchemy creates them in SQLite and in PostgreSQL.
+
+Texts from files and pages are stored as bytes: PostgreSQL refuses a whole batch if one of its texts has a NUL or a lone
+surrogate.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from crawler.jobs.versions import VersionedSchema
+
+metadata = sa.MetaData()
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # an SQLite key must be INTEGER to be numbered
+STATES = ("waiting", "running", "paused", "done", "failed", "dead", "cancelled")
+"""The states of a target. A job has a counter for each."""
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", Number, sa.Identity(), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),  # loading | open | paused | cancelled | done
+    sa.Column("whole_roots", sa.Boolean, nullable=False),
+    sa.Column("options", sa.LargeBinary, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("ended", sa.Double),
+    sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
+    *(sa.Column(state, sa.BigInteger, nullable=False, server_default="0") for state in STATES),
+    sa.UniqueConstraint("owner", "name"),
+    sqlite_autoincrement=True,  # a cursor of a removed job must not fit a later job
+)
+tallies = sa.Table(
+    "tallies",
+    metadata,
+    sa.Column("job", sa.BigInteger, primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("name", sa.LargeBinary, primary_key=True),
+    sa.Column("n", sa.BigInteger, nullable=False),
+)
+inputs = sa.Table(
+    "inputs",
+    metadata,
+    sa.Column("job", sa.BigInteger, primary_key=True),
+    sa.Column("row", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+    sa.Column("id", sa.LargeBinary, nullable=False),
+    sa.Column("columns", sa.LargeBinary),
+)
+targets = sa.Table(
+    "targets",
+    metadata,
+    sa.Column("job", sa.BigInteger, primary_key=True),
+    sa.Column("key", sa.LargeBinary, primary_key=True),
+    sa.Column("root", sa.LargeBinary),  # only in jobs of whole roots
+    sa.Column("parent", sa.LargeBinary),
+    sa.Column("row", sa.BigInteger),
+    sa.Column("platform", sa.Text, nullable=False),
+    sa.Column("work", sa.LargeBinary, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("worker", sa.Text),
+    sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("exits", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("lease_until", sa.Double),
+    sa.Column("code", sa.Text),
+    sa.Column("outcome", sa.LargeBinary),
+    sa.Column("note", sa.LargeBinary),
+    sa.Column("seq", sa.BigInteger),
+)
+records = sa.Table(
+    "records",
+    metadata,
+    sa.Column("job", sa.BigInteger, primary_key=True),
+    sa.Column("key", sa.LargeBinary, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+parts = sa.Table(
+    "parts",
+    metadata,
+    sa.Column("job", sa.BigInteger, primary_key=True),
+    sa.Column("export", sa.LargeBinary, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("after", sa.BigInteger, nullable=False),
+    sa.Column("until", sa.BigInteger, nullable=False),
+    sa.Column("uploaded", sa.Boolean, nullable=False),
+)
+T, J = targets.c, jobs.c
+
+
+def _index(name: str, *columns: sa.Column[object], where: sa.ColumnElement[bool] | None = None) -> None:
+    sa.Index(name, *columns, sqlite_where=where, postgresql_where=where)
+
+
+WAITING, RUNNING = T.state == sa.literal_column("'waiting'"), T.state == sa.literal_column("'running'")
+OPEN = J.state == sa.literal_column("'open'")
+_index("jobs_open", J.owner, J.id, where=OPEN)
+_index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
+_index("targets_waiting", T.platform, T.job, T.key, where=WAITING)
+_index("targets_leases", T.lease_until, where=RUNNING)
+_index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
+_index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))
+_index("targets_roots", T.job, T.root, T.seq, where=T.root.is_not(None))
+
+sa.event.listen(  # its data is compressed
+    records,
+    "after_create",
+    sa.DDL("ALTER TABLE records ALTER COLUMN data SET STORAGE EXTERNAL").execute_if(dialect="postgresql"),
+)
+SCHEMA = VersionedSchema(metadata.create_all)

@@ -1,0 +1,261 @@
+"""The transactions of workers: claim, renew, expire, release and finish targets.
+
+A worker holds a target by a lease. ``tries`` is the fence: if the lease expires, and another worker claims the target,
+nothing that the first one sends is stored.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import orjson
+
+from crawler.errors import ServiceError
+from crawler.jobs import statements as sql
+from crawler.jobs.counters import Changes, lock_jobs
+from crawler.jobs.job import Claim, Key, Stored, internal_error
+from crawler.jobs.store import Session
+
+EXPIRED_PER_TRANSACTION = 500
+RENEWED_PER_STATEMENT = 200
+MAX_LEASE_SECONDS = 3_600.0
+"""No lease is longer. If one ends later than that, it was renewed while the clock was ahead."""
+
+NOT_HELD = {"worker": None, "tries": 0, "lease_until": None}
+
+Result: TypeAlias = Literal["stored", "already stored", "lost"]
+AlsoStore: TypeAlias = Callable[[Session, Sequence[Stored]], None]
+
+
+def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
+    """Group targets by their job, in ascending order, in which all transactions lock them."""
+    found: dict[int, list[bytes]] = {}
+    for job, key in sorted(targets):
+        found.setdefault(job, []).append(key)
+    return found
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A worker, for the time of its leases. ``exits``: a target that more workers did not survive is dead."""
+
+    worker: str
+    lease: float
+    exits: int
+
+
+def shares(running: dict[str, int], n: int) -> Counter[str]:
+    """Divide ``n`` free places among owners, so that each has the same number of running targets if possible.
+
+    >>> shares({"busy": 5, "new": 0, "other": 1}, 4) == {"new": 3, "other": 1}
+    True
+    """
+    heap = [(count, owner) for owner, count in running.items()]
+    heapq.heapify(heap)
+    found: Counter[str] = Counter()
+    for _ in range(n if heap else 0):
+        count, owner = heap[0]
+        heapq.heapreplace(heap, (count + 1, owner))
+        found[owner] += 1
+    return found
+
+
+def claim(session: Session, holder: Holder, platform: str, n: int, without: set[str]) -> list[Claim] | None:
+    """Claim at most ``n`` targets of the owner with the fewest running ones; of a job of whole roots, one root.
+
+    ``without``: owners from whom nothing can be claimed. The owner is added to it if it had too few targets. Return
+    None if no owner is left.
+    """
+    running = {owner: int(count) for owner, count in session.rows(sql.OWNERS) if owner not in without}
+    if not running:
+        return None
+    ((owner, share),) = shares(running, n).most_common(1)
+    found: list[Any] = []
+    for job, whole_roots in session.rows(sql.JOBS_TO_CLAIM, owner=owner, platform=platform, limit=share):
+        if whole_roots:
+            found += _free_root(session, job, platform)
+        else:
+            values = {"job": job, "platform": platform, "limit": share - len(found)}
+            found += session.execute(sql.TO_CLAIM, values).fetchall()
+        if len(found) >= share:
+            break
+    if len(found) < share:
+        without.add(owner)
+    return _start(session, holder, found)
+
+
+def _free_root(session: Session, job: int, platform: str) -> list[Any]:
+    """Return all waiting targets of a root of which no target is running."""
+    first = session.execute(sql.FREE_ROOT, {"job": job, "platform": platform}).first()
+    return [] if first is None else session.execute(sql.ROOT_TO_CLAIM, {"job": job, "root": first.root}).fetchall()
+
+
+def _start(session: Session, holder: Holder, found: list[Any]) -> list[Claim]:
+    """Start targets that are locked, unless their job was closed or another worker has started their root."""
+    changes = Changes(session, lock_jobs(session, (row.job for row in found)))
+    is_open = {job for job, row in changes.jobs.items() if row.state == "open"}
+    roots = {(row.job, row.root) for row in found if row.root}
+    busy = {(job, root) for job, root in roots if session.rows(sql.BUSY, job=job, root=root)[0][0]}
+    rows = [row for row in found if row.job in is_open and (row.job, row.root) not in busy]
+    now = session.now()
+    values = {"worker_": holder.worker, "until": now + holder.lease}
+    for job, keys in by_job((row.job, row.key) for row in rows).items():
+        session.execute(sql.START, {"job_": job, "keys": keys, **values})
+        changes.move(job, out="waiting", to="running", n=len(keys))
+    changes.store(now)
+    return [
+        Claim(r.job, r.key, r.tries + 1, r.exits, r.platform, orjson.loads(r.work), r.row, r.root, r.parent)
+        for r in rows
+    ]
+
+
+def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tuple[int, bytes, int]]:
+    """Renew the leases of claims. Return (job, key, tries) of those that the worker still holds."""
+    values = {"worker_": holder.worker, "until": session.now() + holder.lease}
+    held: set[tuple[int, bytes, int]] = set()
+    for job, keys in by_job(each.target for each in claims).items():
+        for start in range(0, len(keys), RENEWED_PER_STATEMENT):
+            part = keys[start : start + RENEWED_PER_STATEMENT]
+            rows = session.execute(sql.RENEW, {"job_": job, "keys": part, **values}).fetchall()
+            held.update((job, key, tries) for key, tries in rows)
+    return held
+
+
+def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool]) -> int:
+    """Return targets whose lease has expired to their queues. Return their number.
+
+    ``is_steady``: whether the database's clock, whose time it gets, has not jumped.
+    """
+    now = session.now()
+    if not is_steady(now):
+        return 0
+    session.run(sql.SHORTEN, far=now + MAX_LEASE_SECONDS, until=now + holder.lease)
+    rows = session.rows(sql.EXPIRED, now=now, limit=EXPIRED_PER_TRANSACTION)
+    if not rows:
+        return 0
+    changes = Changes(session, lock_jobs(session, (job for job, *_ in rows)))
+    moves, ends = [], []
+    for job, key, exits, _ in rows:
+        if exits + 1 > holder.exits:
+            error = internal_error(f"{exits + 1} workers exited while the target was in progress.")
+            ends.append(_end(changes, (job, key), "dead", ServiceError.code, error) | {"exits_": 1})
+        else:
+            moves.append(_requeue(changes, job, key) | {"exits_": 1})
+    if moves:
+        session.execute(sql.MOVE, moves)
+    if ends:
+        session.execute(sql.FINISH, ends)
+    changes.store(now)
+    return len(rows)
+
+
+def release(session: Session, holder: Holder, claims: Iterable[Claim]) -> None:
+    """Return claimed targets to their queues. Their ``exits`` stay."""
+    status = _statuses(session, holder, list(claims))
+    held = [target for target, each in status.items() if each == "held"]
+    if held:
+        changes = Changes(session, lock_jobs(session, (job for job, _ in held)))
+        session.execute(sql.MOVE, [_requeue(changes, *target) for target in held])
+        changes.store(session.now())
+
+
+def _statuses(
+    session: Session, holder: Holder, claims: Sequence[Claim]
+) -> dict[Key, Literal["held", "already stored", "lost"]]:
+    """Lock claimed targets. Return what became of each, without those that were removed."""
+    wanted = {each.target: each for each in claims}
+    return {
+        (row.job, row.key): _status(row, holder, wanted[row.job, row.key])
+        for job, keys in by_job(wanted).items()
+        for row in session.execute(sql.HELD, {"job_": job, "keys": keys}).fetchall()
+    }
+
+
+def _status(row: Any, holder: Holder, claimed: Claim) -> Literal["held", "already stored", "lost"]:
+    """Return what became of a claim. ``already stored``: the answer to an earlier commit did not arrive."""
+    if row.worker == holder.worker and row.tries == claimed.tries:
+        if row.state == "running":
+            return "held"
+        if row.state in {"done", "failed", "paused"}:
+            return "already stored"
+    return "lost"
+
+
+def _requeue(changes: Changes, job: int, key: bytes) -> dict[str, Any]:
+    to = "cancelled" if changes.jobs[job].state == "cancelled" else "waiting"
+    changes.move(job, out="running", to=to)
+    return {"job_": job, "key_": key, "to": to, "exits_": 0}
+
+
+def _end(changes: Changes, target: Key, state: str, code: str, outcome: bytes) -> dict[str, Any]:
+    job, key = target
+    changes.move(job, out="running", to=state)
+    changes.tallies[job, "code", code] += 1
+    seq = changes.next_seq(job)
+    values = {"job_": job, "key_": key, "to": state, "code_": code, "outcome_": outcome, "seq_": seq}
+    return values | {"note_": None, "exits_": 0}
+
+
+def finish(
+    session: Session, holder: Holder, batch: Sequence[Stored], also: AlsoStore | None = None
+) -> tuple[list[Result], list[Claim]]:
+    """Store the outcomes, records and follow-ups of claimed targets. All are stored, or none.
+
+    ``also`` stores what belongs to the same targets in other tables. It is called with those of the batch that are
+    stored now. Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
+    """
+    status = _statuses(session, holder, [each.finished.claim for each in batch])
+    mine = [each for each in batch if status.get(each.finished.claim.target) == "held"]
+    jobs = lock_jobs(session, (each.finished.claim.job for each in mine))
+    changes = Changes(session, jobs)
+    ends, pauses, data = [], [], []
+    for each in mine:
+        finished, (job, key) = each.finished, each.finished.claim.target
+        if finished.state == "paused":
+            changes.move(job, out="running", to="paused")
+            pauses.append({"job_": job, "key_": key, "to": "paused", "exits_": 0})
+            continue
+        ends.append(_end(changes, (job, key), finished.state, finished.code, each.outcome) | {"note_": each.note})
+        changes.tallies.update({(job, *tally): n for tally, n in finished.tallies.items()})
+        if finished.state == "done":
+            data.append({"job": job, "key": key, "data": each.record})
+    for statement, values in ((sql.FINISH, ends), (sql.MOVE, pauses), (sql.ADD_RECORDS, data)):
+        if values:
+            session.execute(statement, values)
+    now = session.now()
+    own = _add_followups(changes, holder, mine, now + holder.lease)
+    if also is not None:
+        also(session, mine)
+    changes.store(now)
+    found: dict[Key, Result] = {target: "stored" if each == "held" else each for target, each in status.items()}
+    return [found.get(each.finished.claim.target, "lost") for each in batch], own
+
+
+def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], until: float) -> list[Claim]:
+    """Add the follow-ups of finished targets that are new. Return those that the worker holds."""
+    rows: dict[Key, dict[str, Any]] = {}
+    for each in mine:
+        claimed = each.finished.claim
+        job = changes.jobs[claimed.job]
+        state = "cancelled" if job.state == "cancelled" else "running" if job.whole_roots else "waiting"
+        held = {"worker": holder.worker, "tries": 1, "lease_until": until} if state == "running" else NOT_HELD
+        shared = {"job": claimed.job, "root": claimed.root, "parent": claimed.key, "row": claimed.row, "state": state}
+        for followup, work in zip(each.finished.followups, each.works, strict=True):
+            own = {"key": followup.key, "platform": followup.platform, "work": work}
+            rows[claimed.job, followup.key] = shared | held | own
+    if not rows:
+        return []
+    session = changes.session
+    found = session.execute(sql.ADD_TARGETS[session.dialect], [rows[each] for each in sorted(rows)]).fetchall()
+    new = [rows[job, key] for job, key in found]
+    for row in new:
+        changes.move(row["job"], to=row["state"])
+    return [
+        Claim(r["job"], r["key"], 1, 0, r["platform"], orjson.loads(r["work"]), r["row"], r["root"], r["parent"])
+        for r in new
+        if r["state"] == "running"
+    ]

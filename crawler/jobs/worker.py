@@ -1,0 +1,317 @@
+"""A worker: claims targets of jobs, holds them by leases, and stores what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Self, TypeVar
+
+import structlog
+
+from crawler.errors import StoreUnavailable
+from crawler.jobs import transactions
+from crawler.jobs.clock import SteadyClock, lease_clock
+from crawler.jobs.job import Claim, Finished, Key, Stored
+from crawler.jobs.store import Session, Store, StoreRefused
+from crawler.jobs.transactions import AlsoStore, Holder, Result
+
+logger = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+LEASE_SECONDS = 60.0
+EXITS = 5
+BATCH = 32
+"""Outcomes that are stored in one transaction."""
+FLUSH_SECONDS = 0.25
+"""Maximum time for which an outcome waits for others."""
+TEND_SECONDS = 1.0
+"""Interval at which expired leases of exited workers are searched."""
+RETRY_SECONDS = 1.0
+"""Wait between two tries while the database is unavailable."""
+OUTAGE_SECONDS = 600.0
+"""A worker ends if the database is unavailable for longer."""
+CLOSE_SECONDS = 20.0
+"""Maximum seconds for which ``close()`` tries to store outcomes and to release targets."""
+MAX_UNSTORED = 8 * BATCH
+"""With more outcomes that are not stored yet, a worker claims no targets."""
+
+
+class WorkerStoppedError(Exception):
+    """Raised when a worker cannot go on. The command prints the message, and ends with exit code 1."""
+
+
+def worker_name() -> str:
+    """Return a name that no other worker has or had: a pod that was restarted is another worker."""
+    return f"{socket.gethostname()}-{os.getpid()}-{time.time():.0f}-{secrets.token_hex(4)}"
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a transaction failed because of the values of an outcome."""
+    if isinstance(error, StoreUnavailable):  # derives from ValueError
+        return isinstance(error, StoreRefused)
+    return isinstance(error, OverflowError | TypeError | ValueError)
+
+
+@dataclass
+class Worker:
+    """Holds the claimed targets of a process. Use it as an asynchronous context manager.
+
+    ``on_stored`` is called once for each outcome, after its commit; ``on_lost`` for each target that another worker may
+    have taken: stop scraping it. ``on_claimed`` is called with the follow-ups that belong to a root of this worker.
+    """
+
+    store: Store
+    on_stored: Callable[[Finished], None]
+    on_lost: Callable[[Claim], None]
+    on_claimed: Callable[[list[Claim]], None]
+    lease: float = LEASE_SECONDS
+    exits: int = EXITS
+    also_store: AlsoStore | None = None
+    """Stores what belongs to outcomes in other tables, such as usage and bills, in the same transaction."""
+    held: dict[Key, Claim] = field(default_factory=dict)
+    """The targets on which this worker has a lease."""
+    failure: WorkerStoppedError | None = None
+    """Why the worker has stopped."""
+    _unstored: dict[Key, Finished] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by each transaction on held targets, until ``held`` shows its result."""
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _outage_since: float | None = None
+    _outage_cause: BaseException | None = None
+    _closing: bool = False
+
+    def __post_init__(self) -> None:
+        self._holder = Holder(worker_name(), self.lease, self.exits)
+        self._losses = self.store.losses
+        self._clock = SteadyClock(self.lease / 2)
+        self._renewed = lease_clock()
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._guarded(each)) for each in (self._flush_forever, self._tend)]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def claim(self, platform: str, n: int) -> list[Claim]:
+        """Claim targets of a platform: none if there are none, or while the database is unavailable.
+
+        ``n``: at least 1, and not more than can start within a third of the lease. In a job whose roots are claimed
+        whole, the result may be longer.
+
+        Raises:
+            WorkerStoppedError: the worker has stopped.
+        """
+        claims: list[Claim] = []
+        without: set[str] = set()
+        while len(claims) < n and len(self._unstored) < MAX_UNSTORED and not self._closing:
+            self._check()
+            try:
+                # Shielded: a caller that is cancelled must not leave targets that no process knows to hold.
+                found = await asyncio.shield(asyncio.ensure_future(self._claim(platform, n - len(claims), without)))
+            except StoreUnavailable as error:
+                self._tolerate(error)
+                break
+            if found is None:
+                break
+            claims += found
+        return claims
+
+    async def _claim(self, platform: str, n: int, without: set[str]) -> list[Claim] | None:
+        async with self._lock:
+            if self._closing:
+                return None
+            found = await self._transact(
+                lambda session: transactions.claim(session, self._holder, platform, n, without)
+            )
+            self.held |= {each.target: each for each in found or ()}
+        return found
+
+    def finish(self, finished: Finished) -> None:
+        """Store how a held target ended, with others. Do not change its data any more."""
+        if finished.claim.target in self.held:  # else it was lost, and on_lost was called
+            self._unstored[finished.claim.target] = finished
+            self._changed.set()
+
+    async def release(self, claims: Iterable[Claim] | None = None) -> None:
+        """Return targets that were not finished, so that other workers can take them. None: all held targets."""
+        async with self._lock:
+            given = [
+                each
+                for each in (self.held.values() if claims is None else claims)
+                if each.target in self.held and each.target not in self._unstored
+            ]
+            if given:
+                await self._transact(lambda session: transactions.release(session, self._holder, given))
+            for each in given:
+                del self.held[each.target]
+
+    async def close(self) -> None:
+        """Store the outcomes, and release the other targets.
+
+        Targets whose outcomes are not stored are scraped again when their leases have expired.
+
+        Raises:
+            WorkerStoppedError: the worker had stopped before.
+        """
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        deadline = lease_clock() + CLOSE_SECONDS
+        while self.failure is None:
+            try:
+                while self._unstored:
+                    await self._flush()
+                await self.release()
+                break
+            except WorkerStoppedError as error:
+                self.failure = error
+            except StoreUnavailable as error:
+                if lease_clock() > deadline:
+                    unstored, held = len(self._unstored), len(self.held)
+                    logger.warning("worker_not_closed", error=str(error), unstored=unstored, held=held)
+                    break
+                await asyncio.sleep(RETRY_SECONDS)
+        self._check()
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    # The connection to the store
+
+    async def _transact(self, work: Callable[[Session], T]) -> T:
+        """Run a transaction.
+
+        Raises:
+            StoreUnavailable: as the store.
+            WorkerStoppedError: the data of the store was lost.
+        """
+        outcome = await self.store.transact(work)
+        self._outage_since = None
+        if self.store.losses != self._losses:
+            raise WorkerStoppedError(
+                f"The store {self.store.location} was deleted or replaced while the worker ran: its jobs are lost."
+            )
+        return outcome
+
+    def _tolerate(self, error: StoreUnavailable) -> None:
+        """Accept an outage.
+
+        Raises:
+            WorkerStoppedError: it lasts too long.
+        """
+        self._outage_since = self._outage_since or lease_clock()
+        # A transaction that waited behind one that failed has no cause of its own.
+        self._outage_cause = error.__cause__ or self._outage_cause or error
+        if lease_clock() - self._outage_since > OUTAGE_SECONDS:
+            cause = getattr(self._outage_cause, "orig", self._outage_cause)
+            raise WorkerStoppedError(f"The store was unavailable for {OUTAGE_SECONDS:.0f} s: {cause}") from error
+
+    async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await loop()
+        except WorkerStoppedError as error:
+            self.failure = error
+        except Exception as error:  # claim() and close() raise it
+            self.failure = WorkerStoppedError(f"The worker failed: {type(error).__name__}: {error}")
+            logger.exception("worker_failed")
+
+    # Storing outcomes
+
+    async def _flush_forever(self) -> None:
+        while True:
+            await self._changed.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    while len(self._unstored) < min(BATCH, len(self.held)):
+                        self._changed.clear()
+                        await self._changed.wait()
+            self._changed.clear()
+            try:
+                while self._unstored:
+                    await self._flush()
+            except StoreUnavailable as error:
+                self._tolerate(error)
+                await asyncio.sleep(RETRY_SECONDS)
+                self._changed.set()
+
+    async def _flush(self) -> None:
+        """Store one batch. If it is refused, store each of its outcomes alone, at last as ``INTERNAL_ERROR``."""
+        batch = list(self._unstored.values())[:BATCH]
+        stored = await asyncio.to_thread(lambda: [Stored.of(each) for each in batch])
+        try:
+            await self._finish(stored)
+        except Exception as refused:
+            if not _is_refusal(refused):
+                raise
+            logger.warning("batch_refused", error=str(refused), outcomes=len(batch))
+            for each in stored:
+                await self._finish_alone(each)
+
+    async def _finish_alone(self, stored: Stored) -> None:
+        try:
+            await self._finish([stored])
+        except Exception as error:
+            if not _is_refusal(error):
+                raise
+            await self._finish([Stored.failure(stored.finished, str(error))])
+
+    async def _finish(self, batch: Sequence[Stored]) -> None:
+        async with self._lock:
+            results, own = await self._transact(
+                lambda session: transactions.finish(session, self._holder, batch, self.also_store)
+            )
+            self.held |= {each.target: each for each in own}
+            done: list[tuple[Finished, Result]] = []
+            for each, result in zip(batch, results, strict=True):
+                self.held.pop(each.finished.claim.target, None)
+                self._unstored.pop(each.finished.claim.target, None)
+                done.append((each.finished, result))
+        for finished, result in done:
+            if result == "lost":
+                self._lose(finished.claim)
+            else:
+                self.on_stored(finished)
+        if own:
+            self.on_claimed(own)
+
+    def _lose(self, claim: Claim) -> None:
+        logger.warning("lease_lost", job=claim.job, key=claim.key.hex())
+        self.on_lost(claim)
+
+    # Leases
+
+    async def _tend(self) -> None:
+        while True:
+            await asyncio.sleep(min(TEND_SECONDS, self.lease / 3))
+            try:
+                if lease_clock() - self._renewed >= self.lease / 3:
+                    await self._renew()
+                await self._transact(lambda s: transactions.expire(s, self._holder, self._clock.is_steady))
+            except StoreUnavailable as error:
+                self._tolerate(error)
+
+    async def _renew(self) -> None:
+        async with self._lock:
+            claims = list(self.held.values())
+            if claims:
+                kept = await self._transact(lambda session: transactions.renew(session, self._holder, claims))
+                # What became of a target whose outcome was sent is decided by the answer to its repetition.
+                missing = [c for c in claims if (c.job, c.key, c.tries) not in kept and c.target not in self._unstored]
+            else:
+                missing = []
+            self._renewed = lease_clock()
+            for each in missing:
+                del self.held[each.target]
+        for each in missing:
+            self._lose(each)

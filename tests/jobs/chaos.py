@@ -1,0 +1,301 @@
+"""A job whose workers and database suffer random faults, and whose books must be right at the end.
+
+``python -m tests.jobs.chaos sqlite|postgresql SEED`` runs it alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from crawler.errors import StoreUnavailable
+from crawler.jobs.job import Job
+from crawler.jobs.lifecycle import Jobs
+from tests.jobs.chaos_worker import fails, followups_of
+from tests.jobs.postgresql_server import PostgreSqlServer
+from tests.jobs.workers import lines, outcomes
+
+ROOT = Path(__file__).parents[2]
+WORKERS = 3
+LEASE = 2.0
+TMPFS_MB = 160
+MAX_SECONDS = 900
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run consists of."""
+
+    seed: int
+    targets: int = 600
+    pace: float = 1.5
+    """Maximum seconds that a worker scrapes a target."""
+    locked: float = 10.0
+    """Seconds for which a lock is held."""
+    full: float = 4.0
+    """Seconds for which the disk is full."""
+    faults_until: float = 1e9
+    """Seconds after which no more faults are made."""
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[bool]:
+    """Mount a small file system on a folder. Yield whether that is allowed."""
+    options = f"size={TMPFS_MB}m,mode=777"
+    command = [shutil.which("mount") or "mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    mounted = os.getuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run([shutil.which("umount") or "umount", "--lazy", str(folder)], check=True)
+
+
+@dataclass
+class Chaos:
+    """The workers of a job, its database, and the faults that they suffer."""
+
+    plan: Plan
+    folder: Path
+    server: PostgreSqlServer | None
+    disk: bool
+    """Whether the database is on a small file system, which can be filled."""
+    clock: Path | None
+    """The file with the offset of the clock, if the clock can be changed."""
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    stopped: dict[int, float] = field(default_factory=dict)
+    """Process ids of suspended workers -> when to continue them."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often each fault occurred."""
+    started: int = 0
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.plan.seed)  # noqa: S311  # no secret
+        self.store = self.folder / "disk/jobs.sqlite3"
+        self.location = self.server.url if self.server else str(self.store)
+        self.faults: list[Callable[[], None]] = [self.kill, self.kill, self.suspend, self.restart, self.lock]
+        if self.server:
+            self.faults += [self.crash, self.terminate]
+        if self.disk:
+            self.faults.append(self.fill)
+        if self.clock:
+            self.faults.append(self.jump)
+
+    # Workers
+
+    def keep_running(self, job: Job) -> None:
+        """Start workers for those that ended, and continue suspended ones in time."""
+        for process in self.workers:
+            if self.is_stopped(process) and process.pid not in self.stopped:  # within a transaction
+                self.counts["suspended within a transaction"] += 1
+                self.stopped[process.pid] = time.monotonic() + self.chance.choice(
+                    (1, LEASE + 2, 12 if self.server else 4)
+                )
+        for pid, until in list(self.stopped.items()):
+            if time.monotonic() > until:
+                del self.stopped[pid]
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        self.workers = [each for each in self.workers if each.poll() is None]
+        while len(self.workers) < WORKERS:
+            self.start(job)
+
+    def start(self, job: Job) -> None:
+        self.started += 1
+        log = self.folder / f"stored-{self.started}"
+        options = (self.location, job.id, log, self.plan.seed * 1_000 + self.started, self.plan.pace, LEASE)
+        environment = os.environ | ({} if self.server else self.fake_time())
+        with (self.folder / "errors").open("ab") as errors:
+            command = [sys.executable, "-m", "tests.jobs.chaos_worker", *map(str, options)]
+            self.workers.append(
+                subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=errors)
+            )
+
+    def fake_time(self) -> dict[str, str]:
+        return fake_time(self.clock) if self.clock else {}
+
+    @staticmethod
+    def is_stopped(process: subprocess.Popen[bytes]) -> bool:
+        with suppress(OSError):
+            return Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+        return False
+
+    def end(self) -> None:
+        for process in self.workers:
+            process.kill()
+            process.wait()
+
+    # Faults
+
+    def kill(self) -> None:
+        process = self.chance.choice(self.workers)
+        process.kill()
+        process.wait()
+
+    def restart(self) -> None:
+        """End a worker in order: it releases its targets."""
+        process = self.chance.choice(self.workers)
+        if process.pid not in self.stopped:
+            process.terminate()
+
+    def suspend(self) -> None:
+        """Suspend a worker for longer than its lease."""
+        process = self.chance.choice(self.workers)
+        if process.pid not in self.stopped:
+            self.stopped[process.pid] = time.monotonic() + LEASE + 1 + self.chance.random() * 2
+            process.send_signal(signal.SIGSTOP)
+
+    def lock(self) -> None:
+        """Hold a lock of the database, as a backup or a console does."""
+        with suppress(sqlite3.Error, psycopg.Error):
+            if self.server:
+                with psycopg.connect(self.location) as connection:
+                    connection.execute("LOCK TABLE jobs")
+                    time.sleep(self.plan.locked)
+            else:
+                with closing(sqlite3.connect(self.location, isolation_level=None)) as database:
+                    database.execute("BEGIN EXCLUSIVE")
+                    time.sleep(self.plan.locked)
+
+    def crash(self) -> None:
+        assert self.server is not None
+        self.server.kill()
+        time.sleep(self.chance.random() * 2)
+        self.server.start()
+
+    def terminate(self) -> None:
+        """End all connections: the results of their commits are unknown."""
+        sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        with suppress(psycopg.Error), psycopg.connect(self.location) as connection:
+            connection.execute(f"{sql} AND pid <> pg_backend_pid()")
+
+    def fill(self) -> None:
+        """Fill the disk, and free it again."""
+        filler = self.folder / "disk/filler"
+        with filler.open("wb", buffering=0) as file:
+            while shutil.disk_usage(filler.parent).free:
+                with suppress(OSError):  # a worker may have written meanwhile
+                    file.write(bytes(4_096))
+        time.sleep(self.plan.full)
+        filler.unlink()
+        if self.server:
+            self.server.start()  # it ends if it cannot write its log
+
+    def jump(self) -> None:
+        """Set the clock of the database, by 26 hours or 20 seconds, for 4 seconds."""
+        assert self.clock is not None
+        self.clock.write_text(self.chance.choice(("+93600", "-93600", "+20", "-20")))
+        time.sleep(4)
+        self.clock.write_text("+0")
+
+    # The run
+
+    async def run(self) -> None:
+        """Run the job to its end."""
+        jobs = Jobs(self.location)
+        job = await jobs.create("chaos")
+        await jobs.push(job, lines(self.plan.targets))
+        await jobs.open(job)
+        begin = time.monotonic()
+        fault_at = begin + 1
+        try:
+            while True:
+                self.keep_running(job)
+                if fault_at < time.monotonic() < begin + self.plan.faults_until:
+                    fault = self.chance.choice(self.faults)
+                    self.counts[fault.__name__] += 1
+                    await asyncio.to_thread(fault)
+                    fault_at = time.monotonic() + self.chance.random() * 2
+                with suppress(StoreUnavailable):
+                    found = await jobs.get(job.id)
+                    assert found is not None
+                    if found.state == "done":
+                        break
+                assert time.monotonic() < begin + MAX_SECONDS, f"{found}, {self.counts}"
+                await asyncio.sleep(0.1)
+        finally:
+            self.end()
+        await self.assert_books(jobs, job)
+        await jobs.close()
+
+    async def assert_books(self, jobs: Jobs, job: Job) -> None:
+        """Each target and each follow-up has one outcome, which is announced at most once, and a record if it is OK."""
+        assert await jobs.check(job) == []
+        roots = [line.key for line in lines(self.plan.targets)]
+        expected = roots + [key for root in roots for key in followups_of(root)]
+        stored = await outcomes(jobs, job)
+        assert sorted(line.key for line in stored) == sorted(expected)
+        assert [line.seq for line in stored] == list(range(1, len(expected) + 1))
+        for line in stored:
+            assert line.state == ("failed" if fails(line.key) else "done")
+            assert (line.record is None) == fails(line.key)
+            assert line.record is None or line.record["key"] == line.key.hex()
+        announced = [text for log in self.folder.glob("stored-*") for text in log.read_text().splitlines()]
+        assert len(set(announced)) == len(announced)
+        assert set(announced) <= {key.hex() for key in expected}
+        found = await jobs.get(job.id)
+        assert found is not None
+        assert found.counts["done"] == sum(not fails(key) for key in expected)
+        assert found.counts["failed"] == sum(map(fails, expected))
+        assert await jobs.tallies(job.id) == {
+            ("code", "OK"): found.counts["done"],
+            ("code", "TARGET_NOT_FOUND"): found.counts["failed"],
+        }
+
+
+def fake_time(clock: Path) -> dict[str, str]:
+    """Environment of a process whose wall clock has the offset in a file. Its monotonic clocks are real."""
+    names = {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    return {"LD_PRELOAD": FAKETIME, **names}
+
+
+def run(kind: str, plan: Plan) -> tuple[Counter[str], float]:
+    """Run a job on a database. Return the faults, and the seconds that it took.
+
+    Raises:
+        AssertionError: the books are wrong.
+    """
+    begin = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="jc-", dir="/tmp"))  # the path of a socket must be short
+    folder.chmod(0o755)
+    disk = folder / "disk"
+    disk.mkdir()
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        has_disk = stack.enter_context(small_disk(disk))
+        clock: Path | None = folder / "clock"
+        if Path(FAKETIME).exists():
+            assert clock is not None
+            clock.write_text("+0")
+        else:
+            clock = None
+        server: Any = None
+        if kind == "postgresql":
+            server = PostgreSqlServer(disk, fake_time(clock) if clock else None)
+            stack.callback(server.close)
+        chaos = Chaos(plan, folder, server, has_disk, clock)
+        asyncio.run(chaos.run())
+        errors = (folder / "errors").read_text()
+        assert "Traceback" not in errors, errors
+    return chaos.counts, time.monotonic() - begin
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{run(sys.argv[1], Plan(int(sys.argv[2])))}\n")

@@ -1,0 +1,137 @@
+"""Exports read every outcome once, while workers store others."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from crawler.jobs.export import Cursor, Line, by_seq, in_order, next_part, uploaded
+from crawler.jobs.job import Finished, InputLine
+from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.store import Session
+from tests.jobs.workers import Process, done, lines, new_job, outcomes
+
+
+async def test_a_follower_sees_every_row_of_three_writers(jobs: Jobs, location: str) -> None:
+    job = await new_job(jobs, 600)
+    stores = [Jobs(location) for _ in range(3)]
+    writers = [Process(store, lambda claim: done(claim, followups=1)) for store in stores]
+    seen: list[Line] = []
+
+    async def follow() -> None:
+        cursor = Cursor(job.id)
+        while True:
+            found = await jobs.get(job.id)
+            page = await by_seq(jobs, cursor, limit=7)
+            seen.extend(page)
+            if page:
+                cursor = Cursor.parse(str(Cursor(job.id, page[-1].seq or 0)))
+            elif found is not None and found.state == "done":
+                return
+
+    await asyncio.gather(follow(), *(writer.run(job) for writer in writers))
+    assert [line.seq for line in seen] == list(range(1, 1_201))
+    assert seen == await outcomes(jobs, job)
+    for store in stores:
+        await store.close()
+
+
+@pytest.mark.parametrize("text", ["", "7", "7.", ".7", "a.b", "7.-1", "7.1.1", "٧.١", "1." + "9" * 50])
+def test_wrong_cursors_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a cursor"):
+        Cursor.parse(text)
+
+
+async def test_lines_in_the_order_of_the_input(jobs: Jobs) -> None:
+    """A line for each input line, also for targets that were given twice; follow-ups after their target."""
+    job = await jobs.create("job")
+    first = list(lines(700))
+    again = [InputLine(700 + each.row, f"again {each.row}", each.key, each.platform, each.work) for each in first[:3]]
+    await jobs.push(job, [*first, *again])
+    await jobs.open(job)
+    await Process(jobs, lambda claim: done(claim, followups=claim.key[0] % 3)).run(job)
+    found = [line async for line in in_order(jobs, job.id)]
+    expected: list[tuple[int, str | None]] = []
+    for each in first:
+        expected.append((each.row, each.id))
+        expected += [(each.row, None)] * (each.key[0] % 3)
+    expected += [(each.row - 700, each.id) for each in again]
+    assert [(line.row, line.inputs[0].id if line.inputs else None) for line in found] == expected
+    assert all(line.record for line in found)
+    assert len({line.key for line in found}) == len(found) - 3
+
+
+async def test_a_target_that_is_not_finished_has_a_line_without_an_outcome(jobs: Jobs) -> None:
+    job = await new_job(jobs, 3)
+    (line, *_) = [line async for line in in_order(jobs, job.id)]
+    assert (line.state, line.outcome, line.record, line.seq) == ("waiting", None, None, None)
+
+
+async def test_a_target_without_new_data_has_no_record(jobs: Jobs) -> None:
+    job = await new_job(jobs, 2)
+    await Process(jobs, lambda claim: Finished(claim, "done", "OK", {"warnings": []})).run(job)
+    assert [(line.state, line.record) for line in await outcomes(jobs, job)] == [("done", None)] * 2
+    assert await jobs.check(job) == []
+
+
+async def test_a_part_that_is_uploaded_again_has_the_same_lines(jobs: Jobs, location: str) -> None:
+    """Uploads fail, and processes are killed before they have stored that they succeeded."""
+    job = await new_job(jobs, 200)
+    chance = random.Random(1)  # noqa: S311  # no secret
+    other = Jobs(location)
+    worker = Process(other, lambda claim: done(claim, followups=1))
+    working = asyncio.create_task(worker.run(job))
+    files: dict[int, list[bytes]] = {}
+    async with asyncio.timeout(60):
+        while True:
+            part = await next_part(jobs, job.id, "s3://bucket/%(part)d.jsonl", size=30)
+            if part is None:
+                if working.done():
+                    break
+                await asyncio.sleep(0.01)
+                continue
+            page = await by_seq(jobs, Cursor(job.id, part.after), until=part.until)
+            keys = [line.key for line in page]
+            assert files.setdefault(part.number, keys) == keys
+            if chance.random() < 0.5:
+                await uploaded(jobs, job.id, "s3://bucket/%(part)d.jsonl", part)
+    await working
+    part = await next_part(jobs, job.id, "s3://bucket/%(part)d.jsonl", size=30)
+    assert part is None
+    assert [len(files[number]) for number in range(len(files))] == [30] * 13 + [10]
+    assert len({key for keys in files.values() for key in keys}) == 400
+    await other.close()
+
+
+async def test_exports_to_two_places_have_parts_of_their_own(jobs: Jobs) -> None:
+    job = await new_job(jobs, 10)
+    await Process(jobs).run(job)
+    parts = [await next_part(jobs, job.id, place, size=6) for place in ("a", "b")]
+    assert parts[0] == parts[1]
+    assert parts[0] is not None
+    await uploaded(jobs, job.id, "a", parts[0])
+    last = await next_part(jobs, job.id, "a", size=6)
+    assert last is not None
+    assert (last.number, last.after, last.until) == (1, 6, 10)
+    assert await next_part(jobs, job.id, "b", size=6) == parts[0]
+
+
+async def test_a_page_is_read_while_another_process_writes(jobs: Jobs, location: str) -> None:
+    """On SQLite, a transaction that writes holds a lock. Readers do not wait for it."""
+    job = await new_job(jobs, 5)
+    await Process(jobs).run(job)
+    other = Jobs(location)
+
+    def write_slowly(session: Session) -> None:
+        session.run("UPDATE jobs SET seq = seq")
+        time.sleep(0.8)
+
+    writing = asyncio.create_task(other.writes.transact(write_slowly))
+    await asyncio.sleep(0.3)
+    assert len(await by_seq(jobs, Cursor(job.id))) == 5
+    assert not writing.done()
+    await writing
+    await other.close()

@@ -1,0 +1,310 @@
+"""Faults of the database: an error at any statement or commit, values that it refuses, a lost file."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from crawler.jobs import statements as sql
+from crawler.jobs import transactions
+from crawler.jobs import worker as worker_module
+from crawler.jobs.job import Claim, Finished, Stored
+from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.store import Session, Store
+from crawler.jobs.worker import WorkerStoppedError
+from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
+
+
+class KilledError(BaseException):
+    """Ends a worker like ``kill -9``: it stores and releases nothing afterwards."""
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(worker_module, "TEND_SECONDS", 0.05)
+
+
+class Faults:
+    """Raises an error at the n-th operation of a store: a statement, a commit, or the answer to a commit.
+
+    The transaction of that operation is rolled back, unless only the answer to its commit is lost.
+    """
+
+    def __init__(self, at: int, error: Callable[[], BaseException]) -> None:
+        self.at = at
+        self.error = error
+        self.operations = 0
+        self.killed = False
+
+    def operate(self) -> None:
+        if self.killed:
+            raise KilledError
+        self.operations += 1
+        if self.operations == self.at:
+            error = self.error()
+            self.killed = isinstance(error, KilledError)
+            raise error
+
+    def run(self, original: Any) -> Any:
+        def _run(store: Store, work: Callable[[Session], Any], *, write: bool) -> Any:
+            def counted(session: Session) -> Any:
+                def execute(statement: Any, values: Any) -> Any:
+                    self.operate()
+                    return session.execute(statement, values)
+
+                found = work(replace(session, execute=execute))
+                self.operate()  # the commit fails
+                return found
+
+            found = original(store, counted, write=write)
+            self.operate()  # the answer to the commit is lost
+            return found
+
+        return _run
+
+
+@contextmanager
+def faults(at: int, error: Callable[[], BaseException]) -> Iterator[Faults]:
+    found = Faults(at, error)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "_run", found.run(Store._run))
+        yield found
+
+
+def unavailable(location: str) -> BaseException:
+    """The error of a driver for a database that has become unavailable."""
+    if "://" not in location:
+        return sqlite3.OperationalError("disk I/O error")
+    return sa.exc.OperationalError("SELECT 1", {}, psycopg.OperationalError("server closed the connection"))
+
+
+async def work_ten(jobs: Jobs, location: str, name: str, at: int, error: Callable[[], BaseException]) -> bool:
+    """Run a job of ten targets, each with a follow-up, with a fault. Return whether the fault occurred.
+
+    A worker that stopped is followed by another one.
+    """
+    job = await new_job(jobs, 10, name)
+    mine = Jobs(location)
+    process = Process(mine, lambda claim: done(claim, followups=1), {"lease": 0.3})
+    with faults(at, error) as found, suppress(KilledError):
+        await process.run(job)
+    await mine.close()
+    if found.killed:
+        await Process(jobs, lambda claim: done(claim, followups=1), {"lease": 0.3}).run(job)
+    else:
+        stored = Counter(each.claim.target for each in process.stored)
+        assert (len(stored), set(stored.values()), process.lost) == (20, {1}, [])
+    await assert_books(jobs, job, done=20)
+    await jobs.remove(job)
+    return found.operations >= at
+
+
+async def test_an_error_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, location: str) -> None:
+    at = 1
+    while await work_ten(jobs, location, f"error {at}", at, lambda: unavailable(location)):
+        at += 1
+    assert at > 40
+
+
+async def test_a_kill_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, location: str) -> None:
+    at = 1
+    while at < 40 and await work_ten(jobs, location, f"kill {at}", at, KilledError):
+        at += 1 if at < 25 else 5
+    assert at >= 40
+
+
+async def test_a_deadlock_is_repeated_at_once(jobs: Jobs, location: str) -> None:
+    if "://" not in location:
+        pytest.skip("SQLite has one writer at a time")
+    deadlock = psycopg.errors.DeadlockDetected("deadlock detected")
+    for at in (3, 9, 14):
+        await work_ten(jobs, location, f"deadlock {at}", at, lambda: sa.exc.OperationalError("", {}, deadlock))
+    assert jobs.writes.failures == 0
+
+
+async def claim_forever(process: Process) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            await process.worker.claim("retail", 3)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_stops_after_a_long_outage(jobs: Jobs, location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "OUTAGE_SECONDS", 0.3)
+    job = await new_job(jobs, 3)
+    process = Process(jobs)
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise unavailable(location)
+
+    await process.worker.__aenter__()
+    claims = await process.worker.claim("retail", 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_run", fail)
+        process.worker.finish(done(claims[0]))
+        with pytest.raises(WorkerStoppedError, match=r"The store was unavailable for 0 s: (disk I/O|server closed)"):
+            await claim_forever(process)
+    with suppress(WorkerStoppedError):
+        await process.worker.close()
+    assert await jobs.check(job) == []
+
+
+# Values
+
+
+async def finish_32(jobs: Jobs, change: Callable[[Finished], Finished]) -> tuple[Any, Process]:
+    """Finish 32 targets in one batch, one of them changed."""
+    job = await new_job(jobs, 32)
+    process = Process(jobs)
+    first: list[bytes] = []
+
+    def answer(claim: Claim) -> Finished:
+        first.append(claim.key)
+        return change(done(claim)) if len(first) == 7 else done(claim)
+
+    process.answer = answer
+    await process.run(job)
+    return job, process
+
+
+async def test_a_nul_in_a_record_is_stored(jobs: Jobs) -> None:
+    text = "a\x00b"
+    values: dict[str, Any] = {"record": {text: text}, "outcome": {"warnings": [text]}, "note": {"n": text}}
+    job, _ = await finish_32(jobs, lambda each: replace(each, **values, tallies={("unread", text): 1}))
+    await assert_books(jobs, job, done=32)
+    assert [line.record for line in await outcomes(jobs, job)].count({text: text}) == 1
+    assert (await jobs.tallies(job.id))["unread", text] == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ({"record": {"products": [{"title": "ok"}, {"title": "\ud800"}]}}, "data.products.1.title"),
+        ({"record": {"ok": 1, "\udfff": 2}}, "data.\\udfff"),
+        ({"record": {"n": 2**70}}, "data.n"),
+        ({"outcome": {"warnings": [{"reason": "\ud800"}]}}, "outcome.warnings.0.reason"),
+        ({"note": {"seen": {1, 2}}}, "note.seen"),
+    ],
+)
+async def test_a_row_that_cannot_be_serialised_fails_alone(jobs: Jobs, values: Any, place: str) -> None:
+    job, process = await finish_32(jobs, lambda each: replace(each, **values))
+    await assert_books(jobs, job, done=31, failed=1)
+    (failed,) = [line for line in await outcomes(jobs, job) if line.state == "failed"]
+    assert failed.code == "INTERNAL_ERROR"
+    assert failed.outcome is not None
+    assert failed.outcome["error"]["message"].startswith(f"{place} cannot be stored: ")
+    assert len(process.stored) == 32
+
+
+@pytest.mark.parametrize("code", ["NUL \x00", "\ud800"])
+async def test_a_row_that_the_database_refuses_fails_alone(jobs: Jobs, location: str, code: str) -> None:
+    if "://" not in location and "\x00" in code:
+        pytest.skip("SQLite stores a NUL")
+    job, _ = await finish_32(jobs, lambda each: replace(each, code=code))
+    await assert_books(jobs, job, done=31, failed=1)
+
+
+async def test_what_else_is_stored_with_outcomes_is_in_their_transaction(jobs: Jobs) -> None:
+    """For example a bill. If it cannot be stored, the outcome is not stored, either."""
+    job = await new_job(jobs, 40)
+    billed: list[int] = []
+
+    def bill(session: Session, batch: Any) -> None:
+        if any(each.finished.code == "OK" and each.finished.claim.row == 7 for each in batch):
+            raise ValueError("row 7 cannot be billed")
+        rows = [{"job": job.id, "kind": "bill", "name": b"acme", "n": len(batch)}]
+        session.execute(sql.ADD_TALLIES[session.dialect], rows)
+        billed.append(len(batch))
+
+    process = Process(jobs, options={"also_store": bill})
+    await process.run(job)
+    await assert_books(jobs, job, done=39, failed=1)
+    assert (await jobs.tallies(job.id))["bill", "acme"] == 40
+    (failed,) = [line for line in await outcomes(jobs, job) if line.state == "failed"]
+    assert failed.outcome is not None
+    assert failed.outcome["error"]["message"] == "row 7 cannot be billed"
+
+
+async def test_a_repeated_finish_is_already_stored(jobs: Jobs) -> None:
+    job = await new_job(jobs, 3)
+    process = Process(jobs, lambda _: None)
+    claims = await process.claim()
+    batch = [Stored.of(done(claim)) for claim in claims]
+    holder = process.worker._holder
+    for expected in ("stored", "already stored", "already stored"):
+        results, _ = await jobs.writes.transact(lambda session: transactions.finish(session, holder, batch))
+        assert results == [expected] * 3
+    await assert_books(jobs, job, done=3)
+    other = replace(holder, worker="another")
+    results, _ = await jobs.writes.transact(lambda session: transactions.finish(session, other, batch))
+    assert results == ["lost"] * 3
+
+
+async def test_two_jobs_in_one_batch(jobs: Jobs) -> None:
+    pair = [await new_job(jobs, 16, name, owner=name) for name in ("a", "b")]
+    process = Process(jobs, lambda _: None)
+    async with process.worker:
+        claims = await process.claim(32)
+        assert Counter(claim.job for claim in claims) == {pair[0].id: 16, pair[1].id: 16}
+        for claim in claims:
+            process.worker.finish(done(claim, followups=1))
+    for job in pair:
+        await assert_books(jobs, job, done=16, waiting=16)
+    assert len(process.stored) == 32
+
+
+# A lost store
+
+
+@pytest.mark.parametrize("fault", ["deleted", "replaced"])
+async def test_a_worker_stops_if_its_store_is_lost(tmp_path: Path, fault: str) -> None:
+    """SQLite would store on in a file that no other process can open."""
+    path = tmp_path / "jobs.sqlite3"
+    jobs = Jobs(str(path))
+    job = await new_job(jobs, 10)
+    process = Process(jobs, lambda _: None)
+    claims = await process.claim(4)
+    path.unlink()
+    if fault == "replaced":
+        sqlite3.connect(path).close()
+        path.touch()
+    await process.worker.__aenter__()
+    for claim in claims:
+        process.worker.finish(done(claim))
+    with pytest.raises(WorkerStoppedError, match="was deleted or replaced while the worker ran"):
+        await claim_forever(process)
+    with pytest.raises(WorkerStoppedError):
+        await process.worker.close()
+    assert process.stored == []
+    again = await new_job(jobs, 10)  # a new process has a new store
+    assert await jobs.check(again) == []
+    assert job.name == again.name
+    await jobs.close()
+
+
+async def test_a_push_that_was_killed_can_be_repeated(jobs: Jobs) -> None:
+    job = await jobs.create("job")
+
+    def killed() -> Any:
+        yield from lines(1_200)
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        await jobs.push(job, killed())
+    again = await jobs.create("job")
+    assert again.id == job.id
+    assert again.state == "loading"
+    await jobs.push(again, lines(1_500))
+    await jobs.open(again)
+    await assert_books(jobs, job, waiting=1_500)

@@ -1,0 +1,382 @@
+"""Jobs are created, filled, paused, cancelled, retried and removed, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from crawler.jobs.export import notes
+from crawler.jobs.job import Claim, Finished, InputLine, JobError, target_key
+from crawler.jobs.lifecycle import Jobs
+from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
+
+
+def unanswered(claim: Claim) -> None:
+    """Leaves a target in flight."""
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800", "a\nb", "x" * 201])
+@pytest.mark.parametrize("part", ["name", "owner"])
+async def test_names_that_cannot_be_stored_are_refused(jobs: Jobs, part: str, text: str) -> None:
+    with pytest.raises(JobError, match=f"The {part} of a job"):
+        await jobs.create(**{"name": "job", part: text})  # type: ignore[arg-type]
+    assert await jobs.page() == []
+
+
+async def test_a_job_must_have_a_name(jobs: Jobs) -> None:
+    with pytest.raises(JobError, match="must have a name"):
+        await jobs.create("")
+
+
+async def test_names_belong_to_owners(jobs: Jobs) -> None:
+    made = [await jobs.create(name, owner) for name in ("a", "b") for owner in ("x", "y")]
+    assert len({job.id for job in made}) == 4
+    again = await jobs.create("b", "y", options={"other": 1})
+    assert again == made[3]
+    assert [job.id for job in await jobs.page(after=made[1].id, limit=1)] == [made[2].id]
+
+
+async def test_processes_that_create_a_job_at_the_same_time_get_the_same_one(jobs: Jobs, location: str) -> None:
+    stores = [Jobs(location) for _ in range(4)]
+    made = await asyncio.gather(*(store.create("job", options={"n": n}) for n, store in enumerate(stores)))
+    assert len({job.id for job in made}) == 1
+    assert len(await jobs.page()) == 1
+    for store in stores:
+        await store.close()
+
+
+async def test_targets_are_claimed_when_their_job_is_loaded(jobs: Jobs) -> None:
+    job = await jobs.create("job")
+    await jobs.push(job, lines(3))
+    process = Process(jobs)
+    assert await process.claim() == []
+    await assert_books(jobs, job, waiting=3)
+    await jobs.open(job)
+    await process.run(job)
+    await assert_books(jobs, job, done=3)
+
+
+async def test_a_job_without_targets_is_done_when_it_is_opened(jobs: Jobs) -> None:
+    job = await new_job(jobs, 0)
+    found = await jobs.get(job.id)
+    assert found is not None
+    assert found.state == "done"
+    assert found.ended is not None
+
+
+async def test_a_job_that_is_done_continues_with_new_targets(jobs: Jobs) -> None:
+    job = await new_job(jobs, 2)
+    await Process(jobs).run(job)
+    assert await jobs.push(job, lines(3, start=2)) == 3
+    found = await jobs.get(job.id)
+    assert found is not None
+    assert (found.state, found.ended) == ("open", None)
+    await Process(jobs).run(job)
+    await assert_books(jobs, job, done=5)
+
+
+@pytest.mark.parametrize("line", [{"work": "\ud800"}, {"id": "\ud800"}, {"columns": {"own": {1}}}])
+async def test_a_line_that_cannot_be_stored_is_named(jobs: Jobs, line: dict[str, Any]) -> None:
+    job = await jobs.create("job")
+    made = [replace(each, **line) if each.row == 7 else each for each in lines(10)]
+    with pytest.raises(JobError, match="Line 8 cannot be stored"):
+        await jobs.push(job, made)
+
+
+async def test_a_cancelled_job_revives_nothing(jobs: Jobs) -> None:
+    """Its targets in flight end, and their follow-ups do not start."""
+    job = await new_job(jobs, 10)
+    process = Process(jobs, unanswered)
+    released = Process(jobs, unanswered)
+    expired = Process(jobs, unanswered, {"lease": 0.3})
+    claims = await process.claim(3)
+    await released.claim(2)
+    await expired.claim(1)
+    await jobs.cancel(job)
+    await assert_books(jobs, job, running=6, cancelled=4)
+    assert await Process(jobs).claim() == []
+    async with process.worker:
+        for claim in claims:
+            process.worker.finish(done(claim, followups=3))
+    await released.worker.release()
+    tending = Process(jobs, options={"lease": 0.3})
+    async with tending.worker:
+        await asyncio.sleep(1)
+    await assert_books(jobs, job, done=3, cancelled=16)
+    assert len(process.stored) == 3
+    with pytest.raises(JobError, match="is cancelled"):
+        await jobs.push(job, lines(1, start=100))
+    await jobs.open(job)
+    await jobs.resume(job)
+    found = await jobs.get(job.id)
+    assert found is not None
+    assert found.state == "cancelled"
+
+
+async def test_a_cancellation_races_with_claims(jobs: Jobs, location: str) -> None:
+    """After the cancellation, no target is waiting, and the running ones end."""
+    job = await new_job(jobs, 400)
+    other = Jobs(location)
+    process = Process(other, lambda claim: done(claim, followups=2))
+
+    async def claim() -> None:
+        while await process.claim(7):
+            pass
+
+    async with process.worker:
+        claiming = asyncio.create_task(claim())
+        await asyncio.sleep(0.1)
+        await jobs.cancel(job)
+        await claiming
+    found = await jobs.get(job.id)
+    assert found is not None
+    assert (found.counts["waiting"], found.counts["running"]) == (0, 0)
+    assert await jobs.check(job) == []
+    assert found.counts["done"] == len(process.stored)
+    await other.close()
+
+
+async def test_a_limit_pauses_a_job_until_it_is_resumed(jobs: Jobs) -> None:
+    job = await new_job(jobs, 20)
+    first = Process(jobs, unanswered)
+    async with first.worker:
+        claims = await first.claim(8)
+        for claim in claims:
+            first.worker.finish(Finished(claim, "paused") if claim.key[0] % 2 else done(claim))
+    paused = sum(claim.key[0] % 2 for claim in claims)
+    assert 0 < paused < 8
+    await assert_books(jobs, job, done=8 - paused, paused=paused, waiting=12)
+    assert await Process(jobs).claim() == []
+    found = await jobs.get(job.id)
+    assert found is not None
+    assert found.state == "paused"
+    await jobs.resume(job)
+    await Process(jobs).run(job)
+    await assert_books(jobs, job, done=20)
+
+
+async def test_a_job_of_paused_targets_only_is_not_done(jobs: Jobs) -> None:
+    job = await new_job(jobs, 2)
+    process = Process(jobs, lambda claim: Finished(claim, "paused"))
+    await process.run(job)
+    await assert_books(jobs, job, paused=2)
+    assert len(process.stored) == 2
+
+
+async def test_failed_targets_are_retried(jobs: Jobs) -> None:
+    job = await new_job(jobs, 20)
+    error = {"error": {"code": "UPSTREAM_ERROR"}}
+    process = Process(jobs, lambda c: Finished(c, "failed", "UPSTREAM_ERROR", error) if c.key[0] % 2 else done(c))
+    await process.run(job)
+    failed = sum(each.state == "failed" for each in process.stored)
+    assert await jobs.tallies(job.id) == {("code", "OK"): 20 - failed, ("code", "UPSTREAM_ERROR"): failed}
+    assert await jobs.retry(job) == failed
+    await assert_books(jobs, job, done=20 - failed, waiting=failed)
+    assert {line.state for line in await outcomes(jobs, job)} == {"done"}
+    await Process(jobs).run(job)
+    await assert_books(jobs, job, done=20)
+    assert await jobs.tallies(job.id) == {("code", "OK"): 20, ("code", "UPSTREAM_ERROR"): 0}
+    stored = await outcomes(jobs, job)
+    assert [line.seq for line in stored[20 - failed :]] == list(range(21, 21 + failed))
+
+
+async def test_a_removed_job_leaves_nothing(jobs: Jobs, location: str) -> None:
+    job, other = await new_job(jobs, 1_200), await new_job(jobs, 5, "other")
+    process = Process(jobs, lambda claim: done(claim, followups=1) if claim.job == job.id else None)
+    late = Process(jobs, unanswered)
+    claims = [claim for claim in await late.claim(40) if claim.job == job.id]
+    async with process.worker:
+        for _ in range(20):
+            await process.claim(32)
+    await jobs.remove(job)
+    assert await jobs.get(job.id) is None
+    async with late.worker:
+        for claim in claims:
+            late.worker.finish(done(claim))
+    assert (len(late.lost), late.stored) == (len(claims), [])
+
+    def left(table: str) -> list[tuple[int, int]]:
+        sql = f"SELECT job, count(*) FROM {table} GROUP BY job"  # noqa: S608
+        return jobs.reads.transact_sync(lambda session: [(a, b) for a, b in session.rows(sql)], write=False)
+
+    assert [left(name) for name in ("inputs", "targets", "records", "tallies")] == [[(other.id, 5)]] * 2 + [[], []]
+    await assert_books(jobs, other, waiting=5)
+    if "://" not in location:
+        pages = await jobs.reads.transact(lambda session: session.rows("PRAGMA freelist_count")[0][0], write=False)
+        assert pages == 0
+    again = await jobs.create("job")
+    assert again.id > other.id  # ids are not used again: a cursor of the removed job fits no other
+    with pytest.raises(JobError, match="was removed"):
+        await jobs.push(job, lines(1))
+    await jobs.remove(job)
+
+
+async def test_a_job_is_removed_while_workers_store_followups(jobs: Jobs, location: str) -> None:
+    job = await new_job(jobs, 1_500)
+    other = Jobs(location)
+    process = Process(other, lambda claim: done(claim, followups=20))
+
+    async def claim() -> None:
+        while await process.claim(32):
+            pass
+
+    async with process.worker:
+        claiming = asyncio.create_task(claim())
+        await asyncio.sleep(0.2)
+        await jobs.remove(job)
+        await claiming
+    for table in ("targets", "records", "inputs", "tallies", "jobs"):
+        sql = f"SELECT count(*) FROM {table}"  # noqa: S608
+        assert await rows(jobs, sql) == [(0,)], table
+    await other.close()
+
+
+async def change(jobs: Jobs, sql: str) -> None:
+    await jobs.writes.transact(lambda session: session.run(sql))
+
+
+async def rows(jobs: Jobs, sql: str) -> list[Any]:
+    return await jobs.reads.transact(lambda session: session.rows(sql), write=False)
+
+
+async def test_a_check_finds_wrong_books(jobs: Jobs) -> None:
+    job = await new_job(jobs, 4)
+    await Process(jobs).run(job)
+    for sql in (
+        "UPDATE targets SET state = 'failed' WHERE seq = 1",
+        "DELETE FROM records",
+        "UPDATE targets SET seq = 7 WHERE seq = 2",
+    ):
+        await change(jobs, sql)
+    assert await jobs.check(job) == [
+        "4 targets are counted as done, and 3 are.",
+        "0 targets are counted as failed, and 1 are.",
+        "0 records belong to 4 done targets.",
+        "4 targets have an outcome, and 4 sequence numbers up to 7.",
+    ]
+
+
+# Claims
+
+
+async def test_claims_are_of_one_platform(jobs: Jobs) -> None:
+    job = await jobs.create("job")
+    await jobs.push(job, lines(5))
+    await jobs.push(job, lines(7, start=5, platform="photoapp"))
+    await jobs.open(job)
+    process = Process(jobs)
+    async with process.worker:
+        assert len(await process.claim(10, "photoapp")) == 7
+        assert len(await process.claim(10, "photoapp")) == 0
+    await assert_books(jobs, job, done=7, waiting=5)
+
+
+async def test_at_12_owners_have_fair_shares(jobs: Jobs) -> None:
+    """A client with thousands of targets does not delay another one."""
+    for owner, names in {"busy": ("a", "b"), "new": ("c",), "late": ("d", "e", "f")}.items():
+        for name in names:
+            await new_job(jobs, 50, name, owner)
+    owners = {job.id: job.owner for job in await jobs.page()}
+    process = Process(jobs, unanswered)
+    taken = Counter(owners[claim.job] for claim in await process.claim(9))
+    assert taken == {"busy": 3, "new": 3, "late": 3}
+    await new_job(jobs, 50, "g", "newest")
+    owners |= {job.id: job.owner for job in await jobs.page()}
+    assert Counter(owners[claim.job] for claim in await process.claim(3)) == {"newest": 3}
+    assert Counter(owners[claim.job] for claim in await process.claim(8)) == dict.fromkeys((*taken, "newest"), 2)
+
+
+async def test_at_12_an_owner_gets_what_others_do_not_need(jobs: Jobs) -> None:
+    few, many = await new_job(jobs, 2, "few", "few"), await new_job(jobs, 50, "many", "many")
+    await new_job(jobs, 0, "none", "none")
+    taken = Counter(claim.job for claim in await Process(jobs, unanswered).claim(20))
+    assert taken == {few.id: 2, many.id: 18}
+
+
+async def test_owners_without_targets_of_a_platform_are_passed_over(jobs: Jobs) -> None:
+    for number in range(5):
+        other = await jobs.create("job", f"owner {number}")
+        await jobs.push(other, lines(3, platform="photoapp"))
+        await jobs.open(other)
+    await new_job(jobs, 5, owner="mine")
+    assert len(await Process(jobs, unanswered).claim(10)) == 5
+
+
+async def test_the_first_job_is_claimed_first(jobs: Jobs) -> None:
+    first, second = await new_job(jobs, 10, "first"), await new_job(jobs, 10, "second")
+    process = Process(jobs, unanswered)
+    assert Counter(claim.job for claim in await process.claim(15)) == {first.id: 10, second.id: 5}
+
+
+async def test_one_worker_takes_a_root_whole(jobs: Jobs, location: str) -> None:
+    """In jobs of whole roots, follow-ups belong to the worker that has their root, until it loses it."""
+    job = await new_job(jobs, 3, whole_roots=True)
+    other = Jobs(location)
+    first, second = Process(jobs, unanswered), Process(other, unanswered)
+    async with first.worker:
+        (root,) = await first.claim(1)
+        first.worker.finish(done(root, followups=3, note={"page": 1}))
+        await asyncio.sleep(0.5)
+        assert {each.root for each in first.own} == {root.key}
+        assert len(first.own) == 3
+        assert list(first.worker.held.values()) == first.own
+        claims = [claim for _ in range(5) for claim in await second.claim(8)]
+        assert len(claims) == 2
+        assert root.key not in {each.root for each in claims}
+        first.worker.finish(done(first.own[0], note={"page": 2}))
+    # The first worker has released the rest of its root: it is taken whole, even by a claim of one.
+    whole = await second.claim(1)
+    assert {each.key for each in whole} == {each.key for each in first.own[1:]}
+    assert await notes(jobs, job.id, root.key) == [{"page": 1}, {"page": 2}]
+    async with second.worker:
+        for claim in (*claims, *whole):
+            second.worker.finish(done(claim))
+    await assert_books(jobs, job, done=6)
+    await other.close()
+
+
+async def test_two_workers_never_have_the_same_root(jobs: Jobs, location: str) -> None:
+    """Both claim at the same time, while the targets of the roots wait one by one."""
+    job = await new_job(jobs, 12, whole_roots=True)
+    stores = [Jobs(location) for _ in range(3)]
+    holders: dict[bytes, set[int]] = {}
+    processes = [Process(store, unanswered) for store in stores]
+
+    async def work(number: int) -> None:
+        process = processes[number]
+
+        def answer(claim: Claim) -> Finished:
+            assert claim.root is not None
+            holders.setdefault(claim.root, set()).add(number)
+            return done(claim, followups=3)
+
+        process.answer = answer
+        await process.run(job)
+
+    await asyncio.gather(*(work(number) for number in range(3)))
+    assert {len(each) for each in holders.values()} == {1}
+    await assert_books(jobs, job, done=48)
+    for store in stores:
+        await store.close()
+
+
+def test_equal_work_has_an_equal_key() -> None:
+    assert target_key("a", {"x": 1, "y": None}) == target_key("a", {"y": None, "x": 1})
+    assert len({target_key("a", {}), target_key("b", {}), target_key("a", {"x": 1})}) == 3
+
+
+async def test_lines_of_the_same_target_are_kept(jobs: Jobs) -> None:
+    job = await jobs.create("job")
+    key = target_key("a", {})
+    rows = [InputLine(n, f"id {n}\x00", key, "retail", {}, {"own": n, "text": "\x00"}) for n in range(3)]
+    assert await jobs.push(job, rows) == 1
+    await jobs.open(job)
+    await Process(jobs).run(job)
+    (line,) = await outcomes(jobs, job)
+    assert [(each.row, each.id, each.columns) for each in line.inputs] == [
+        (n, f"id {n}\x00", {"own": n, "text": "\x00"}) for n in range(3)
+    ]
