@@ -100,7 +100,9 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
     start = body.find(b'<script id="%b"' % script_id.encode())
     if start >= 0:
         opened = body.find(b">", start)
-        end = body.find(b"</script>", opened)
+        end = body.find(b"<", opened)  # most blocks contain no "<", and one byte is found far faster than nine
+        if not body.startswith(b"</script>", end):
+            end = body.find(b"</script>", opened)
         if opened >= 0 and end >= 0:
             return body[opened + 1 : end]
     if script_id.encode() not in body:

@@ -18,6 +18,7 @@ _PLAIN_URL = re.compile(
 )
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
 _DAY = re.compile(r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -32,7 +33,11 @@ def amounts(text: str | None) -> list[float]:
     >>> amounts("")
     []
     """
-    return [round(float(number.replace(",", "")), 2) for number in _AMOUNT.findall(text or "")]
+    return [_money(number) for number in _AMOUNT.findall(text)] if text else []
+
+
+def _money(number: str) -> float:
+    return round(float(number.replace(",", "")), 2)
 
 
 def amount(value: object) -> float | None:
@@ -48,8 +53,8 @@ def amount(value: object) -> float | None:
     if isinstance(value, int | float):
         return (round(float(value), 2) or None) if 0 < value < float("inf") else None
     if isinstance(value, str):
-        found = amounts(value)
-        return (found[0] or None) if found else None
+        found = _AMOUNT.search(value)
+        return (_money(found[0]) or None) if found else None
     return None
 
 
@@ -70,11 +75,15 @@ def count(value: object) -> int | None:
 
 
 def number(value: object) -> float | None:
-    """Return a number as a float. Any other value gives None.
+    """Return a number as a float, from a number or a text. Any other value gives None.
 
-    >>> number(4), number(4.5), number("4"), number(None)
-    (4.0, 4.5, None, None)
+    >>> number(4), number(4.5), number("4.5"), number("4"), number("-0.5")
+    (4.0, 4.5, 4.5, 4.0, -0.5)
+    >>> number("4,5"), number("many"), number(""), number(None), number(True), number(float("nan"))
+    (None, None, None, None, None, None)
     """
+    if isinstance(value, str):
+        return float(value) if _NUMBER.fullmatch(value) else None
     finite = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
     return float(value) if finite else None  # type: ignore[arg-type]  # checked in the line above
 

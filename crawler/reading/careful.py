@@ -1,0 +1,344 @@
+"""The careful pass: reads plain data value by value, and reports everything that is not as declared.
+
+It reads payloads that the strict pass could not, and plain data that is not JSON. A value that cannot be read is null,
+and a row without its identity is left out. Each path is reported once, with the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from crawler.errors import ExtractionFailed
+from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.json import decode
+from crawler.reading.paths import ANY, EACH, Step, join, steps
+from crawler.reading.strict import MAX_ROWS
+from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Cause, Unread
+
+C = TypeVar("C", bound=Contract)
+
+ROOT = "$"
+"""The path of the whole payload."""
+UNKNOWN = "…unknown"
+"""The end of the path of names that the platform sent and this project does not know."""
+
+MAX_BYTES = 4_000_000
+"""Size of the largest document that is read carefully. The largest real one has 1.7 MB; plain data of 30 MB would block
+the event loop for seconds."""
+
+
+def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> tuple[C | None, list[Unread]]:
+    """Read a JSON document that the strict pass could not read. ``code_after``: program code may follow the JSON.
+
+    Raises:
+        ExtractionFailed: the document is too large, is not JSON, or has too many rows.
+    """
+    if len(body) > MAX_BYTES:
+        raise ExtractionFailed(
+            f"The page's {what} has {len(body):,} bytes and is not as expected. Up to {MAX_BYTES:,} are read.",
+            details=[{"loc": [what], "msg": "Data too large", "type": "too_large"}],
+            reason="too_large",
+        )
+    return read_plain(kind, decode(body, what=what, code_after=code_after))
+
+
+def read_plain(kind: type[C], data: object) -> tuple[C | None, list[Unread]]:
+    """Read plain data: dicts, lists, texts, numbers, booleans and None.
+
+    Raises:
+        ExtractionFailed: the data has more rows than any real page, or contracts that contain themselves too often.
+    """
+    walk = _Walk()
+    try:
+        value = walk.object(kind, data, "")
+    except RecursionError as error:
+        raise ExtractionFailed(
+            "The payload is nested too deeply.",
+            details=[{"loc": [ROOT], "msg": "Data nested too deeply", "type": "recursion"}],
+            reason="broken_data_block",
+        ) from error
+    return value, walk.unread()
+
+
+class Found(NamedTuple):
+    """What is at a path."""
+
+    value: Any = None
+    """The value, None if it is null or absent. A list of values for a path with ``[]`` or ``*``."""
+    cause: Cause | None = None
+    """Why it, or a part of the list, could not be found."""
+
+
+_MISSING = Found(cause="missing")
+_WRONG = Found(cause="type")
+
+
+def find(data: Any, path: tuple[Step, ...]) -> Found:
+    """Return what is at a path. Null on the way there means that there is no value."""
+    for index, key in enumerate(path):  # the usual case: keys of objects
+        if type(data) is not dict or key not in data:
+            path = path[index:]
+            break
+        data = data[key]
+    else:
+        return Found(data)
+    if data is None:
+        return Found()
+    step, rest = path[0], path[1:]
+    if step == ANY:
+        members = [each for each in data.values() if type(each) is dict] if type(data) is dict else None
+        return _WRONG if members is None else Found(_collected(members, rest).value)
+    if step == EACH:
+        return _collected(data, rest) if type(data) is list else _WRONG
+    if isinstance(step, int):
+        return _at(data, step, rest) if type(data) is list else _WRONG
+    return _MISSING if type(data) is dict else _WRONG
+
+
+def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
+    """Return what is at a path below one entry of a list. All entries have the path, as in the strict pass."""
+    chosen = entries[index] if -len(entries) <= index < len(entries) else None
+    return Found(find(chosen, path).value, _collected(entries, path).cause)
+
+
+def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
+    """Return the values at a path below each entry of a list. One entry without the path makes the path missing."""
+    if not path:
+        return Found([each for each in entries if each is not None])
+    found = [find(each, path) for each in entries if each is not None]
+    cause = next((each.cause for each in found if each.cause), None)
+    inside = [each.value for each in found if each.value is not None]
+    is_list = EACH in path or ANY in path
+    return Found([one for many in inside for one in many] if is_list else inside, cause)
+
+
+class _Place(NamedTuple):
+    """Objects of the payload: those of a contract at a path."""
+
+    path: str
+    kind: type[Contract] | None = None
+    """None: all objects at the path, whatever their contracts are."""
+
+
+@dataclass
+class _Note:
+    """A path that could not be read."""
+
+    owner: _Place
+    """The objects that the value belongs to."""
+    loses_rows: bool
+    count: int = 0
+    names: dict[str, None] = field(default_factory=dict)
+
+
+class _Walk:
+    """Walks through one payload, and counts what it cannot read."""
+
+    def __init__(self) -> None:
+        self._objects: Counter[_Place] = Counter()
+        """Number of objects of each contract by path. Objects of unknown kinds have no contract."""
+        self._rows: defaultdict[_Place, list[dict[str, Any]]] = defaultdict(list)
+        """The objects of the contracts that have ``often`` values."""
+        self._notes: dict[tuple[str, Cause], _Note] = {}
+
+    def unread(self) -> list[Unread]:
+        """Return everything that could not be read, with one entry for each path and cause."""
+        for place, rows in self._rows.items():
+            if len(rows) >= OFTEN_ROWS:
+                self._check_often(place, rows)
+        return [
+            Unread(path, cause, note.count, max(note.count, self._number(note.owner)), note.loses_rows, (*note.names,))
+            for (path, cause), note in self._notes.items()
+        ]
+
+    def _check_often(self, place: _Place, rows: list[dict[str, Any]]) -> None:
+        assert place.kind is not None
+        for value in _often(place.kind):
+            _, at = _first_found(value, rows[0])
+            path = join(place.path, at)
+            found = (_first_found(value, row)[0] for row in rows)
+            if (path, "missing") not in self._notes and all(each.value in (None, []) for each in found):
+                is_present = any(_first_found(value, row)[0].cause is None for row in rows)
+                note = _Note(place, loses_rows=False, count=len(rows))
+                self._notes[path, "null" if is_present else "missing"] = note
+
+    def _number(self, place: _Place) -> int:
+        if place.kind is not None:
+            return self._objects[place]
+        return sum(number for each, number in self._objects.items() if each.path == place.path)
+
+    def object(
+        self, kind: type[C], data: object, path: str, *, is_entry: bool = False, loses_row: bool = False
+    ) -> C | None:
+        """Return an instance of a contract, or None if the object cannot be read.
+
+        Args:
+            kind: the contract.
+            data: the object.
+            path: its path.
+            is_entry: whether the object is an entry of a list.
+            loses_row: whether a row is lost without the object: it is the row, or an identity of one.
+        """
+        own = _Place(path, kind)
+        self._objects[own] += 1
+        if self._objects[own] > MAX_ROWS:
+            raise ExtractionFailed(
+                f"The page has more than {MAX_ROWS:,} rows at {path}.",
+                details=[{"loc": [path], "msg": "Too many rows", "type": "too_many"}],
+                reason="too_large",
+            )
+        if type(data) is not dict:
+            self._note(path or ROOT, "type", own, loses_row=loses_row)
+            return None
+        if _often(kind):
+            self._rows[own].append(data)
+        attributes: dict[str, Any] = {}
+        noted = {key: note.count for key, note in self._notes.items()} if kind.one_of else {}
+        for value in _identities_first(kind):
+            if value.key in data and type(data[value.key]) in value.classes:  # the usual case
+                attributes[value.name] = data[value.key]
+                continue
+            lost = loses_row and (kind.one_of or value.kind == "identity")
+            attributes[value.name] = found = self._value(value, data, own, lost=lost)
+            if found is None and value.kind == "identity":
+                return None
+        if kind.one_of and all(found in (None, []) for found in attributes.values()):
+            inside = [note for key, note in self._notes.items() if note.count > noted.get(key, 0)]
+            is_empty = not data and not is_entry  # the platform sends {} for an object without values
+            if not is_empty and not self._is_known(kind, data, own, inside, loses_row=loses_row):
+                return None
+        return kind(**attributes)
+
+    def _is_known(
+        self, kind: type[Contract], data: dict[str, Any], own: _Place, inside: list[_Note], *, loses_row: bool
+    ) -> bool:
+        """Whether an object of which no value was read is of a known format. ``inside``: why values were not read."""
+        for note in inside:
+            note.loses_rows |= loses_row
+        if inside:
+            return False
+        if not _has_known_path(kind, data):
+            self._unknown(own, _unknown_keys(kind, data), loses_row=loses_row)
+            return False
+        return True
+
+    def _value(self, value: Value, data: dict[str, Any], owner: _Place, *, lost: bool) -> Any:
+        """Return a value, or None if it is null, absent or cannot be read. A list is never None."""
+        found, at = _first_found(value, data)
+        if found.cause is None and type(found.value) in value.classes:
+            return found.value
+        path = join(owner.path, at)
+        if found.cause and (found.cause == "type" or value.required):
+            self._note(path, found.cause, owner, loses_row=lost or _holds_rows(value))
+        elif found.value is None and value.kind == "identity" and not found.cause:
+            self._note(path, "null", owner, loses_row=lost)
+        if value.many:
+            entries = (self._entry(value, each, path, owner, lost=lost) for each in found.value or ())
+            return [each for each in entries if each is not None]
+        return None if found.value is None else self._entry(value, found.value, path, owner, lost=lost)
+
+    def _entry(self, value: Value, data: Any, path: str, owner: _Place, *, lost: bool) -> Any:
+        """Return a value, or an entry of a list, as its type. None if it has another type."""
+        if not value.contracts:
+            if type(data) in value.classes:
+                return data
+            try:
+                return msgspec.convert(data, value.type)
+            except (msgspec.ValidationError, RecursionError):
+                self._note(path, "type", owner, loses_row=lost)
+                return None
+        kind = value.contracts[0]
+        if kind.tag is not None and type(data) is dict:
+            key, _ = kind.tag
+            if key not in data:
+                self._note(join(path, key), "missing", _Place(path), loses_row=False)  # read as the first kind
+            elif (found := _tagged(value).get(str(data[key]))) is None:
+                unknown = _Place(path)
+                self._objects[unknown] += 1
+                self._unknown(unknown, [str(data[key])], loses_row=lost or (value.many and _holds_rows(value)))
+                return None
+            else:
+                kind = found
+        return self.object(kind, data, path, is_entry=value.many, loses_row=value.many or lost)
+
+    def _note(self, path: str, cause: Cause, owner: _Place, *, loses_row: bool) -> _Note:
+        note = self._notes.setdefault((path, cause), _Note(owner, loses_row))
+        note.count += 1
+        return note
+
+    def _unknown(self, place: _Place, names: list[str], *, loses_row: bool) -> None:
+        note = self._note(join(place.path, UNKNOWN), "unknown", place, loses_row=loses_row)
+        for name in names:
+            if len(note.names) < MAX_NAMES:
+                note.names[name[:MAX_NAME_LENGTH]] = None
+
+
+def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
+    """Return what is at the first of a value's paths that has a value, or that is present, and this path.
+
+    If none is present, it is the path of which the most keys are present.
+    """
+    if len(value.paths) == 1:
+        return find(data, value.steps), value.paths[0]
+    candidates = [(find(data, steps(path)), path) for path in value.paths]
+    filled = (each for each in candidates if each[0].value not in (None, []))
+    present = (each for each in candidates if each[0].cause is None)
+    return next(filled, None) or next(present, None) or max(candidates, key=lambda each: _depth(data, steps(each[1])))
+
+
+def _depth(data: Any, path: tuple[Step, ...]) -> int:
+    """Return the number of keys on a path that are present, to report the path that a payload has for the most part."""
+    for number, key in enumerate(path):
+        if type(data) is not dict or key not in data:
+            return number
+        data = data[key]
+    return len(path)
+
+
+def _holds_rows(value: Value) -> bool:
+    """Whether a value contains rows: objects with an identity, at any depth."""
+    return any(map(_has_identity, value.contracts))
+
+
+@per_contract
+def _has_identity(kind: type[Contract]) -> bool:
+    return any(value.kind == "identity" for each in contracts(kind) for value in values(each))
+
+
+def _tagged(value: Value) -> dict[str, type[Contract]]:
+    return {each.tag[1]: each for each in value.contracts if each.tag}
+
+
+@per_contract
+def _identities_first(kind: type[Contract]) -> tuple[Value, ...]:
+    """Return the values of a contract. What an object without its identity lacks besides has the same reason."""
+    return tuple(sorted(values(kind), key=lambda value: value.kind != "identity"))
+
+
+@per_contract
+def _often(kind: type[Contract]) -> tuple[Value, ...]:
+    return tuple(value for value in values(kind) if value.often)
+
+
+def _has_known_path(kind: type[Contract], data: dict[str, Any]) -> bool:
+    """Whether the object has a declared value, although the value may be null or an empty list."""
+    return any(find(data, steps(path)).cause is None for value in values(kind) for path in value.paths)
+
+
+def _unknown_keys(kind: type[Contract], data: dict[str, Any]) -> list[str]:
+    """Return the keys in the place of the known ones: of the deepest object that the path of a value leads to."""
+    deepest, depth = data, 0
+    for value in values(kind):
+        for path in value.paths:
+            found: Any = data
+            for number, key in enumerate(steps(path)):
+                if type(found) is not dict or key not in found:
+                    break
+                found = found[key]
+                if type(found) is dict and number >= depth:
+                    deepest, depth = found, number + 1
+    return list(deepest)

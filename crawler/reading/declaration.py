@@ -1,0 +1,179 @@
+"""The declaration of contracts, as data: see ``contract.py``, which explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from crawler.reading.paths import ANY, EACH, Step, is_flat, steps
+
+Kind = Literal["identity", "always", "often", "sometimes"]
+
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+"""The type of a text that is never empty, such as an id. An empty one is of another type."""
+
+OFTEN_ROWS = 10
+"""A page with fewer rows does not show that a value is missing from all of them."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The right-hand side of a declaration: the kind and the paths of a value."""
+
+    kind: Kind
+    paths: tuple[str, ...]
+    """Where the value is. The first path whose key is present is read."""
+    often: bool
+    """Whether the value is not null in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
+
+
+def identity(*paths: str) -> Any:
+    """Declare a value without which a row is not a row."""
+    return Declared("identity", paths, often=False)
+
+
+def always(*paths: str, often: bool = False) -> Any:
+    """Declare a value whose key is in every row. ``often``: and whose value is not null in every row of a page."""
+    return Declared("always", paths, often)
+
+
+def often(*paths: str) -> Any:
+    """Declare a value that is not null in at least one row of a page with ten rows or more."""
+    return Declared("often", paths, often=True)
+
+
+def sometimes(*paths: str) -> Any:
+    """Declare a value of which a payload shows neither presence nor absence."""
+    return Declared("sometimes", paths, often=False)
+
+
+class Contract:
+    """The base class of contracts. An instance has one attribute per declared value.
+
+    Class arguments:
+        tag: the key and the value by which a payload marks objects of this class: ``("__typename", "Product")``. All
+            classes of a union (``list[Product | Placeholder]``) have tags with the same key. An object with another tag
+            is unread. An object without the key is read as the first class, and the key is reported.
+        one_of: the object has at least one of the declared values, such as a row with one key for each known renderer.
+            An object with none of them is unread. An empty object that is not a row is read as an object without
+            values: platforms send it in place of a deleted object.
+
+    An attribute is declared as ``T | None``, as ``list[T]`` if its path contains ``[]`` or ``*``, and as ``T`` if it is
+    an identity. A list is never null: it is empty if the payload has no value.
+    """
+
+    tag: ClassVar[tuple[str, str] | None] = None
+    one_of: ClassVar[bool] = False
+
+    def __init__(self, **attributes: Any) -> None:
+        """Make an instance with some of the values. The others are null or empty."""
+        others = (value for value in values(type(self)) if value.name not in attributes)
+        vars(self).update({value.name: [] if value.many else None for value in others}, **attributes)
+
+    def __init_subclass__(cls, *, tag: tuple[str, str] | None = None, one_of: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.tag, cls.one_of = tag or cls.tag, one_of or cls.one_of
+
+
+C = TypeVar("C", bound=Contract)
+R = TypeVar("R")
+
+
+PLAIN = frozenset({str, int, float, bool})
+
+
+@dataclass(frozen=True)
+class Value:
+    """A declared value of a contract."""
+
+    name: str
+    """The attribute."""
+    kind: Kind
+    paths: tuple[str, ...]
+    often: bool
+    many: bool
+    """Whether the attribute is a list."""
+    type: Any
+    """The type without null, and of an entry if the attribute is a list."""
+    contracts: tuple[type[Contract], ...]
+    """The contracts in the type: one, several of a union, or none."""
+    classes: frozenset[Any]
+    """The plain types in the type, and that of null: their instances need no conversion."""
+
+    @cached_property
+    def required(self) -> bool:
+        """Whether the key is in every row."""
+        return self.kind in {"identity", "always"}
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the first path."""
+        return steps(self.paths[0])
+
+    @cached_property
+    def key(self) -> str | None:
+        """The path, if there is only one and it is a single key."""
+        return self.paths[0] if len(self.paths) == len(self.steps) == 1 else None
+
+
+def per_contract(function: Callable[[type[Contract]], R]) -> Callable[[type[Contract]], R]:
+    """Cache a function's results. Type checkers do not accept classes as arguments of a function in ``cache``."""
+    return cache(function)  # type: ignore[return-value]  # classes are hashable
+
+
+@per_contract
+def values(kind: type[Contract]) -> tuple[Value, ...]:
+    """Return the declared values of a contract, with those of its base classes.
+
+    Raises:
+        TypeError: a declaration contradicts itself. This is a mistake in the project, not in a payload.
+    """
+    declaring = [each for each in kind.__mro__ if any(isinstance(value, Declared) for value in vars(each).values())]
+    declared = {name: each for owner in reversed(declaring) for name, each in vars(owner).items()}
+    hints = get_type_hints(declaring[0], include_extras=True) if declaring else {}
+    return tuple(_value(kind, name, each, hints[name]) for name, each in declared.items() if isinstance(each, Declared))
+
+
+def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> Value:
+    where = f"{owner.__name__}.{name}"
+    if any(not isinstance(steps(path)[0], str) or steps(path)[0] in {EACH, ANY} for path in declared.paths):
+        raise TypeError(f"{where}: a path begins with a key of the object")
+    flat = {is_flat(path) for path in declared.paths}
+    if len(flat) != 1:
+        raise TypeError(f"{where}: give one path, or several that all have [] or that all have none")
+    many = flat == {False}
+    if many != (get_origin(hint) is list):
+        raise TypeError(f"{where}: a path with [] or * needs a list as the type, and a list needs such a path")
+    options = _alternatives(get_args(hint)[0] if many else hint)
+    if not many and (declared.kind == "identity") == (NoneType in options):
+        raise TypeError(f"{where}: an identity is never null; any other value that is not a list may be null")
+    options = [each for each in options if each is not NoneType]
+    contracts = tuple(each for each in options if isinstance(each, type) and issubclass(each, Contract))
+    if contracts and len(contracts) != len(options):
+        raise TypeError(f"{where}: a union of contracts contains contracts only")
+    keys = {each.tag[0] if each.tag else None for each in contracts}
+    if len(contracts) > 1 and (len(keys) > 1 or None in keys):
+        raise TypeError(f"{where}: all contracts of a union need a tag with the same key")
+    classes = PLAIN.intersection(options) | ({NoneType} if not many and declared.kind != "identity" else set())
+    entry: Any = Union[tuple(options)]  # noqa: UP007  # the alternatives are in a variable
+    return Value(name, declared.kind, declared.paths, declared.often, many, entry, contracts, classes)
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    return list(get_args(hint)) if get_origin(hint) in {Union, UnionType} else [hint]
+
+
+def contracts(kind: type[Contract]) -> Iterator[type[Contract]]:
+    """Yield a contract and the contracts of its values, at any depth, each once."""
+    found, waiting = {kind}, [kind]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        for value in values(each):
+            waiting += (other for other in value.contracts if other not in found)
+            found.update(value.contracts)

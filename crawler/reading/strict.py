@@ -1,0 +1,352 @@
+"""The strict pass: one decode of a payload into typed objects, by msgspec.
+
+A contract is compiled to msgspec Structs: one for the contract, and one for each object on the paths of its values. A
+key of an ``identity`` or ``always`` value is a required field, so that the decoder itself finds what is missing. The
+Struct of a contract is a subclass of the contract. It has a field for each value that is one key below it, and a
+property for each other value.
+
+The pass has only two results: everything as declared, or nothing. What is wrong is found by ``careful.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from operator import attrgetter
+from typing import Any, TypeVar, Union
+
+import msgspec
+
+from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.paths import ANY, EACH, Step, steps
+
+C = TypeVar("C", bound=Contract)
+Getter = Callable[[Any], Any]
+
+MAX_ROWS = 2_000
+"""Maximum number of rows of one kind in a payload. The largest real payload has 98; more would block the event loop."""
+
+
+def decoded(kind: type[C], body: bytes) -> C | None:
+    """Return the contract's instance, or None if the document is not exactly as declared."""
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value: C = _decoder(kind).decode(body)
+        if _is_complete(kind, value):
+            return value
+    return None
+
+
+@per_contract
+def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Compiler().struct(kind))
+
+
+# Whether something is missing that the types cannot express
+
+
+@dataclass(frozen=True)
+class _Check:
+    """What to check in the objects of one contract after they were decoded."""
+
+    required: tuple[tuple[Getter, Any], ...]
+    """Identities and ``always`` values with several paths, of which no single one is a required field: each with the
+    value that it has if it is missing."""
+    often: tuple[Getter, ...]
+    inside: tuple[tuple[Getter, tuple[type[Contract], ...]], ...]
+    """The objects inside, and their contracts."""
+
+
+@per_contract
+def _check(kind: type[Contract]) -> _Check:
+    read = {value: attrgetter(value.name) for value in values(kind)}
+    return _Check(
+        required=tuple(
+            (read[value], [] if value.many else None) for value in read if value.required and len(value.paths) > 1
+        ),
+        often=tuple(read[value] for value in read if value.often),
+        inside=tuple((read[value], value.contracts) for value in read if any(map(_needs_check, value.contracts))),
+    )
+
+
+@per_contract
+def _needs_check(kind: type[Contract]) -> bool:
+    """Whether objects of the contract, or objects inside them, can be incomplete or too many."""
+    return any(
+        value.often or value.kind == "identity" or (value.required and len(value.paths) > 1)
+        for each in contracts(kind)
+        for value in values(each)
+    )
+
+
+def _is_complete(kind: type[Contract], value: Contract) -> bool:
+    """Check objects level by level: all rows of a page are on the same level, whichever list they are in."""
+    waiting: list[tuple[type[Contract], list[Any]]] = [(kind, [value])]
+    for contract, rows in waiting:
+        check = _check(contract)
+        if len(rows) > MAX_ROWS:
+            return False
+        if any(missing in map(read, rows) for read, missing in check.required):
+            return False
+        if len(rows) >= OFTEN_ROWS and any(all(read(row) in (None, []) for row in rows) for read in check.often):
+            return False
+        for read, kinds in check.inside:
+            found = [read(row) for row in rows]
+            below = [each for many in found for each in many] if isinstance(found[0], list) else found
+            for each_kind in kinds:
+                if len(kinds) == 1:
+                    of_kind = [each for each in below if each is not None]
+                else:
+                    of_kind = [each for each in below if isinstance(each, each_kind)]
+                if of_kind:
+                    waiting.append((each_kind, of_kind))
+    return True
+
+
+# Getters
+
+
+def _getter(path: tuple[Step, ...], *, is_inside: bool = False, never_null: bool = False) -> Getter:
+    """Return the function that reads what is at a path below an object: a value or None, or a list of values.
+
+    ``never_null``: whether the path has only keys, and all objects on it are never null.
+    """
+    if never_null:
+        return _read(path)
+    count = next((index for index, step in enumerate(path) if isinstance(step, int) or step in {EACH, ANY}), len(path))
+    keys, rest = path[:count], path[count:]
+    start = _chain(keys, is_inside=is_inside) if keys else lambda part: part
+    if not rest:
+        return start
+    inner = _getter(rest[1:], is_inside=True) if rest[1:] else None
+    is_list = EACH in rest[1:] or ANY in rest[1:]
+    if isinstance(rest[0], int):
+        return _at(start, rest[0], inner, is_list=is_list)
+    return _each(start, inner, is_list=is_list)
+
+
+def _read(keys: tuple[Step, ...]) -> Getter:
+    return attrgetter(".".join(_name(str(key)) for key in keys))
+
+
+def _chain(keys: tuple[Step, ...], *, is_inside: bool) -> Getter:
+    names = [_name(str(key)) for key in keys]
+    if is_inside:
+        return _lenient(attrgetter(".".join(names)))
+    if len(names) == 1:
+        return attrgetter(names[0])
+    # One function for all keys takes half as long as a loop over them. An object on the path may be null.
+    found = " ".join(f"None if (part := part.{name}) is None else" for name in names[:-1])
+    chain: Getter = eval(f"lambda part: {found} part.{names[-1]}")  # noqa: S307  # the names are made by _name
+    return chain
+
+
+def _lenient(read: Getter) -> Getter:
+    def read_if_present(part: Any) -> Any:
+        try:
+            return read(part)
+        except AttributeError:  # an object on the path is null, or a text or list below "*"
+            return None
+
+    return read_if_present
+
+
+def _at(start: Getter, index: int, inner: Getter | None, *, is_list: bool) -> Getter:
+    default: Callable[[], Any] = list if is_list else lambda: None
+
+    def at(part: Any) -> Any:
+        entries = start(part)
+        if not entries or not -len(entries) <= index < len(entries) or entries[index] is None:
+            return default()
+        return entries[index] if inner is None else inner(entries[index])
+
+    return at
+
+
+def _each(start: Getter, inner: Getter | None, *, is_list: bool) -> Getter:
+    def entries(part: Any) -> Any:
+        found = start(part)
+        if not found:
+            return ()
+        return found.values() if isinstance(found, dict) else found
+
+    def plain(part: Any) -> list[Any]:
+        found = start(part)
+        if not found:
+            return []
+        if type(found) is list and None not in found:  # the usual case
+            return found
+        return [entry for entry in entries(part) if entry is not None]
+
+    def each(part: Any) -> list[Any]:
+        assert inner is not None
+        return [one for entry in entries(part) if entry is not None and (one := inner(entry)) is not None]
+
+    def each_of_each(part: Any) -> list[Any]:
+        assert inner is not None
+        return [one for entry in entries(part) if entry is not None for one in inner(entry) or ()]
+
+    if inner is None:
+        return plain
+    return each_of_each if is_list else each
+
+
+def _attribute(value: Value, root: _Node) -> property:
+    """Return the property of a value that is not a field of its own."""
+    getters = [_getter(steps(path), never_null=root.has_parents(steps(path))) for path in value.paths]
+    only = getters[0]
+
+    def first(row: Any) -> Any:
+        for getter in getters:
+            found = getter(row)
+            if found is not None and found != []:
+                return found
+        return [] if value.many else None
+
+    if len(getters) > 1:
+        return property(first)
+    return property((lambda row: only(row) or []) if value.many else only)
+
+
+# Compilation
+
+
+@dataclass
+class _Node:
+    """A place in a payload: on the path of a value, or its end."""
+
+    required: bool = False
+    never_null: bool = False
+    """Whether it is an object on the path of an identity."""
+    keys: dict[str, _Node] = field(default_factory=dict)
+    """The children of an object."""
+    entry: _Node | None = None
+    """Each entry of a list."""
+    member: _Node | None = None
+    """The value under any key of an object."""
+    leaf: Any = None
+    """The type of the value that ends here."""
+
+    def add(self, path: tuple[Step, ...], leaf: Any, *, required: bool, is_identity: bool = False) -> None:
+        """Add the path of a value below this node."""
+        self.required |= required
+        self.never_null |= is_identity
+        if not path:
+            self.leaf = leaf
+        elif path[0] == ANY:
+            self.member = self.member or _Node()
+            self.member.add(path[1:], leaf, required=False)
+        elif isinstance(path[0], int) or path[0] == EACH:
+            self.entry = self.entry or _Node()
+            self.entry.add(path[1:], leaf, required=required)
+        else:
+            self.keys.setdefault(path[0], _Node()).add(path[1:], leaf, required=required, is_identity=is_identity)
+
+    def has_parents(self, path: tuple[Step, ...]) -> bool:
+        """Whether a path has only keys, and all objects on it are never null."""
+        if len(path) == 1:
+            return isinstance(path[0], str) and path[0] in self.keys
+        node = self.keys.get(str(path[0]))
+        return node is not None and node.never_null and node.has_parents(path[1:])
+
+
+class _Compiler:
+    """Compiles contracts that may contain each other, and themselves."""
+
+    def __init__(self) -> None:
+        self._structs: dict[type[Contract], type[Any]] = {}
+        self._open: list[type[Contract]] = []
+        self._made: list[type[Any]] = []
+
+    def struct(self, kind: type[Contract]) -> type[Any]:
+        """Return the Struct of a contract."""
+        if kind not in self._structs:
+            self._open.append(kind)
+            self._structs[kind] = struct = self._compiled(kind)
+            self._open.pop()
+            for each in self._made:  # msgspec looks names in annotations up in the class
+                setattr(each, _reference(kind), struct)
+        return self._structs[kind]
+
+    def _compiled(self, kind: type[Contract]) -> type[Any]:
+        root, fields = _Node(), dict[str, str]()
+        for value in values(kind):
+            leaf = self._leaf(value)
+            for path in value.paths:
+                only = len(value.paths) == 1
+                is_identity = only and value.kind == "identity"
+                root.add(steps(path), leaf, required=only and value.required, is_identity=is_identity)
+            if not (value.many or len(value.paths) > 1 or len(steps(value.paths[0])) > 1 or value.paths[0] in fields):
+                fields[value.paths[0]] = value.name
+        namespace: dict[str, Any] = {
+            value.name: _attribute(value, root) for value in values(kind) if value.name not in fields.values()
+        }
+        if kind.one_of:
+            namespace["__post_init__"] = _requiring_one(kind)
+        tag = {} if kind.tag is None else {"tag_field": kind.tag[0], "tag": kind.tag[1]}
+        struct = msgspec.defstruct(
+            kind.__name__,
+            [self._field(key, node, fields.get(key) or _name(key)) for key, node in root.keys.items()],
+            bases=(kind, msgspec.Struct),
+            namespace=namespace,
+            kw_only=True,
+            eq=False,
+            **tag,  # type: ignore[arg-type]
+        )
+        self._made.append(struct)
+        return struct
+
+    def _leaf(self, value: Value) -> Any:
+        kinds = [_reference(kind) if kind in self._open else self.struct(kind) for kind in value.contracts]
+        null = () if value.kind == "identity" else (None,)
+        return Union[(*(kinds or [value.type]), *null)]  # the alternatives are in a variable
+
+    def _field(self, key: str, node: _Node, name: str) -> tuple[str, Any, Any]:
+        kind = self._type(node)
+        if node.required:
+            return name, kind, msgspec.field(name=key)
+        # An absent object on a path is an empty one, so that reading the path needs no check for it.
+        default = self._made[-1]() if node.keys else None
+        return name, kind, msgspec.field(name=key, default=default)
+
+    def _type(self, node: _Node) -> Any:
+        if node.leaf is not None:
+            if node.keys or node.entry or node.member:
+                raise TypeError("a path ends where another one continues: declare a contract for the object")
+            return node.leaf
+        if node.entry is not None:
+            return Union[list[Union[self._type(node.entry), None]], None]  # type: ignore[misc]  # noqa: UP007
+        if node.member is not None:
+            other = (str, int, float, bool, list, None)
+            return Union[dict[str, Union[(self._type(node.member), *other)]], None]  # type: ignore[misc]  # noqa: UP007
+        fields = [self._field(key, each, _name(key)) for key, each in node.keys.items()]
+        part = msgspec.defstruct("Part", fields, frozen=True, gc=False, kw_only=True)
+        self._made.append(part)
+        return part if node.never_null else Union[part, None]  # noqa: UP007
+
+
+def _requiring_one(kind: type[Contract]) -> Callable[[Contract], None]:
+    # Most objects have one value. The values that are the fastest to read come first.
+    ordered = sorted(values(kind), key=lambda value: (len(value.paths), len(steps(value.paths[0]))))
+    names = [value.name for value in ordered]
+
+    def check(row: Contract) -> None:
+        """Refuse an object in which none of the declared values is set."""
+        for name in names:
+            found = getattr(row, name)
+            if found is not None and found != []:
+                return
+        raise ValueError("none of the known keys is set")
+
+    return check
+
+
+def _reference(kind: type[Contract]) -> str:
+    return f"contract_{kind.__module__.replace('.', '_')}_{kind.__qualname__.replace('.', '_')}"
+
+
+@cache
+def _name(key: str) -> str:
+    """Return the name of the field for a key. It is an identifier, and not the name of a method or value."""
+    return "key_" + "".join(each if each.isalnum() and each.isascii() else f"_{ord(each)}_" for each in key)

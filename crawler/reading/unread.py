@@ -1,0 +1,52 @@
+"""A part of a payload that a page object expected and could not read. It becomes a warning of the target's outcome."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Cause = Literal["missing", "type", "null", "unknown", "contradiction", "limit"]
+
+MAX_NAMES = 5
+MAX_NAME_LENGTH = 60
+
+
+class Unread(NamedTuple):
+    """A path of a payload that could not be read, and in how many rows. There is one per path, not one per row.
+
+    A page object collects these in ``PlatformPage.unread``. The target stays OK: its record lacks only these values or
+    rows. A page without anything readable raises ``ExtractionFailed`` instead.
+    """
+
+    path: str
+    """The path in the payload, as its contract declares it: ``itemStacks[].items[].averageRating``.
+
+    It contains no text of the page: unknown names are in ``names``, and their path ends in ``…unknown``.
+    """
+    cause: Cause
+    """Why it could not be read.
+
+    ``missing``: the key is absent although every payload has it. ``null``: the key is null in every row although it
+    never is. ``type``: the value has another type. ``unknown``: the platform sent a name, such as the type of a row,
+    that this project does not know. ``contradiction``: the payload contradicts itself, such as a repost without the
+    original post. ``limit``: a limit left it out.
+    """
+    rows: int = 1
+    """Number of rows (or objects) in which this was found."""
+    of: int = 1
+    """Number of rows of the same kind in the payload. 1 if the value is not part of a row."""
+    loses_rows: bool = False
+    """Whether these rows are not in the data. False: the rows are in the data, without this value."""
+    names: tuple[str, ...] = ()
+    """Unknown names from the platform, at most five, each at most 60 characters long."""
+
+    def __str__(self) -> str:
+        """Describe the part in one line for people.
+
+        >>> str(Unread("rows[].rating", "missing", 40, 40)), str(Unread("user.name", "type"))
+        ('rows[].rating: missing in 40 of 40', 'user.name: type')
+        >>> str(Unread("rows[].…unknown", "unknown", 2, 30, loses_rows=True, names=("adRow",)))
+        'rows[].…unknown: unknown in 2 of 30 (adRow), not collected'
+        """
+        where = f" in {self.rows} of {self.of}" if self.of > 1 else ""
+        names = f" ({', '.join(self.names)})" if self.names else ""
+        return f"{self.path}: {self.cause}{where}{names}{', not collected' if self.loses_rows else ''}"
