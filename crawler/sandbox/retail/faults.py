@@ -38,7 +38,7 @@ FAULTS = COMMON | {
     "deep-json": Fault("EXTRACTION_FAILED", "a data block of ten thousand nested lists"),
     "blind": Fault("EXTRACTION_FAILED", "product rows with renamed keys"),
     "missing-name": Fault("OK", "some product rows without a name, which are left out with a warning"),
-    "no-prices": Fault("OK", "rows without prices"),
+    "no-prices": Fault("OK", "offers that all lack a price, with a warning"),
 }
 """The faults by name. Two requests select a fault: a search for its name, or its category id in ``Site.faults``."""
 
@@ -121,7 +121,7 @@ def _wrong_page(initial: dict[str, Any]) -> None:
 
 def _blind(initial: dict[str, Any]) -> None:
     for stack in initial["searchResult"]["itemStacks"]:
-        rows = stack["items"] or stack["itemsV2"]
+        rows = stack["items"]
         stack["items"] = [{k if k == "__typename" else f"{k}V3": v for k, v in row.items()} for row in rows]
 
 
@@ -134,7 +134,7 @@ def _missing_name(initial: dict[str, Any]) -> None:
 def _no_prices(initial: dict[str, Any]) -> None:
     for copies in _products(initial):
         for row in copies:
-            row.update(priceInfo=no_prices(), price=0, currencyCode=None)
+            row.update(priceInfo=no_prices(), price=0)
 
 
 def _echo(initial: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _products(initial: dict[str, Any]) -> list[tuple[dict[str, Any], ...]]:
     carousel: list[dict[str, Any]] = []
     for stack in initial["searchResult"]["itemStacks"]:
         rows = grid if stack["layoutEnum"] == "GRID" else carousel
-        rows += [row for row in stack["items"] or stack["itemsV2"] if row["__typename"] == "Product"]
+        rows += [row for row in stack["items"] if row["__typename"] == "Product"]
     return [(row, *carousel[index : index + 1]) for index, row in enumerate(grid)]
 
 

@@ -96,11 +96,10 @@ def next_data(shop: Shop, view: View) -> dict[str, Any]:
     """Build the data block of a listing's page."""
     initial: dict[str, Any] = {
         "headers": {},
-        "moduleDataByZone": {"topZone3": {"configs": {"allSortAndFilterFacets": _facets(shop, view)}}},
         "layoutContainerData": None,
         "searchResult": _listing(shop, view),
         "pageMetadata": {"location": {"postalCode": "95829", "storeId": "3081", "intent": "SHIPPING"}},
-        "contentLayout": {"modules": []},
+        "contentLayout": {"modules": [_module("PillsModule"), _filters(shop, view)]},
     }
     if view.category:
         initial["seoBrowseMetaData"] = {
@@ -116,6 +115,15 @@ def next_data(shop: Shop, view: View) -> dict[str, Any]:
         "query": {"page": str(view.page)},
         "buildId": "production_20261101T0900Z-en-US",
     }
+
+
+def _module(kind: str, **configs: Any) -> dict[str, Any]:
+    return {"__typename": "TempoWM_GLASSWWWSearchModule", "type": kind, "name": kind, "version": 1, "configs": configs}
+
+
+def _filters(shop: Shop, view: View) -> dict[str, Any]:
+    facets = _facets(shop, view)
+    return _module("SearchSortFilterModule", topNavFacets=facets[:1], allSortAndFilterFacets=facets)
 
 
 def _facets(shop: Shop, view: View) -> list[dict[str, Any]]:
@@ -165,17 +173,17 @@ def _listing(shop: Shop, view: View) -> dict[str, Any]:
     category = view.category
     name = category.name if category else view.query
     title = _heading(view)
-    layout = "ABC"[(view.page + len(str(name))) % 3]
+    layout = "AB"[(view.page + len(str(name))) % 2]
     rows: list[dict[str, Any]] = [row_of(row.product, layout, sponsored=row.sponsored) for row in view.rows]
     carousel = rows[:3]
     rows[4:4] = [{"__typename": "AdPlaceholder"}] if rows else []
     rows[9:9] = [{"__typename": "TileTakeOverProductPlaceholder", "tile": None}] if rows else []
-    rows += [{"__typename": "PlaceholderOfTomorrow", "id": "x"}] if rows else []
+    rows += [{"__typename": "MarqueePlaceholder"}] if rows else []
     half = len(rows) // 2 if view.page % 2 else len(rows)
     grids = [rows[:half], rows[half:]] if rows else []
-    stacks = [_stack(view, number * 2, grid, layout) for number, grid in enumerate(grids) if grid]
+    stacks = [_stack(view, number * 2, grid) for number, grid in enumerate(grids) if grid]
     if carousel and not shop.light:
-        stacks.insert(1, _stack(view, 1, carousel, layout, carousel=True))
+        stacks.insert(1, _stack(view, 1, carousel, carousel=True))
     crumbs = [*shop.crumbs(category), category] if category else []
     return {
         "title": title,
@@ -209,7 +217,7 @@ def _listing(shop: Shop, view: View) -> dict[str, Any]:
             "location": {"addressId": ""},
             "subscriptionEligible": False,
         },
-        "paginationV2": {"maxPage": view.max_page, "pageProperties": _page_properties(view)},
+        "paginationV2": {"maxPage": view.max_page, "pageProperties": _page_properties(view, stacks)},
         "spelling": {"correctedTerm": None, "spellingModule": None},
         "translation": None,
         "requestContext": {
@@ -238,7 +246,8 @@ def _heading(view: View) -> str:
     return view.category.name if view.category else f'Results for "{view.query}"'
 
 
-def _page_properties(view: View) -> dict[str, Any]:
+def _page_properties(view: View, stacks: list[dict[str, Any]]) -> dict[str, Any]:
+    grids = [index for index, stack in enumerate(stacks) if stack["layoutEnum"] == "GRID"]
     return {
         "ps": "40",
         "spelling": "true",
@@ -255,13 +264,12 @@ def _page_properties(view: View) -> dict[str, Any]:
         "pageType": "BrowsePage" if view.category else "SearchPage",
         "itemStacks": {row.product.item_id: {"usItemId": row.product.item_id} for row in view.rows},
         "itemStacksInterleavePosition": [{"stackId": 0}],
+        "primaryStacksToMatch": [{"isPrimaryStack": True, "matchIndex": index} for index in grids],
         "department": "/" + view.category.id.replace("_", "/") if view.category else "/0",
     }
 
 
-def _stack(
-    view: View, number: int, rows: list[dict[str, Any]], layout: str, *, carousel: bool = False
-) -> dict[str, Any]:
+def _stack(view: View, number: int, rows: list[dict[str, Any]], *, carousel: bool = False) -> dict[str, Any]:
     title = "Only here" if carousel else _heading(view)
     kind, sub = ("CAROUSEL", "SECONDARY_STACK") if carousel else ("GRID", "EXACT_MATCH")
     return {
@@ -291,7 +299,7 @@ def _stack(
             "initialCount": 0,
             "fulfillmentIntent": None,
         },
-        "itemsV2": rows if layout == "C" else None,
+        "itemsV2": None,
         "content": None,
         "title": title,
         "titleKey": "resultsFor",
@@ -299,7 +307,7 @@ def _stack(
         "queryUsedForSearchResults": None,
         "totalItemCountDisplay": "(1000+)",
         "count": view.total,
-        "items": None if layout == "C" else rows,
+        "items": rows,
         "layoutEnum": kind,
     }
 

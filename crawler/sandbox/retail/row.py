@@ -1,4 +1,4 @@
-"""The rows of the simulated shop's listings. They have all keys of real rows, and one of three price layouts."""
+"""The rows of the simulated shop's listings. They have all keys of real rows, and one of two price layouts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
-    """Build a row. Price layouts: A, price lines (2026); B, flat texts (until mid 2026); C, nested (in-page calls)."""
+    """Build a row. Price layouts: A, price lines (since July 2026); B, flat texts. The platform serves both."""
     price = product.cents
     tracking = f"?classType=REGULAR&athbdg=L{1100 + product.number % 90}"
     return {
@@ -84,8 +84,7 @@ def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
                 "fulfillmentBadge": None,
             }
         ],
-        "priceInfo": {"A": _lines, "B": _flat, "C": _nested}[layout](product),
-        "currencyCode": "USD" if layout == "C" and price is not None else None,
+        "priceInfo": {"A": _lines, "B": _flat}[layout](product),
         "variantCriteria": [],
         "snapEligible": False,
         "fulfillmentTitle": "title_shipToHome_not_available",
@@ -268,14 +267,3 @@ def _flat(product: Product) -> dict[str, Any]:
     elif product.low is not None:
         price["priceRangeString"] = f"More options from {_money(product.low)}"
     return price
-
-
-def _nested(product: Product) -> dict[str, Any]:
-    current = None
-    if product.cents is not None:
-        current = {"price": product.cents / 100, "priceString": _money(product.cents), "currencyUnit": "USD"}
-    spread = None
-    if product.low is not None:
-        high = product.high / 100 if product.high is not None else None
-        spread = {"minPrice": product.low / 100, "maxPrice": high, "priceString": None}
-    return {"currentPrice": current, "priceRange": spread, "wasPrice": None, "priceDisplayCodes": {}, "unitPrice": None}

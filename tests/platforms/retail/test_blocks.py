@@ -13,16 +13,64 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.retail.pages import ListingPage, SearchPage
+from crawler.platforms.retail.payload import ApiRow
 from crawler.platforms.retail.schema import Listing, SearchListing
+from crawler.reading.contract import values
+from crawler.reading.unread import Unread
 from crawler.reading.values import retry_after_seconds
 
-ROWS = [{"__typename": "Product", "usItemId": str(n), "name": f"Thing {n}"} for n in range(3)]
+PRICE = {"linePrice": "", "linePriceDisplay": "", "priceRangeString": ""}
+BARE: dict[str, Any] = {
+    "__typename": "Product",
+    "id": "",
+    "offerId": None,
+    "canonicalUrl": "",
+    "averageRating": None,
+    "numberOfReviews": None,
+    "availabilityStatusV2": None,
+    "fulfillmentType": None,
+    "image": "",
+    "imageInfo": None,
+    "sellerId": None,
+    "sellerName": None,
+    "type": "REGULAR",
+    "variantCriteria": [],
+    "variantList": [],
+    "isSponsoredFlag": False,
+    "isPreowned": False,
+    "shortDescription": None,
+    "category": None,
+    "flag": "",
+    "badges": {"flags": None, "tags": [], "groupsV2": None},
+    "priceInfo": PRICE,
+}
+"""The keys that each row of a real page has, and nothing in them."""
+ROWS = [{**BARE, "usItemId": str(n), "name": f"Thing {n}"} for n in range(3)]
+FULL = {
+    **BARE,
+    "name": "Thing",
+    "id": "A1",
+    "offerId": "F",
+    "canonicalUrl": "/ip/thing/1",
+    "averageRating": 4.5,
+    "numberOfReviews": 12,
+    "availabilityStatusV2": {"value": "IN_STOCK", "display": "In stock"},
+    "image": "https://i.example/1.jpg",
+    "sellerId": "S",
+    "sellerName": "Shop",
+    "category": {"categoryPathId": "0:1:2"},
+}
+"""A row with all values that at least one row of a page has."""
+GRID = {"layoutEnum": "GRID"}
 LISTING: dict[str, Any] = {
     "aggregatedCount": 6446,
-    "itemStacks": [{"meta": {"layoutEnum": "GRID"}, "items": ROWS}],
+    "itemStacks": [{"meta": GRID, "items": ROWS}],
     "paginationV2": {"maxPage": 25, "pageProperties": {"page": 2, "cat_id": "1_2", "sort": "new", "query": ""}},
     "errorResponse": {"errors": [], "errorCodes": None},
     "hasMorePages": False,
+}
+API_KEYS = {"__typename"} | {
+    value.paths[0].partition(".")[0].removesuffix("[]") for value in values(ApiRow) if value.required
 }
 PATH = ["props", "pageProps", "initialData", "searchResult"]
 URL = "https://www.walmart.com/browse/1_2"
@@ -39,9 +87,12 @@ def page_of(body: str, *, url: str = URL, search: bool = False, **params: Any) -
     return kind(response=HttpResponse(url, body.encode(), encoding="utf-8"), page_params=PageParams(params))
 
 
-def read(body: str, **how: Any) -> dict[str, Any]:
+def read(body: str, *, warns: bool = False, **how: Any) -> dict[str, Any]:
+    """The data of a page that is read completely, or with warnings."""
     page = page_of(body, **how)
-    return validated(SearchListing if isinstance(page, SearchPage) else Listing, asyncio.run(page.to_item()))
+    item = asyncio.run(page.to_item())
+    assert bool(page.unread) is warns, page.unread
+    return validated(SearchListing if isinstance(page, SearchPage) else Listing, item)
 
 
 def refusal(body: str, **how: Any) -> ScrapeError:
@@ -102,7 +153,8 @@ def test_another_listing_is_never_returned(params: dict[str, Any], key: str) -> 
     ],
 )
 def test_a_search_must_echo_its_words(query: str, echo: str | None, same: bool) -> None:  # noqa: FBT001
-    body = changed("paginationV2", "pageProperties", value={"query": echo, "cat_id": "0", "page": 1})
+    properties = {"query": echo, "cat_id": "0", "page": 1, "sort": "new"}
+    body = changed("paginationV2", "pageProperties", value=properties)
     if same:
         data = read(body, search=True, query=query)
         assert (data["query"], data["cat_id"], data["category_id"]) == (query, "0", "0")
@@ -131,8 +183,12 @@ def test_a_search_must_echo_its_words(query: str, echo: str | None, same: bool) 
         (html(None), {}, "EXTRACTION_FAILED", "no_listing"),
         (changed("errorResponse", "errors", value=[{"errorType": "X"}]), {}, "UPSTREAM_ERROR", "reported_error"),
         (changed("errorResponse", "errorCodes", value=["500"]), {}, "UPSTREAM_ERROR", "reported_error"),
-        (changed("itemStacks"), {}, "EXTRACTION_FAILED", "no_rows"),
-        (changed("itemStacks", 0, "items"), {}, "EXTRACTION_FAILED", "no_rows"),
+        (changed("itemStacks"), {}, "EXTRACTION_FAILED", "blind"),
+        (changed("itemStacks", value={"0": LISTING["itemStacks"]}), {}, "EXTRACTION_FAILED", "blind"),
+        (changed("itemStacks", value=[]), {}, "EXTRACTION_FAILED", "blind"),
+        (changed("itemStacks", 0, "items"), {}, "EXTRACTION_FAILED", "blind"),
+        (changed("itemStacks", 0, "items", value=[]), {}, "EXTRACTION_FAILED", "blind"),
+        (changed("itemStacks", 0, "meta", "layoutEnum", value="LIST"), {}, "EXTRACTION_FAILED", "blind"),
     ],
 )
 def test_other_pages_than_listings_are_refused(body: str, how: dict[str, Any], code: str, reason: str) -> None:
@@ -145,24 +201,27 @@ def test_the_script_of_the_bot_protection_is_not_a_challenge() -> None:
     assert read(html({"searchResult": LISTING}, head=vendor))["returned"] == 3
 
 
+CAUSES = [("<remove>", "missing"), (None, "null"), ("", "type")]
+ROW_PATH = ".".join([*PATH, "itemStacks[]", "items[]"])
+
+
 @pytest.mark.parametrize("key", ["usItemId", "name"])
-@pytest.mark.parametrize("value", ["<remove>", None, ""])
-def test_a_product_without_a_mandatory_key_is_left_out_with_its_path(key: str, value: Any) -> None:
+@pytest.mark.parametrize(("value", "cause"), CAUSES)
+def test_a_product_without_a_mandatory_key_is_left_out_with_its_path(key: str, value: Any, cause: Any) -> None:
     page = page_of(changed("itemStacks", 0, "items", 1, key, value=value))
     assert [row["item_id"] for row in asyncio.run(page.to_item())["products"]] == ["0", "2"]
-    (error,) = page.skipped
-    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "blind")
-    assert [detail["loc"] for detail in error.details] == [[*PATH, "itemStacks", 0, "items", 1, key]]
+    assert page.unread == [Unread(f"{ROW_PATH}.{key}", cause, 1, 3, loses_rows=True)]
 
 
 @pytest.mark.parametrize("key", ["usItemId", "name"])
-@pytest.mark.parametrize("value", [None, ""])
-def test_products_that_all_lack_a_mandatory_key_fail_with_its_path(key: str, value: Any) -> None:
-    error = refusal(changed("itemStacks", 0, "items", value=[{**row, key: value} for row in ROWS]))
+@pytest.mark.parametrize(("value", "cause"), CAUSES)
+def test_products_that_all_lack_a_mandatory_key_fail_with_its_path(key: str, value: Any, cause: Any) -> None:
+    rows = [{**row, key: value} for row in ROWS]
+    for row in rows if value == "<remove>" else ():
+        del row[key]
+    error = refusal(changed("itemStacks", 0, "items", value=rows))
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "blind")
-    assert [detail["loc"] for detail in error.details] == [
-        [*PATH, "itemStacks", 0, "items", number, key] for number in range(3)
-    ]
+    assert [(detail["loc"], detail["type"]) for detail in error.details] == [(f"{ROW_PATH}.{key}".split("."), cause)]
 
 
 @pytest.mark.parametrize("kind", ["ProductV2", "<remove>"])
@@ -173,24 +232,108 @@ def test_unknown_rows_fail_without_other_products(kind: str) -> None:
     assert refusal(changed("itemStacks", 0, "items", value=rows)).reason == "blind"
 
 
+SECOND = {**GRID, "subType": "SECONDARY_STACK"}
+CAROUSEL = {"layoutEnum": "CAROUSEL"}
+AD = {"__typename": "AdPlaceholder"}
+
+
 @pytest.mark.parametrize(
     ("stacks", "ids"),
     [
         ([], []),
-        ([{"items": []}], []),
-        ([{"items": None, "itemsV2": ROWS}], ["0", "1", "2"]),
-        ([{"items": ROWS[:1]}, {"layoutEnum": "CAROUSEL", "items": ROWS[1:]}], ["0"]),
-        ([{"items": ROWS[:1]}, {"meta": {"layoutEnum": "GRID"}, "items": ROWS[2:]}], ["0", "2"]),
-        ([{"items": ROWS[:1]}, {"layoutEnum": "GRID", "meta": {"subType": "SECONDARY_STACK"}, "items": ROWS}], ["0"]),
-        ([{"items": [{"__typename": "AdPlaceholder"}, ROWS[0], {"__typename": "New"}, None, ROWS[0]]}], ["0", "0"]),
-        ([{"items": [{"__typename": "AdPlaceholder"}]}], []),
+        ([{"meta": GRID, "items": []}], []),
+        ([{"meta": GRID, "items": [AD]}], []),
+        ([{"meta": GRID, "items": ROWS[:1]}, {"meta": CAROUSEL, "items": ROWS[1:]}], ["0"]),
+        ([{"meta": GRID, "items": ROWS[:1]}, {"meta": GRID, "items": ROWS[2:]}], ["0", "2"]),
+        ([{"meta": GRID, "items": ROWS[:1]}, {"meta": SECOND, "items": ROWS}], ["0"]),
+        ([{"meta": GRID, "items": [AD, ROWS[0], {"__typename": "MarqueePlaceholder"}, None, ROWS[0]]}], ["0", "0"]),
     ],
 )
 def test_which_rows_are_products(stacks: list[Any], ids: list[str]) -> None:
-    data = read(changed("itemStacks", value=stacks))
+    listing = {**LISTING, "itemStacks": stacks, "aggregatedCount": 3 if ids else 0}
+    data = read(html({"searchResult": listing}))
     assert [product["item_id"] for product in data["products"]] == ids
     assert data["returned"] == len(ids)
     assert data["has_more"] is bool(ids)
+
+
+def test_rows_of_an_unknown_type_are_left_out_with_a_warning() -> None:
+    page = page_of(changed("itemStacks", 0, "items", value=[*ROWS, {"__typename": "TileOfTomorrow"}]))
+    assert len(asyncio.run(page.to_item())["products"]) == 3
+    assert page.unread == [Unread(f"{ROW_PATH}.…unknown", "unknown", 1, 4, loses_rows=True, names=("TileOfTomorrow",))]
+
+
+# RE3-4: the listing's own groups, and pages without products
+
+
+@pytest.mark.parametrize(
+    ("matched", "ids"),
+    [
+        ([(True, 0)], ["0"]),
+        ([(True, 0), (True, 2)], ["0", "2"]),
+        ([(True, 0), (False, 2)], ["0"]),
+        ([(True, 1)], ["1"]),
+        ([(True, 9)], ["0", "2"]),
+        ([], ["0", "2"]),
+    ],
+)
+def test_re3_4_the_payload_names_the_groups_of_the_listing(matched: list[tuple[bool, int]], ids: list[str]) -> None:
+    kinds = [GRID, CAROUSEL, GRID]
+    listing = copy.deepcopy(LISTING)
+    listing["itemStacks"] = [{"meta": kind, "items": [row]} for kind, row in zip(kinds, ROWS, strict=True)]
+    named = [{"isPrimaryStack": is_primary, "matchIndex": index} for is_primary, index in matched]
+    listing["paginationV2"]["pageProperties"]["primaryStacksToMatch"] = named
+    assert [row["item_id"] for row in read(html({"searchResult": listing}))["products"]] == ids
+
+
+@pytest.mark.parametrize(
+    ("total", "page", "max_page", "is_refused"),
+    [
+        (53, 1, 3, True),
+        (1, 1, 1, True),
+        (1, 1, None, True),
+        (0, 1, 1, False),
+        (None, 1, 1, False),
+        (53, 2, 3, False),  # the first page may have shown all
+        (54, 2, 3, True),
+        (6446, 9, 25, True),
+        (6446, 10, 25, False),  # the shop serves about 500 products of a listing
+        (6446, 12, 25, False),
+        (6446, 26, 25, False),
+    ],
+)
+def test_re3_4_a_page_that_must_have_products_is_never_an_empty_success(
+    total: int | None, page: int, max_page: int | None, *, is_refused: bool
+) -> None:
+    listing = copy.deepcopy(LISTING)
+    listing |= {"aggregatedCount": total, "itemStacks": []}
+    listing["paginationV2"]["maxPage"] = max_page
+    listing["paginationV2"]["pageProperties"]["page"] = page
+    body = html({"searchResult": listing})
+    if is_refused:
+        error = refusal(body)
+        assert (error.code, error.reason) == ("EXTRACTION_FAILED", "blind")
+        assert error.details[0]["loc"] == [*PATH, "itemStacks"]
+    else:
+        assert read(body)["products"] == []
+
+
+# Prices that are all missing
+
+
+@pytest.mark.parametrize(
+    ("rows", "offers", "priced", "warns"),
+    [(10, 10, 0, True), (10, 10, 1, False), (9, 9, 0, False), (12, 3, 0, False), (12, 10, 0, True)],
+)
+def test_offers_without_any_price_are_unread(rows: int, offers: int, priced: int, *, warns: bool) -> None:
+    price = {"priceInfo": {**PRICE, "linePrice": "$5.00"}}
+    found = [
+        {**FULL, "usItemId": str(n), "offerId": "F" if n < offers else None, **(price if n < priced else {})}
+        for n in range(rows)
+    ]
+    page = page_of(changed("itemStacks", 0, "items", value=found))
+    assert len(asyncio.run(page.to_item())["products"]) == rows
+    assert page.unread == ([Unread(f"{ROW_PATH}.priceInfo", "contradiction", offers, offers)] if warns else [])
 
 
 @pytest.mark.parametrize(("max_page", "has_more"), [(25, True), (3, True), (2, False), (0, False), (None, True)])
@@ -232,13 +375,26 @@ def test_breadcrumbs_are_the_levels_above() -> None:
     "body",
     [
         orjson.dumps({"props": {"pageProps": {"initialData": {"searchResult": LISTING}}}}).decode(),
-        orjson.dumps({"data": {"search": {"searchResult": LISTING}}}).decode(),
         orjson.dumps({"searchResult": LISTING}).decode(),
     ],
 )
 def test_data_saved_without_its_page(body: str) -> None:
     assert ListingPage.recognise(body)
     assert {**read(body), "title": ""} == {**read(PAGE), "title": ""}
+
+
+def test_a_response_of_the_api() -> None:
+    """Its rows have fewer keys, prices of another layout, and the list of rows has another key."""
+    price = {"currentPrice": {"price": 3.5, "currencyUnit": "USD"}, "priceRange": None}
+    rows = [{key: value for key, value in row.items() if key in API_KEYS} | {"priceInfo": price} for row in ROWS]
+    listing = {**LISTING, "itemStacks": [{"meta": GRID, "itemsV2": rows}]}
+    body = orjson.dumps({"data": {"search": {"searchResult": listing}}}).decode()
+    assert ListingPage.recognise(body)
+    found, whole = read(body), read(PAGE)
+    assert [row["price"]["current_price"] for row in found["products"]] == [3.5] * 3
+    without = [{**row, "price": None, "is_preowned": None} for row in found["products"]]
+    expected = [{**row, "price": None, "is_preowned": None} for row in whole["products"]]
+    assert {**found, "title": "", "products": without} == {**whole, "title": "", "products": expected}
 
 
 def test_rows_saved_alone() -> None:

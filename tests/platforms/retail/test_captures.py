@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
+import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,29 +14,56 @@ from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.platforms.retail.schema import Listing, SearchListing
+from scripts.captures import CAPTURES, body_of
 
-CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "retail"
 pytestmark = pytest.mark.skipif(
     not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not available"
 )
 
+TRIMMED = {"73be75debb2e", "1c5c95def4c9", "f009e37326fe", "282c06dbd565"}
+"""Captures whose authors removed keys, and one of a layout of 2022. All others are read without a warning."""
 URL = "https://www.walmart.com/search?q=x"
 
 
 def read(name: str | bytes, **params: Any) -> dict[str, Any]:
     """A capture's validated data."""
-    body = name if isinstance(name, bytes) else (CAPTURES / name).read_bytes()
+    body = name if isinstance(name, bytes) else body_of(name)
     page_class, model = (ListingPage, Listing) if "cat_id" in params else (SearchPage, SearchListing)
     response = HttpResponse(URL, body, status=200, headers={"Content-Type": "text/html; charset=utf-8"})
-    data = asyncio.run(page_class(response=response, page_params=PageParams(params)).to_item())
+    page = page_class(response=response, page_params=PageParams(params))
+    data = asyncio.run(page.to_item())
     assert validated(model, data) == data
+    assert not page.unread or name in TRIMMED, page.unread
     return data
+
+
+def test_re3_1_re3_3_a_page_for_a_visitor_from_an_unknown_country() -> None:
+    """Its data calls the visitor's country "not-available"."""
+    data = read("25d700b25e6f", query="eggs", page=1, sort="best_match")
+    assert counts(data) == {"rows": 41, "sponsored": 1, "out of stock": 0, "no price": 0}
+    assert (data["total_results"], data["max_page"], data["has_more"]) == (53, 3, True)
+    badges = Counter(badge for product in data["products"] for badge in product.get("badges", []))
+    assert badges["Save with Walmart plus"] > 10
+    assert badges["SNAP EBT eligible"] > 10
+    assert not [badge for badge in badges if re.search("delivery|pickup|arrives|shipping", badge, re.IGNORECASE)]
+
+
+def test_re3_1_another_countrys_shop_is_refused() -> None:
+    with pytest.raises(ScrapeError) as refused:
+        read("c616c20d2a2f", query="diapers")
+    assert refused.value.reason == "other_shop"
+
+
+def test_a_response_of_the_api() -> None:
+    data = read("5ee518a9cabb", query="ebt food", page=2)
+    assert counts(data) == {"rows": 40, "sponsored": 0, "out of stock": 0, "no price": 0}
+    assert (data["total_results"], data["max_page"], data["page"]) == (12486, 25, 2)
+    assert data["products"][0]["price"]["current_price"] == 3.97
 
 
 def laptops() -> dict[str, Any]:
     """The rows of three pages, without the pages."""
-    packed = (CAPTURES / "items_search_laptop_3pages_preowned_ranges_2025-08.json.gz").read_bytes()
-    return read(gzip.decompress(packed), query="laptop")
+    return read("c63e2ef48f2c", query="laptop")
 
 
 def counts(data: dict[str, Any]) -> dict[str, int]:
@@ -53,10 +79,10 @@ def counts(data: dict[str, Any]) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("name", "page", "expected"),
     [
-        ("search_mustard_page1_20241209build.html", 1, {"rows": 50, "sponsored": 10, "out of stock": 4, "no price": 2}),
-        ("search_mustard_page2_20241209build.html", 2, {"rows": 50, "sponsored": 10, "out of stock": 0, "no price": 9}),
-        ("derived/min_search_mustard_page1.html", 1, {"rows": 50, "sponsored": 10, "out of stock": 4, "no price": 2}),
-        ("derived/min_search_mustard_page2.html", 2, {"rows": 50, "sponsored": 10, "out of stock": 0, "no price": 9}),
+        ("6096432e837b", 1, {"rows": 50, "sponsored": 10, "out of stock": 4, "no price": 2}),
+        ("b88e6b81d797", 2, {"rows": 50, "sponsored": 10, "out of stock": 0, "no price": 9}),
+        ("9a8f449799f3", 1, {"rows": 50, "sponsored": 10, "out of stock": 4, "no price": 2}),
+        ("bce2928b7a49", 2, {"rows": 50, "sponsored": 10, "out of stock": 0, "no price": 9}),
     ],
 )
 def test_rendered_pages(name: str, page: int, expected: dict[str, int]) -> None:
@@ -69,7 +95,7 @@ def test_rendered_pages(name: str, page: int, expected: dict[str, int]) -> None:
 
 
 def test_a_row_field_by_field() -> None:
-    first = read("search_mustard_page1_20241209build.html", query="mustard")["products"][0]
+    first = read("6096432e837b", query="mustard")["products"][0]
     assert (first["item_id"], first["product_id"]) == ("14089343", "1LH5IA66Q51C")
     assert first["price"] == {"currency": "USD", "current_price": 2.78, "is_price_range": False, "min_price": 2.78}
     assert first["rating"] == {"average": 4.5, "review_count": 1146}
@@ -80,7 +106,7 @@ def test_a_row_field_by_field() -> None:
 
 
 def test_unrated_rows_are_not_zero_filled() -> None:
-    products = read("search_mustard_page2_20241209build.html", query="mustard")["products"]
+    products = read("b88e6b81d797", query="mustard")["products"]
     assert any(p["rating"] == {"average": None, "review_count": None} for p in products)
     assert not any(p["rating"]["average"] == 0 or p["rating"]["review_count"] == 0 for p in products)
 
@@ -95,14 +121,14 @@ def test_conditions_and_ranges_of_laptops() -> None:
 
 
 def test_price_lines() -> None:
-    data = read("search_nike_pricelines_trimmed_2026-10.json", query="nike")
+    data = read("73be75debb2e", query="nike")
     assert [p["price"]["current_price"] for p in data["products"]] == [69.99, 137.45, 69.87]
     assert "732060516" not in {p["item_id"] for p in data["products"]}, "a carousel's row"
     assert data["max_page"] == 13
 
 
 def test_price_lines_with_options() -> None:
-    data = read("cp_eggs_pricelines_options_range_trimmed_2026.json", cat_id="1001469")
+    data = read("1c5c95def4c9", cat_id="1001469")
     assert [p["price"]["current_price"] for p in data["products"]] == [2.47, 1.67, 7.46, 30.42]
     last = data["products"][-1]["price"]
     assert last == {
@@ -115,7 +141,7 @@ def test_price_lines_with_options() -> None:
 
 
 def test_incomplete_price_lines() -> None:
-    prices = [p["price"] for p in read("derived/price_lines_variants_trimmed_2026-09.json", query="wii")["products"]]
+    prices = [p["price"] for p in read("f009e37326fe", query="wii")["products"]]
     assert [(price["current_price"], price["min_price"], price["is_price_range"]) for price in prices] == [
         (69.99, 69.99, False),
         (None, None, False),
@@ -125,7 +151,7 @@ def test_incomplete_price_lines() -> None:
 
 
 def test_nested_prices_and_unknown_availability() -> None:
-    data = read("graphql_android_listing_all_oos_unknown_2022-10.json", query="")
+    data = read("22f5e331bbb9", query="")
     assert counts(data) == {"rows": 20, "sponsored": 0, "out of stock": 15, "no price": 5}
     unknown = [p for p in data["products"] if p["availability"]["status"] == "UNKNOWN"]
     assert len(unknown) == 5
@@ -136,9 +162,9 @@ def test_nested_prices_and_unknown_availability() -> None:
 @pytest.mark.parametrize(
     ("name", "code", "reason"),
     [
-        ("challenge_robot_or_human_2025-06.html", "UPSTREAM_BLOCKED", "challenge"),
-        ("product_page_not_a_listing_2024-12.html", "TARGET_NOT_FOUND", "wrong_page_kind"),
-        ("product_out_of_stock_trimmed_2026.json", "TARGET_NOT_FOUND", "wrong_page_kind"),
+        ("46ff7dfc4e2a", "UPSTREAM_BLOCKED", "challenge"),
+        ("263a285f6fbd", "TARGET_NOT_FOUND", "wrong_page_kind"),
+        ("69a5015c5e8b", "TARGET_NOT_FOUND", "wrong_page_kind"),
     ],
 )
 def test_other_pages_than_listings_are_refused(name: str, code: str, reason: str) -> None:
@@ -150,5 +176,5 @@ def test_other_pages_than_listings_are_refused(name: str, code: str, reason: str
 @pytest.mark.parametrize("params", [{"page": 1}, {"sort": "price_low"}, {"cat_id": "976759"}])
 def test_another_listing_than_requested_is_refused(params: dict[str, Any]) -> None:
     with pytest.raises(ScrapeError) as refused:
-        read("search_mustard_page2_20241209build.html", **params)
+        read("b88e6b81d797", **params)
     assert refused.value.reason == "wrong_echo"

@@ -11,7 +11,7 @@ import pytest
 from crawler.platforms.retail.schema import Availability, Price
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
-from tests.platforms.retail.test_blocks import LISTING, ROWS, html, page_of, read, refusal
+from tests.platforms.retail.test_blocks import GRID, LISTING, PRICE, ROWS, html, page_of, read, refusal
 from tests.platforms.retail.test_rows import read as row
 
 
@@ -19,7 +19,7 @@ def member(*content: dict[str, Any]) -> dict[str, Any]:
     return {"__typename": "BadgeGroupMember", "content": list(content)}
 
 
-def piece(kind: str, value: str, description: str = "") -> dict[str, Any]:
+def piece(kind: str, value: str | None, description: str | None = "") -> dict[str, Any]:
     return {"type": kind, "value": value, "contDesc": description}
 
 
@@ -39,19 +39,24 @@ def test_re_2_badges_of_groups_are_read() -> None:
     ("content", "expected"),
     [
         ([piece("TEXT", "Save "), piece("TEXT", "with")], ["Save with"]),
-        ([piece("ICON", "plus-logo", "Plus"), piece("TEXT", "Save")], ["Save"]),
+        ([piece("TEXT", "Save with"), piece("SEPARATOR", None), piece("ICON", None, "Plus")], ["Save with Plus"]),
+        ([piece("ICON", None, None), piece("TEXT", "Fresh")], ["Fresh"]),
+        ([piece("ICON", "plus-logo", "Plus"), piece("TEXT", "Save")], ["Plus Save"]),
         ([piece("ICON", "plus-logo", "Plus member")], ["Plus member"]),
         ([piece("ICON", "plus-logo")], None),
         ([piece("VIDEO", "x")], None),
         ([], None),
     ],
 )
-def test_re_2_a_badge_is_its_texts_or_its_description(content: list[dict[str, Any]], expected: Any) -> None:
+def test_re_2_re3_3_a_badge_is_its_texts_and_the_descriptions_of_its_icons(
+    content: list[dict[str, Any]], expected: Any
+) -> None:
     assert row(badges=badges({"name": "badges", "members": [member(*content)]})).get("badges") == expected
 
 
-def test_re_2_promises_of_delivery_are_no_badges() -> None:
-    delivery = {"name": "fulfillment", "members": [member(piece("TEXT", "Free pickup tomorrow"))]}
+@pytest.mark.parametrize("group", ["fulfillment", "ProdTileBadgeModule5"])
+def test_re_2_re3_3_promises_of_delivery_are_not_badges(group: str) -> None:
+    delivery = {"name": group, "members": [member(piece("TEXT", "Free pickup tomorrow"))]}
     assert "badges" not in row(badges=badges(delivery))
 
 
@@ -62,8 +67,8 @@ def test_re_2_badges_in_old_and_new_lists_are_listed_once() -> None:
 
 # RE-3: other shops
 
-PRICED = [{**each, "priceInfo": {"linePrice": "$5.00"}} for each in ROWS]
-PRICES = {**LISTING, "itemStacks": [{"items": PRICED}]}
+PRICED = [{**each, "priceInfo": {**PRICE, "linePrice": "$5.00"}} for each in ROWS]
+PRICES = {**LISTING, "itemStacks": [{"meta": GRID, "items": PRICED}]}
 
 
 @pytest.mark.parametrize(
@@ -94,11 +99,13 @@ def test_re_3_pages_of_other_countries_are_refused(language: str) -> None:
     assert refusal(body).reason == "other_shop"
 
 
-def test_re_3_the_country_in_the_data_decides_too() -> None:
-    data = {"props": {"pageProps": {"initialData": {"searchResult": PRICES}, "countryRegion": {"countryCode": "CA"}}}}
-    body = f'<script id="__NEXT_DATA__">{orjson.dumps(data).decode()}</script>'
-    error = refusal(body)
-    assert error.details[0]["loc"] == ["props", "pageProps", "countryRegion", "countryCode"]
+@pytest.mark.parametrize("country", ["CA", "not-available", "", None, 3])
+@pytest.mark.parametrize("language", ["en-US", "es-US", "en", ""])
+def test_re3_1_the_visitors_country_in_the_data_is_not_the_shops(country: Any, language: str) -> None:
+    page = {"initialData": {"searchResult": PRICES}, "countryRegion": {"countryCode": country}}
+    block = orjson.dumps({"props": {"pageProps": page}, "page": "/search"}).decode()
+    body = f'<html lang="{language}"><script id="__NEXT_DATA__">{block}</script></html>'
+    assert read(body)["returned"] == len(ROWS)
 
 
 # RE-6: the category's own name
@@ -135,7 +142,7 @@ def test_re_8_a_bare_list_has_no_next_page() -> None:
 
 
 def test_re_8_a_listing_that_does_not_state_its_pages_may_have_more() -> None:
-    listing = {**LISTING, "paginationV2": {"pageProperties": {"page": 1}}}
+    listing = {**LISTING, "paginationV2": {**LISTING["paginationV2"], "maxPage": None}}
     assert read(html({"searchResult": listing}))["has_more"] is True
 
 
@@ -143,7 +150,7 @@ def test_re_8_a_listing_that_does_not_state_its_pages_may_have_more() -> None:
     ("status", "in_stock"), [("IN_STOCK", True), ("OUT_OF_STOCK", False), ("PRE_ORDER", None), ("UNKNOWN", None)]
 )
 def test_re_8_the_stock_of_other_statuses_is_unknown(status: str, in_stock: bool | None) -> None:  # noqa: FBT001
-    assert row(availabilityStatusV2={"value": status})["availability"]["in_stock"] is in_stock
+    assert row(availabilityStatusV2={"value": status, "display": None})["availability"]["in_stock"] is in_stock
     assert "PRE_ORDER" in (Availability.model_fields["in_stock"].description or "")
     assert "default store" in (Price.__doc__ or "")
 
@@ -153,10 +160,12 @@ def test_re_8_the_stock_of_other_statuses_is_unknown(status: str, in_stock: bool
 
 def test_a_grid_without_rows_costs_the_grid_and_a_warning() -> None:
     listing = copy.deepcopy(LISTING)
-    listing["itemStacks"].append({"meta": {"layoutEnum": "GRID"}, "rows": []})
+    listing["itemStacks"].append({"meta": GRID, "rows": []})
     page = page_of(html({"searchResult": listing}))
     assert page.returned == 3
-    assert [(error.reason, error.details[0]["loc"][-2:]) for error in page.skipped] == [("no_rows", [1, "items"])]
+    (unread,) = page.unread
+    assert unread.path.endswith(".itemStacks[].items[]")
+    assert (unread.cause, unread.rows, unread.of, unread.loses_rows) == ("missing", 1, 2, True)
 
 
 # Pages in other languages

@@ -1,4 +1,4 @@
-"""One row of a listing, in every form served by the platform so far. The rows are invented."""
+"""One row of a listing, in each form in which the platform serves it. The rows are invented."""
 
 from __future__ import annotations
 
@@ -7,16 +7,33 @@ from typing import Any
 import pytest
 
 from crawler.pipelines import validated
+from crawler.platforms.retail.payload import ApiRow, RenderedRow
 from crawler.platforms.retail.product import product
 from crawler.platforms.retail.schema import Product
+from crawler.reading.contract import read_plain
+from tests.platforms.retail.test_blocks import BARE, PRICE
 
-ROW: dict[str, Any] = {"__typename": "Product", "usItemId": "0071", "name": 'Red Barn™ Mustard, 8" & more'}
+ROW: dict[str, Any] = {**BARE, "usItemId": "0071", "name": 'Red Barn™ Mustard, 8" & more'}
+
+BADGES = BARE["badges"]
 
 EN_DASH = "–"
 
 
 def read(**keys: Any) -> dict[str, Any]:
-    return validated(Product, product({**ROW, **keys}))
+    """The product of a row of a page, which is read completely."""
+    row, unread = read_plain(RenderedRow, {**ROW, **keys})
+    assert unread == []
+    assert row is not None
+    return validated(Product, product(row))
+
+
+def read_of_api(**keys: Any) -> dict[str, Any]:
+    """The product of a row in a response of the page's API."""
+    row, unread = read_plain(ApiRow, {**ROW, **keys})
+    assert unread == []
+    assert row is not None
+    return validated(Product, product(row))
 
 
 def line(kind: str, **values: str) -> dict[str, Any]:
@@ -25,8 +42,7 @@ def line(kind: str, **values: str) -> dict[str, Any]:
 
 def lines(*found: dict[str, Any], currency: str = "USD") -> dict[str, Any]:
     """The layout since July 2026, with all older fields empty, as the platform serves it."""
-    flat = {"linePrice": "", "linePriceDisplay": "", "itemPrice": "", "minPrice": 0, "priceRangeString": ""}
-    return {**flat, "priceDetails": {"currency": currency, "priceLines": list(found)}}
+    return {**PRICE, "minPrice": 0, "priceDetails": {"currency": currency, "priceLines": list(found)}}
 
 
 CURRENT = line("CURRENT_PRICE", PRICE="69.99")
@@ -46,50 +62,63 @@ CURRENT = line("CURRENT_PRICE", PRICE="69.99")
         (lines(CURRENT, line("OPTIONS_RANGE", LOW_PRICE="69.99", HIGH_PRICE="69.99")), 69.99, 69.99, 69.99, False),
         (lines(), None, None, None, False),
         (lines(line("CURRENT_PRICE", PRICE="0")), None, None, None, False),
-        # Nested, of in-page calls
-        ({"currentPrice": {"price": 3.5, "priceString": "$3.50", "currencyUnit": "USD"}}, 3.5, 3.5, None, False),
-        ({"currentPrice": {"price": 3}, "priceRange": {"minPrice": 2, "maxPrice": 4}}, 3.0, 2.0, 4.0, True),
-        ({"currentPrice": {"price": 3}, "priceRange": {"minPrice": None, "maxPrice": None}}, 3.0, 3.0, None, False),
-        ({"currentPrice": None, "priceRange": None}, None, None, None, False),
-        # Flat texts, until mid 2026
-        ({"linePrice": "$1,119.00", "itemPrice": "$1,300.00", "minPrice": 0}, 1119.0, 1119.0, None, False),
-        ({"linePrice": "", "linePriceDisplay": "Now $159.00", "itemPrice": "$200"}, 159.0, 159.0, None, False),
+        # Flat texts
+        ({**PRICE, "linePrice": "$1,119.00", "itemPrice": "$1,300.00", "minPrice": 0}, 1119.0, 1119.0, None, False),
+        ({**PRICE, "linePrice": "", "linePriceDisplay": "Now $159.00", "itemPrice": "$200"}, 159.0, 159.0, None, False),
         (
-            {"linePrice": "$9.91", "priceRangeString": f"Options from $9.91 {EN_DASH} $22.64"},
+            {**PRICE, "linePrice": "$9.91", "priceRangeString": f"Options from $9.91 {EN_DASH} $22.64"},
             9.91,
             9.91,
             22.64,
             True,
         ),
-        ({"linePrice": "$13.00", "priceRangeString": "More options from $11.69"}, 13.0, 11.69, None, True),
-        ({"linePrice": "$159.00", "priceRangeString": "From $159.00"}, 159.0, 159.0, None, False),
+        ({**PRICE, "linePrice": "$13.00", "priceRangeString": "More options from $11.69"}, 13.0, 11.69, None, True),
+        ({**PRICE, "linePrice": "$159.00", "priceRangeString": "From $159.00"}, 159.0, 159.0, None, False),
         # Offers that are gone
-        ({"linePrice": "", "minPrice": 0, "priceRangeString": "", "shipPrice": "$5"}, None, None, None, False),
+        ({**PRICE, "linePrice": "", "minPrice": 0, "priceRangeString": "", "shipPrice": "$5"}, None, None, None, False),
         (None, None, None, None, False),
-        ([], None, None, None, False),
-        ("$5", None, None, None, False),
     ],
 )
 def test_prices(info: Any, current: float | None, low: float | None, high: float | None, ranged: bool) -> None:  # noqa: FBT001
-    expected = {
-        "currency": "USD" if low is not None else "",
-        "current_price": current,
-        "is_price_range": ranged,
-        "min_price": low,
-    }
-    if high is not None:
-        expected["max_price"] = high
     # The row's own price is 0 or cut to whole dollars: never read.
-    assert read(priceInfo=info, price=69)["price"] == expected
+    assert read(priceInfo=info, price=69)["price"] == price_of(current, low, high, ranged=ranged)
+
+
+def price_of(current: float | None, low: float | None, high: float | None, *, ranged: bool) -> dict[str, Any]:
+    currency = "USD" if low is not None else ""
+    price = {"currency": currency, "current_price": current, "is_price_range": ranged, "min_price": low}
+    return price if high is None else {**price, "max_price": high}
+
+
+@pytest.mark.parametrize(
+    ("info", "current", "low", "high", "ranged"),
+    [
+        ({"currentPrice": {"price": 3.5, "priceString": "$3.50", "currencyUnit": "USD"}}, 3.5, 3.5, None, False),
+        ({"currentPrice": {"price": 3}, "priceRange": {"minPrice": 2, "maxPrice": 4}}, 3.0, 2.0, 4.0, True),
+        ({"currentPrice": {"price": 3}, "priceRange": {"minPrice": None, "maxPrice": None}}, 3.0, 3.0, None, False),
+        ({"currentPrice": None, "priceRange": None}, None, None, None, False),
+    ],
+)
+def test_prices_of_the_api(
+    info: Any, current: float | None, low: float | None, high: float | None, *, ranged: bool
+) -> None:
+    assert read_of_api(priceInfo=info)["price"] == price_of(current, low, high, ranged=ranged)
+
+
+@pytest.mark.parametrize("info", [[], "$5", 5])
+def test_a_price_of_another_type_is_unread(info: Any) -> None:
+    row, unread = read_plain(RenderedRow, {**ROW, "priceInfo": info})
+    assert row is not None
+    assert product(row)["price"] == price_of(None, None, None, ranged=False)
+    assert [(each.path, each.cause) for each in unread] == [("priceInfo", "type")]
 
 
 @pytest.mark.parametrize(
     ("keys", "currency"),
     [
         ({"priceInfo": lines(CURRENT, currency="CAD")}, "CAD"),
-        ({"priceInfo": {"currentPrice": {"price": 1}}, "currencyCode": "MXN"}, "MXN"),
-        ({"priceInfo": {"linePrice": "$1.00"}}, "USD"),
-        ({"priceInfo": lines(currency="CAD"), "currencyCode": "CAD"}, ""),
+        ({"priceInfo": {**PRICE, "linePrice": "$1.00"}}, "USD"),
+        ({"priceInfo": lines(currency="CAD")}, ""),
     ],
 )
 def test_currency_requires_a_price(keys: dict[str, Any], currency: str) -> None:
@@ -113,17 +142,16 @@ def test_currency_requires_a_price(keys: dict[str, Any], currency: str) -> None:
         ({"averageRating": -1, "numberOfReviews": -1}, "rating", {"average": None, "review_count": None}),
         ({"isSponsoredFlag": True}, "is_sponsored", True),
         ({"isSponsoredFlag": False, "sponsoredProduct": {}}, "is_sponsored", False),
-        ({"sponsoredProduct": {"clickBeacon": "x"}}, "is_sponsored", True),
-        ({"sponsoredProduct": None}, "is_sponsored", False),
+        ({"isSponsoredFlag": None, "sponsoredProduct": {"clickBeacon": "x"}}, "is_sponsored", True),
         ({"conditionV2": {"code": 5, "groupCode": 2}}, "condition", 5),
         ({"conditionV2": None}, "condition", None),
         ({"isPreowned": True}, "is_preowned", True),
         ({"category": {"categoryPathId": "0:3944:1089430:3951"}}, "category_path", "3944/1089430/3951"),
-        ({"category": {"path": None}}, "category_path", ""),
+        ({"category": {"categoryPathId": "0"}}, "category_path", ""),
+        ({"category": {"categoryPathId": None}}, "category_path", ""),
         ({"canonicalUrl": "/ip/a/71?classType=X&athbdg=L1"}, "url", "https://www.walmart.com/ip/a/71"),
         ({"canonicalUrl": ""}, "url", ""),
-        ({"imageInfo": {"thumbnailUrl": "https://i.example/t.jpg"}}, "image", "https://i.example/t.jpg"),
-        ({"imageInfo": {"allImages": [{"url": "https://i.example/a.jpg"}]}}, "image", "https://i.example/a.jpg"),
+        ({"image": None, "imageInfo": {"thumbnailUrl": "https://i.example/t.jpg"}}, "image", "https://i.example/t.jpg"),
         ({"image": "https://i.example/i.jpg", "imageInfo": {"thumbnailUrl": "t"}}, "image", "https://i.example/i.jpg"),
         ({"shortDescription": None, "description": ""}, "short_description", ""),
         ({"shortDescription": "<li>Hot</li>"}, "short_description", "<li>Hot</li>"),
@@ -132,13 +160,13 @@ def test_currency_requires_a_price(keys: dict[str, Any], currency: str) -> None:
         ({"variantCriteria": [{"variantList": [{}, {}]}, {"variantList": [{}]}]}, "variant_count", 3),
         ({"type": "REGULAR", "variantList": []}, "variant_count", 0),
         ({"type": "VARIANT", "variantList": []}, "variant_count", None),
-        ({}, "variant_count", None),
+        ({"type": None}, "variant_count", None),
         ({"flag": "Best seller"}, "flag", "Best seller"),
-        ({"flag": "", "badges": {"flags": [{"text": "Deal"}]}}, "flag", "Deal"),
-        ({"flag": "", "badge": {"text": "Rollback"}}, "flag", "Rollback"),
+        ({"flag": "", "badges": {**BADGES, "flags": [{"text": "Deal"}]}}, "flag", "Deal"),
         (
             {
                 "badges": {
+                    **BADGES,
                     "flags": [{"text": "Deal"}, {"text": ""}],
                     "tags": [{"type": "ICON", "key": "SAVE", "text": "Save with"}, {"type": "TEXT", "text": "New"}],
                     "groups": [{"name": "fulfillment"}],
@@ -166,6 +194,8 @@ def test_fields(keys: dict[str, Any], field: str, value: Any) -> None:
     assert read(**keys)[field] == value
 
 
-@pytest.mark.parametrize("keys", [{}, {"flag": "", "badges": {"flags": [], "tags": []}, "badge": {"text": ""}}])
+@pytest.mark.parametrize(
+    "keys", [{}, {"flag": None, "badges": {"flags": [], "tags": [], "groupsV2": []}}, {"badges": None}]
+)
 def test_missing_labels_are_absent(keys: dict[str, Any]) -> None:
     assert not {"badges", "flag"} & read(**keys).keys()

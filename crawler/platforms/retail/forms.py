@@ -1,0 +1,95 @@
+"""Retail: finds a listing in a response: in a page, in a response of the page's API, or in a part that was saved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crawler.platforms.page import PlatformPage, missing_error
+from crawler.platforms.retail.payload import (
+    ApiAnswer,
+    ApiStack,
+    Facet,
+    Listing,
+    RenderedPage,
+    RenderedStack,
+    SavedListing,
+    SavedRows,
+    Seo,
+)
+from crawler.reading.json import is_bare_json
+
+DATA_SCRIPT = "__NEXT_DATA__"
+
+PAGE_PATH = ("props", "pageProps", "initialData", "searchResult")
+"""Where a page's data block has the listing."""
+_PAGE = re.compile(rb'"pageProps"\s*:')
+_API = re.compile(rb'"search"\s*:\s*\{')
+
+
+class Found(NamedTuple):
+    """The parts of a payload that belong to the listing."""
+
+    path: tuple[str, ...] = PAGE_PATH
+    """Where the payload has the listing."""
+    listing: Listing | None = None
+    """None for rows that were saved alone, and for a page that is not a listing."""
+    stacks: Sequence[RenderedStack | ApiStack] = ()
+    total: int | float | str | None = None
+    seo: Seo | None = None
+    facets: Sequence[Facet] = ()
+    route: str | None = None
+    rows_key: str = "items[]"
+    """The key of the rows of a stack."""
+    has_data: bool = False
+    """Whether the page has data of its own kind."""
+    is_other: bool = False
+    """Whether the page is of another kind: it has the data of a product, or its listing is null."""
+
+
+def found_in(page: PlatformPage, block: bytes | None) -> Found:
+    """Read the listing from the response of a page object. ``block``: the data block, None if the response has none.
+
+    Raises:
+        ExtractionFailed: the page has no data block, or the block is not JSON.
+    """
+    body: bytes = page.response.body
+    if block is not None:
+        return _rendered(page, block)
+    if not is_bare_json(body):
+        raise missing_error("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
+    if body.lstrip().startswith(b"["):
+        wrapped = b'{"stacks":[{"items":%b,"meta":null}]}' % body
+        return Found((), stacks=page.payload(SavedRows, wrapped, what="list of rows").stacks)
+    if _PAGE.search(body):
+        return _rendered(page, body)
+    return _of_api(page, body) if _API.search(body) else _saved(page, body)
+
+
+def _rendered(page: PlatformPage, block: bytes) -> Found:
+    found = page.payload(RenderedPage, block, what=DATA_SCRIPT)
+    data = found.data
+    if data is None:
+        return Found(route=found.route)
+    if data.listing is None:
+        is_null = all(each.path != ".".join(PAGE_PATH) for each in page.unread)
+        return Found(route=found.route, has_data=True, is_other=is_null or data.product is not None)
+    listing = data.listing
+    return Found(PAGE_PATH, listing, listing.stacks, listing.total, data.seo, data.facets, found.route)
+
+
+def _of_api(page: PlatformPage, body: bytes) -> Found:
+    data = page.payload(ApiAnswer, body, what="API response").data
+    path = ("data", "search", "searchResult")
+    if data is None or data.listing is None:
+        return Found(path)
+    return Found(
+        path, data.listing, data.listing.stacks, data.listing.total, data.seo, data.facets, rows_key="itemsV2[]"
+    )
+
+
+def _saved(page: PlatformPage, body: bytes) -> Found:
+    listing = page.payload(SavedListing, body, what="listing").listing
+    path = ("searchResult",)
+    return Found(path) if listing is None else Found(path, listing, listing.stacks, listing.total)

@@ -1,0 +1,373 @@
+"""Retail: the contract of a listing's data, in a page (``__NEXT_DATA__``), in a response of the page's API, or saved.
+
+Counted over the rows and pages since 2024-12 (``tests/contracts``). Rows of 2022 lack some of the keys: their layout is
+no longer served. Of whole pages there are only searches, so that what only a category page may lack is ``sometimes``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
+from crawler.reading.values import amount, amounts
+
+PRODUCT = ("__typename", "Product")
+
+
+# Prices: a class per layout. "" and 0 mean that a price is missing.
+
+
+class Price(NamedTuple):
+    """What a row states about its price, in any layout."""
+
+    current: float | None = None
+    low: float | None = None
+    """The lowest price of a range of options."""
+    high: float | None = None
+    currency: str = ""
+
+
+class PriceValue(Contract):
+    """An amount in a line of a price."""
+
+    key: str | None = always("key")
+    amount: str | int | float | None = always("value")
+
+
+class PriceLine(Contract):
+    """A line of a price since July 2026, such as the current price or the range of the options."""
+
+    kind: str | None = always("lineType")
+    values: list[PriceValue] = always("values[]")
+
+
+class RenderedPrice(Contract):
+    """The price of a row of a page. Since July 2026 some rows have lines, and their older keys are "" or 0.
+
+    ``itemPrice`` is not read: it is the struck-through price. The row's ``price`` is not read: it may be cut.
+    """
+
+    lines: list[PriceLine] = sometimes("priceDetails.priceLines[]")
+    currency: str | None = sometimes("priceDetails.currency")
+    line_price: str | None = always("linePrice")
+    line_price_display: str | None = always("linePriceDisplay")
+    range: str | None = always("priceRangeString")
+
+    def read(self) -> Price:
+        """Return the price of the lines, or else of the older keys."""
+        lines = self.lines
+        if lines and (price := _of_lines(lines, self.currency or "")):
+            return price
+        current = amount(self.line_price) or amount(self.line_price_display)
+        if not self.range:
+            return Price(current)
+        low, high, *_ = *amounts(self.range), None, None
+        return Price(current, low, high)
+
+
+def _of_lines(lines: list[PriceLine], currency: str) -> Price | None:
+    stated = {(line.kind, each.key): amount(each.amount) for line in lines for each in line.values}
+    current = stated.get(("DISCOUNTED_PRICE", "PRICE")) or stated.get(("CURRENT_PRICE", "PRICE"))
+    low = stated.get(("OPTIONS_RANGE", "LOW_PRICE")) or stated.get(("OPTIONS", "LOW_PRICE"))
+    high = stated.get(("OPTIONS_RANGE", "HIGH_PRICE"))
+    return None if current is None and low is None else Price(current, low, high, currency)
+
+
+class ApiPrice(Contract):
+    """The price of a row in a response of the page's API: objects with a number and its text."""
+
+    current: float | str | None = sometimes("currentPrice.price")
+    currency: str | None = sometimes("currentPrice.currencyUnit")
+    low: float | str | None = sometimes("priceRange.minPrice")
+    high: float | str | None = sometimes("priceRange.maxPrice")
+
+    def read(self) -> Price:
+        """Return the price."""
+        return Price(amount(self.current), amount(self.low), amount(self.high), self.currency or "")
+
+
+# Rows
+
+
+class Badge(Contract):
+    """A flag ("Best seller") or a tag of a product."""
+
+    key: str | None = sometimes("key")
+    text: str | None = sometimes("text")
+    kind: str | None = sometimes("type")
+
+
+class BadgePart(Contract):
+    """A text or an icon of a badge."""
+
+    kind: str | None = always("type")
+    value: str | None = always("value")
+    description: str | None = always("contDesc")
+    """The text that stands for an icon."""
+
+
+class BadgeMember(Contract):
+    """A badge of a group."""
+
+    parts: list[BadgePart] = always("content[]")
+
+
+class BadgeGroup(Contract):
+    """A place on a product's tile with badges."""
+
+    name: str | None = always("name")
+    members: list[BadgeMember] = always("members[]")
+
+
+class Variant(Contract):
+    """A variant of a product. Only their number is read."""
+
+
+class Criterion(Contract):
+    """A property by which the variants of a product differ, such as the size."""
+
+    variants: list[Variant] = sometimes("variantList[]")
+
+
+class Row(Contract):
+    """The values that a product has in pages and in responses of the page's API."""
+
+    item_id: NonEmpty | int = identity("usItemId")
+    name: NonEmpty = identity("name")
+    product_id: str | int | None = always("id")
+    offer_id: str | None = always("offerId", often=True)
+    url: str | None = always("canonicalUrl", often=True)
+    rating: float | None = always("averageRating", often=True)
+    reviews: int | float | str | None = always("numberOfReviews", often=True)
+    status: str | None = always("availabilityStatusV2.value", often=True)
+    status_text: str | None = always("availabilityStatusV2.display", often=True)
+    fulfillment_type: str | None = always("fulfillmentType")
+    thumbnail: str | None = always("imageInfo.thumbnailUrl")
+    seller_id: str | int | None = always("sellerId", often=True)
+    seller_name: str | None = always("sellerName", often=True)
+    kind: str | None = always("type", often=True)
+    criteria: list[Criterion] = always("variantCriteria[]")
+    sponsored: Variant | None = sometimes("sponsoredProduct")
+    variant_count: int | None = sometimes("variantCount")
+
+
+class RenderedRow(Row, tag=PRODUCT):
+    """A product of a page."""
+
+    image: str | None = always("image", often=True)
+    is_sponsored: bool | None = always("isSponsoredFlag")
+    is_preowned: bool | None = always("isPreowned")
+    condition: int | None = sometimes("conditionV2.code")
+    short_description: str | None = always("shortDescription")
+    category_path: str | None = always("category.categoryPathId", often=True)
+    flag: str | None = always("flag")
+    flags: list[Badge] = always("badges.flags[]")
+    tags: list[Badge] = always("badges.tags[]")
+    groups: list[BadgeGroup] = always("badges.groupsV2[]")
+    variants: list[Variant] = always("variantList[]")
+    price: RenderedPrice | None = always("priceInfo", often=True)
+
+
+class ApiRow(Row, tag=PRODUCT):
+    """A product in a response of the page's API. Evidence: two responses of 2022 with 60 rows."""
+
+    image: str | None = sometimes("image")
+    is_sponsored: bool | None = sometimes("isSponsoredFlag")
+    is_preowned: bool | None = sometimes("isPreowned")
+    condition: int | None = sometimes("conditionV2.code")
+    short_description: str | None = sometimes("shortDescription")
+    category_path: str | None = sometimes("category.categoryPathId")
+    flag: str | None = sometimes("flag")
+    flags: list[Badge] = sometimes("badges.flags[]", "unifiedBadge.flags[]")
+    tags: list[Badge] = sometimes("badges.tags[]", "unifiedBadge.tags[]")
+    groups: list[BadgeGroup] = sometimes("badges.groupsV2[]", "unifiedBadge.groupsV2[]")
+    variants: list[Variant] = sometimes("variantList[]")
+    price: ApiPrice | None = always("priceInfo", often=True)
+
+
+class AdPlaceholder(Contract, tag=("__typename", "AdPlaceholder")):
+    """The place of an advertisement, which the page fills later."""
+
+
+class TakeOverPlaceholder(Contract, tag=("__typename", "TileTakeOverProductPlaceholder")):
+    """As ``AdPlaceholder``."""
+
+
+class PrismTakeOverPlaceholder(Contract, tag=("__typename", "PrismTileTakeOverProductPlaceholder")):
+    """As ``AdPlaceholder``. The platform's query names it."""
+
+
+class MarqueePlaceholder(Contract, tag=("__typename", "MarqueePlaceholder")):
+    """As ``AdPlaceholder``."""
+
+
+class NavigationPlaceholder(Contract, tag=("__typename", "InlineCategoryNavigationPlaceholder")):
+    """The place of links to categories. The platform's query names it."""
+
+
+class CarouselPlaceholder(Contract, tag=("__typename", "ESSCarouselPlaceholder")):
+    """The place of a carousel, which repeats or advertises products. The platform's query names it."""
+
+
+Placeholder = (
+    AdPlaceholder
+    | TakeOverPlaceholder
+    | PrismTakeOverPlaceholder
+    | MarqueePlaceholder
+    | NavigationPlaceholder
+    | CarouselPlaceholder
+)
+"""The rows that are not products. Any other row is unread."""
+
+
+class Stack(Contract):
+    """A group of rows: the grid of the listing, or a carousel between its rows."""
+
+    layout: str | None = always("meta.layoutEnum")
+    kind: str | None = sometimes("meta.subType")
+    title: str | None = sometimes("meta.title")
+    total: int | None = sometimes("meta.totalItemCount")
+
+
+class RenderedStack(Stack):
+    """A group of rows of a page."""
+
+    rows: list[RenderedRow | Placeholder] = always("items[]")
+
+
+class ApiStack(Stack):
+    """A group of rows in a response of the page's API."""
+
+    rows: list[ApiRow | Placeholder] = always("itemsV2[]", "items[]")
+
+
+# Listings
+
+
+class Crumb(Contract):
+    """A level above the listing's category."""
+
+    id: str | int | None = sometimes("id")
+    name: str | None = sometimes("name")
+    url: str | None = sometimes("url")
+
+
+class MatchedStack(Contract):
+    """A stack that belongs to the listing, by its index."""
+
+    is_primary: bool | None = always("isPrimaryStack")
+    index: int | None = always("matchIndex")
+
+
+class ReportedError(Contract):
+    """An error that the platform reports in the data."""
+
+    kind: str | None = sometimes("errorType")
+
+
+class Seo(Contract):
+    """A category's title, heading and canonical URL."""
+
+    title: str | None = sometimes("metaTitle")
+    heading: str | None = sometimes("h1")
+    url: str | None = sometimes("metaCanon")
+    crumbs: list[Crumb] = sometimes("breadCrumb[]")
+
+
+class FacetValue(Contract):
+    """A choice of a filter, such as a sub-category."""
+
+    id: str | int | None = always("id")
+    name: str | None = always("name")
+
+
+class Facet(Contract):
+    """A filter of the listing."""
+
+    kind: str | None = always("type")
+    low: float | None = always("min")
+    high: float | None = always("max")
+    values: list[FacetValue] = always("values[]")
+
+
+class Listing(Contract):
+    """What the data says about the listing."""
+
+    title: str | None = sometimes("title")
+    page: int | str | None = always("paginationV2.pageProperties.page")
+    sort: str | None = always("paginationV2.pageProperties.sort")
+    cat_id: str | int | None = always("paginationV2.pageProperties.cat_id")
+    query: str | None = sometimes("paginationV2.pageProperties.query")
+    max_page: int | float | str | None = always("paginationV2.maxPage")
+    matched: list[MatchedStack] = sometimes("paginationV2.pageProperties.primaryStacksToMatch[]")
+    errors: list[ReportedError] = always("errorResponse.errors[]")
+    error_codes: list[str | int] = sometimes("errorResponse.errorCodes[]")
+    crumbs: list[Crumb] = sometimes("breadCrumb[]")
+    info_id: str | int | None = sometimes("catInfo.catId")
+    info_name: str | None = sometimes("catInfo.name")
+    context_id: str | int | None = sometimes("requestContext.categories.id")
+    context_name: str | None = sometimes("requestContext.categories.name")
+    canonical: str | None = sometimes("pageMetadata.canonical")
+
+
+class RenderedListing(Listing):
+    """The listing of a page."""
+
+    total: int | float | str | None = always("aggregatedCount")
+    stacks: list[RenderedStack] = always("itemStacks[]")
+
+
+class ApiListing(Listing):
+    """The listing of a response of the page's API. The app's responses state the total in the stack only."""
+
+    total: int | float | str | None = sometimes("aggregatedCount")
+    stacks: list[ApiStack] = always("itemStacks[]")
+
+
+# The places of a listing
+
+
+class Other(Contract):
+    """The data of a page that is not a listing: a product page or an editorial page."""
+
+
+class InitialData(Contract):
+    """The data of a page."""
+
+    listing: RenderedListing | None = always("searchResult")
+    seo: Seo | None = sometimes("seoBrowseMetaData", "contentLayout.seoBrowseMetaData")
+    facets: list[Facet] = sometimes("contentLayout.modules[].configs.allSortAndFilterFacets[]")
+    product: Other | None = sometimes("data")
+
+
+class RenderedPage(Contract):
+    """The data block of a page."""
+
+    route: str | None = sometimes("page")
+    data: InitialData | None = sometimes("props.pageProps.initialData")
+
+
+class ApiData(Contract):
+    """The data of a response of the page's API."""
+
+    listing: ApiListing | None = sometimes("search.searchResult")
+    seo: Seo | None = sometimes("seoBrowseMetaData")
+    facets: list[Facet] = sometimes("contentLayout.modules[].configs.allSortAndFilterFacets[]")
+
+
+class ApiAnswer(Contract):
+    """A response of the page's API."""
+
+    data: ApiData | None = sometimes("data")
+
+
+class SavedListing(Contract):
+    """A listing that was saved without its page."""
+
+    listing: RenderedListing | None = sometimes("searchResult")
+
+
+class SavedRows(Contract):
+    """Rows that were saved without their page, under a key of ours."""
+
+    stacks: list[RenderedStack] = always("stacks[]")
