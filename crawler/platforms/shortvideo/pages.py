@@ -1,7 +1,9 @@
-"""Short-video: page objects for the search API's responses in both formats, and for the page that calls the API."""
+"""Short-video: page objects for the search API's responses, and for the page that calls the API."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
@@ -9,32 +11,31 @@ from urllib.parse import parse_qs, urlsplit
 import attrs
 from web_poet import HttpResponse, field
 
-from crawler.errors import ExtractionFailed, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamTimeout
-from crawler.platforms.page import PlatformPage, missing_error
-from crawler.platforms.shortvideo import app as shortvideo_app
-from crawler.platforms.shortvideo import web as shortvideo_web
-from crawler.platforms.shortvideo.image import Path
+from crawler.errors import TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamTimeout
+from crawler.platforms.page import PlatformPage, missing_error, unread_error
+from crawler.platforms.shortvideo.payload import Answer, Entry, Envelope, Item, SavedEntries, SavedItems
+from crawler.platforms.shortvideo.post import missing_part, photo_post
 from crawler.platforms.shortvideo.requests import CAPTCHA_MOUNT, STOP_SELECTORS
-from crawler.reading.json import decode, dicts, dig, is_bare_json
-from crawler.reading.values import count, text
+from crawler.reading.json import decode, dicts, is_bare_json
+from crawler.reading.unread import Unread
+from crawler.reading.values import count
 
 LOGIN_REQUIRED_STATUS = 2483
 """Status code in responses to API calls that require an account."""
 BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
 """Values of ``search_nil_type`` with which an empty list means a block, not a search without results."""
 
-# In a list of mixed entries, an entry with at least one of these keys is not a post.
-CARD_KEYS = ("user_list", "challenge_list", "common", "user_info", "live_info", "card_title")
+NOTHING_FOUND = frozenset({"no_result", "sensitive"})
+"""Values of ``search_nil_type`` with which an empty list means a search without results."""
+PICTURES = ".imagePost.images[]"
+_ENTRY = re.compile(rb'"item"\s*:\s*\{')
+"""What a list of entries contains that was saved alone, and a list of items does not."""
 
-APP_MARKS = ('"aweme_', '"search_item_list"', '"image_post_info"', '"multi_photo"')
 WAIT_MARKS = ('id="wci"', "Please wait...")
 STATE_MARK = "__UNIVERSAL_DATA_FOR_REHYDRATION__"
 """The id of the script that contains the state of every page of the platform."""
 OTHER_PAGE_MARKS = ('"webapp.video-detail"', '"webapp.reflow.video.detail"', '"webapp.user-detail"')
 """Texts in the page state that show that the page is a post's or an account's, not the search page."""
-
-GENERAL_POST = 1
-"""The type number that marks a post among the entries in the general tab."""
 
 
 def wall_in(response: HttpResponse) -> str | None:
@@ -54,18 +55,7 @@ class ResultsPage(PlatformPage):
     This class also reads lists from the platform's other web APIs, which contain the same items.
     """
 
-    source: ClassVar[str] = "web results"
-    list_paths: ClassVar[tuple[tuple[str, ...], ...]] = (
-        ("item_list",),
-        ("itemList",),
-        ("data", "item_list"),
-        ("data", "itemList"),
-        ("data", "data"),
-        ("data",),
-        ("videos",),
-        ("data", "videos"),
-    )
-    item_key: ClassVar[str] = "item"
+    source: ClassVar[str] = "search"
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -75,19 +65,22 @@ class ResultsPage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a list of results, which may be empty.
 
+        A response with rows is a list of results whatever its status code is: 203 and 403 were seen with twelve good
+        rows each (the notes on the platform).
+
         Raises:
             UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON has a bot check or an error code
                 (``status_code``) instead of rows.
             TargetRestricted: the search requires an account.
             UpstreamError: the response is not JSON, or its HTTP status is a failure (see ``raise_for_failures``).
             ExtractionFailed: the list is missing or empty although the response does not report the end of the results,
-                or the list has no photo post but has rows with an unknown structure.
+                or it has rows of which none can be read.
         """
         self.raise_for_failures()
         self._raise_for_markup()
-        if self._rows:
-            self._raise_if_unrecognised()
-            self._skip_missing_position()
+        if self._items or self._has_cards or any(each.loses_rows for each in self.unread):
+            self._raise_if_blind()
+            self._report_missing_position()
         else:
             self._raise_for_blocks()
             self._raise_unless_empty()
@@ -96,7 +89,7 @@ class ResultsPage(PlatformPage):
 
     @field
     def cursor(self) -> str:
-        return str(count(self.envelope.get("cursor")) or 0)
+        return str(count(self._envelope.cursor) or 0)
 
     @field
     def has_more(self) -> bool:
@@ -105,80 +98,75 @@ class ResultsPage(PlatformPage):
     @field
     def keywords(self) -> str:
         query = parse_qs(urlsplit(str(self.response.url)).query)
-        return text(self.page_params.get("keywords")) or next(
-            (query[name][0] for name in ("keyword", "q") if name in query), ""
-        )
+        requested = self.page_params.get("keywords")
+        return str(requested) if requested else next((query[name][0] for name in ("keyword", "q") if name in query), "")
 
     @field
     def search_item_list(self) -> list[dict[str, Any]]:
-        photos: dict[str, dict[str, Any]] = {}
-        failed: list[ExtractionFailed] = []
-        for path, item in self._items:
-            if self.is_photo(item) and not self.is_hidden(item):
-                try:
-                    post = self.photo_post(item, path)
-                except ExtractionFailed as error:
-                    failed.append(error)
-                else:
-                    photos.setdefault(post["aweme_id"], post)
-        if failed and not photos:
-            raise failed[0]
-        for each in failed:
-            self.skip(each)
-        return list(photos.values())
-
-    # The item's format
-
-    is_photo = staticmethod(shortvideo_web.is_photo)
-    is_known_non_photo = staticmethod(shortvideo_web.is_known_non_photo)
-    is_hidden = staticmethod(shortvideo_web.is_hidden)
-    photo_post = staticmethod(shortvideo_web.photo_post)
+        posts: dict[str, dict[str, Any]] = {}
+        for item in self._readable:
+            posts.setdefault(str(item.id), photo_post(item))
+        return list(posts.values())
 
     # The parts of the response
 
     @cached_property
-    def _payload(self) -> Any:
-        return decode(self.response.body, what="answer")
+    def _answer(self) -> Answer:
+        return self.payload(Answer, self.response.body, what="answer")
 
     @cached_property
-    def _list(self) -> tuple[Path, list[Any] | None]:
-        """The path of the list of rows, and the list. If there is no list: an empty path and None."""
-        if isinstance(self._payload, list):
-            return [], self._payload
-        for path in self.list_paths:
-            found = dig(self._payload, *path)
-            if isinstance(found, list):
-                return list(path), found
-        return [], None
+    def _envelope(self) -> Envelope:
+        """The object around the list, with the cursor, the status code, and the flag whether more rows follow."""
+        if self._is_bare:
+            return Envelope()
+        relayed = self._answer.relayed
+        return self._answer if relayed is None or self._answer.items else relayed
 
     @property
-    def _rows(self) -> list[Any]:
-        return self._list[1] or []
+    def _more(self) -> bool | int | float | str | None:
+        return self._envelope.account_more if self._envelope.more is None else self._envelope.more
 
     @cached_property
-    def envelope(self) -> dict[str, Any]:
-        """The object around the list, with the cursor, the status code, and the flag whether more rows follow."""
-        around = dig(self._payload, *self._list[0][:-1])
-        if self._list[1] is None and isinstance(dig(around, "data"), dict):
-            around = around["data"]
-        return around if isinstance(around, dict) else {}
+    def _is_bare(self) -> bool:
+        """Whether the response is a list that was saved without the object around it."""
+        body: bytes = self.response.body
+        return body.lstrip().startswith(b"[")
 
     @cached_property
-    def _items(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The rows that are items, each with its path."""
-        path, rows = self._list
-        items: list[tuple[Path, dict[str, Any]]] = []
-        for index, row in enumerate(rows or []):
-            inner = dig(row, self.item_key)
-            if isinstance(inner, dict):
-                items.append(([*path, index, self.item_key], inner))
-            elif isinstance(row, dict) and not any(key in row for key in CARD_KEYS):
-                items.append(([*path, index], row))
-        return items
+    def _entries(self) -> list[Entry]:
+        if self._is_bare:
+            body: bytes = self.response.body
+            return (
+                self.payload(SavedEntries, b'{"entries":%b}' % body, what="list").entries if _ENTRY.search(body) else []
+            )
+        return self._answer.relayed.entries if self._answer.relayed else []
+
+    @cached_property
+    def _items(self) -> list[Item]:
+        if self._is_bare and not _ENTRY.search(self.response.body):
+            return self.payload(SavedItems, b'{"items":%b}' % self.response.body, what="list").items
+        entries = self._entries
+        return [each.item for each in entries if each.item is not None] if entries else self._envelope.items
+
+    @property
+    def _has_cards(self) -> bool:
+        return any(each.item is None for each in self._entries)
+
+    @cached_property
+    def _photos(self) -> list[Item]:
+        """The photo posts, without private ones and those without pictures."""
+        return [
+            item for item in self._items if item.pictures is not None and item.pictures.images and not _is_hidden(item)
+        ]
+
+    @cached_property
+    def _readable(self) -> list[Item]:
+        return [item for item in self._photos if missing_part(item) is None]
 
     # Validation
 
     def _raise_for_markup(self) -> None:
+        """Raise an error for a page instead of JSON. The capture 558c97048b47 has the element of a CAPTCHA."""
         if is_bare_json(self.response.body):
             return
         if wall_in(self.response) == "captcha":
@@ -186,111 +174,80 @@ class ResultsPage(PlatformPage):
         raise UpstreamError("The search response is not JSON.", reason="not_json")
 
     def _raise_for_blocks(self) -> None:
-        """Raise an error if a response without rows means that the search was blocked or requires an account."""
-        status = count(self.envelope.get("status_code", self.envelope.get("statusCode")))
-        if dig(self._payload, "type") == "verify" or dig(self._payload, "data", "type") == "verify":
+        """Raise an error if a response without rows means that the search was blocked or requires an account.
+
+        The notes on the platform document the four forms. No capture has one of them.
+        """
+        envelope = self._envelope
+        status = count(envelope.status)
+        if "verify" in (envelope.kind, None if self._is_bare else self._answer.kind):
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
         if status == LOGIN_REQUIRED_STATUS:
             raise TargetRestricted("The platform requires an account for this search.", reason="login_required")
-        if self._nil in BLOCKING_NILS:
+        if envelope.nil_type in BLOCKING_NILS:
             raise UpstreamBlocked(
-                f"The platform blocked the search with its bot check {self._nil!r}.", reason=self._nil
+                f"The platform blocked the search with its bot check {envelope.nil_type!r}.", reason=envelope.nil_type
             )
-        if status and not self._has_other_rows:
+        if status and not self._other_lists:
             raise UpstreamBlocked(f"The platform refused the search with status {status}.", reason="refused")
 
     def _raise_unless_empty(self) -> None:
         """Raise an error if a response without rows does not report the end of the results: its keys may be renamed."""
-        if self._nil:
+        nil = self._envelope.nil_type
+        if nil in NOTHING_FOUND:
             return
-        if self._list[1] is None and (not self._is_end or self._has_other_rows):
-            raise missing_error("The response has no list of results.", self.list_paths[0], reason="no_list")
-        if not self._is_end:
-            raise ExtractionFailed(
-                "The response has no rows, but does not report the end of the results.",
-                details=[{"loc": self._list[0], "msg": "List should not be empty", "type": "too_short"}],
-                reason="no_rows",
+        if nil:
+            raise missing_error(
+                f"The response has no rows, for the unknown reason {nil[:60]!r}.",
+                ["search_nil_info", "search_nil_type"],
+                reason="unknown_nil_type",
             )
-
-    @property
-    def _has_other_rows(self) -> bool:
-        """Whether the response has rows, but under an unknown key."""
-        return self._list[1] is None and any(map(dicts, self.envelope.values()))
-
-    @property
-    def _nil(self) -> str:
-        """The platform's word for why the list is empty; "" if the response has no such word."""
-        return text(dig(self.envelope, "search_nil_info", "search_nil_type"))
-
-    @property
-    def _more(self) -> Any:
-        return self.envelope.get("has_more", self.envelope.get("hasMore"))
-
-    @property
-    def _is_end(self) -> bool:
-        """Whether the response states that no more rows follow."""
-        return self._more is not None and not self.has_more
-
-    def _skip_missing_position(self) -> None:
-        """Add an error to ``skipped`` if a response with rows lacks its ``cursor``, its ``has_more`` or both."""
-        stated = {"cursor": self.envelope.get("cursor"), "has_more": self._more}
-        paths = [[*self._list[0][:-1], key] for key, value in stated.items() if value is None]
-        if paths:
-            self.skip(missing_error("The response lacks its position in the results.", *paths, reason="missing_part"))
-
-    def _raise_if_unrecognised(self) -> None:
-        """Leave out rows with an unknown structure. Raise an error if there are any, but no photo post."""
-        items = self._items
-        photos = [item for _, item in items if self.is_photo(item)]
-        unrecognised = [
-            path
-            for path, item in items
-            if not (self.is_photo(item) or self.is_known_non_photo(item) or self.is_hidden(item))
-        ]
-        if not (unrecognised or items or dicts(self._rows)):
-            unrecognised = [[*self._list[0], 0]]
-        if unrecognised:
-            error = ExtractionFailed(
-                "Rows of the response have an unknown structure.",
-                details=[{"loc": p, "msg": "Input should be a post", "type": "value_error"} for p in unrecognised[:10]],
-                reason="blind",
+        if self._other_lists:
+            raise missing_error("The response has its rows under unknown keys.", ["item_list"], reason="no_list")
+        if self._more is None or self.has_more:
+            raise missing_error(
+                "The response has no rows, but does not report the end of the results.", ["item_list"], reason="no_rows"
             )
-            if not photos:
-                raise error
-            self.skip(error)
-
-
-@attrs.define(slots=False)
-class AppResultsPage(ResultsPage):
-    """A list of results from the app's API, which has the same posts under other keys."""
-
-    source: ClassVar[str] = "app results"
-    list_paths: ClassVar[tuple[tuple[str, ...], ...]] = (
-        ("search_item_list",),
-        ("aweme_list",),
-        ("data", "search_item_list"),
-        ("data", "aweme_list"),
-        ("data", "data"),
-        ("data",),
-        ("items",),
-    )
-    item_key: ClassVar[str] = "aweme_info"
-
-    @classmethod
-    def recognise(cls, body: str) -> bool:
-        keys = body.replace('\\"', "")  # strings may contain escaped JSON with the app's keys
-        return super().recognise(body) and any(mark in keys for mark in APP_MARKS)
-
-    is_photo = staticmethod(shortvideo_app.is_photo)
-    is_known_non_photo = staticmethod(shortvideo_app.is_known_non_photo)
-    photo_post = staticmethod(shortvideo_app.photo_post)
 
     @cached_property
-    def _list(self) -> tuple[Path, list[Any] | None]:
-        detail = dig(self._payload, "aweme_detail")
-        if isinstance(detail, dict):
-            return ["aweme_detail"], [{self.item_key: detail}]
-        return super()._list
+    def _other_lists(self) -> list[str]:
+        """The keys of lists of objects in a response of which no list was read."""
+        data = decode(self.response.body, what="answer")
+        inner = data.get("data") if isinstance(data, dict) else None
+        around = inner if isinstance(inner, dict) else data
+        return [key for key, value in around.items() if dicts(value)] if isinstance(around, dict) else []
+
+    def _report_missing_position(self) -> None:
+        """Report a response with rows that lacks its ``cursor``, its ``has_more`` or both: six projects read them."""
+        if not self._is_bare and self._envelope.account_more is None:
+            stated = {"cursor": self._envelope.cursor, "has_more": self._envelope.more}
+            self.unread += [Unread(key, "missing") for key, value in stated.items() if value is None]
+
+    def _raise_if_blind(self) -> None:
+        """Report items of an unknown kind, and photo posts without a mandatory part. Raise an error if no post is left.
+
+        An item of all captures is a photo post (``imagePost``), a video (with a duration) or a live stream.
+        """
+        lost = Counter(part for item in self._photos if (part := missing_part(item)))
+        lost["imagePost"] = sum(not (item.pictures or item.is_video or _is_hidden(item)) for item in self._items)
+        rows = len(self._items)
+        # Without its list of pictures, a photo post has no row.
+        self.unread = [each._replace(loses_rows=True) if each.path.endswith(PICTURES) else each for each in self.unread]
+        self.unread += [
+            Unread(f"item_list[].{part}", "missing", number, rows, loses_rows=True)
+            for part, number in lost.items()
+            if number
+        ]
+        failed = [each for each in self.unread if each.loses_rows]
+        if failed and not self._readable:
+            raise unread_error("No photo post of the response can be read.", failed, reason="blind")
+
+
+def _is_hidden(item: Item) -> bool:
+    """Whether an item is left out of the record because it is private or a live stream."""
+    return (
+        item.live is not None or item.is_private is True or (item.author is not None and item.author.is_private is True)
+    )
 
 
 @attrs.define(slots=False)

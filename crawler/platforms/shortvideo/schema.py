@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from crawler.platforms.model import Model, Params
 
@@ -19,8 +19,10 @@ class PhotoSearchParams(Params):
     """The search text, as a visitor would type it. It is sent unchanged."""
     cursor: str = Field(default="0", pattern=r"^[0-9]{1,6}$")
     """The ``cursor`` of the previous record, "0" to start. It is the number of rows in all earlier records."""
-    count: int = Field(default=MAX_ROWS, ge=1, le=MAX_ROWS)
-    """The maximum number of rows. A record may have fewer rows even if more follow: see ``has_more``."""
+    count: Annotated[int, AfterValidator(lambda count: min(count, MAX_ROWS))] = Field(default=MAX_ROWS, ge=1)
+    """The maximum number of rows, at most 30: more counts as 30, and ``status.message`` says so.
+
+    A record may have fewer rows even if more follow: see ``has_more``."""
 
 
 class Image(Model):
@@ -31,7 +33,7 @@ class Image(Model):
     uri: str
     """The first URL in ``url_list``, or "" if it is empty."""
     url_list: list[str]
-    """URLs of the same file: mirrors or formats, in the platform's order. Most of them expire."""
+    """URLs of the same file: mirrors or formats, in the platform's order; [] if it has none. Most of them expire."""
     url_prefix: str | None
     """Null in all observed responses."""
     width: int | None

@@ -44,7 +44,6 @@ FAULTS = COMMON | {
     "sensitive": Fault("OK", "an empty list with a help notice"),
     "odd-status": Fault("OK", "a JSON body with rows and a status code other than 0"),
     "raw-controls": Fault("OK", "unescaped line breaks in the captions"),
-    "app-shape": Fault("OK", "rows in the app's format"),
     "refused-status": Fault("UPSTREAM_BLOCKED", "a JSON body with a status code other than 0 and without results"),
     "verify-check": Fault("UPSTREAM_BLOCKED", "an empty list that is marked as a bot check"),
     "antispam-check": Fault("UPSTREAM_BLOCKED", "an empty list that is marked as a spam check"),

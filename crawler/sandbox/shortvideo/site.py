@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.sandbox.faults import described, target
-from crawler.sandbox.shortvideo import app as shortvideo_app
 from crawler.sandbox.shortvideo import faults as shortvideo_faults
 from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo import record as shortvideo_record
@@ -114,12 +113,10 @@ class Site(Posts):
         """Build a response of the search API. From the second response on, the first row repeats the previous row."""
         posts = self.posts(keyword)
         rows = posts[max(offset - 1, 0) : offset + PAGE_SIZE]
-        item = shortvideo_app.entry if keyword == "app-shape" else shortvideo_web.item
         cursor = min(offset + PAGE_SIZE, len(posts))
-        listed = "search_item_list" if keyword == "app-shape" else "item_list"
         return {
             "status_code": 0,
-            listed: [item(post) for post in rows],
+            "item_list": [shortvideo_web.item(post) for post in rows],
             "cursor": cursor,
             "has_more": int(cursor < len(posts)),
             "qc": "",
@@ -160,9 +157,8 @@ class Site(Posts):
         """
         keyword = params["keywords"]
         start, count = int(params.get("cursor") or 0), int(params.get("count") or 30)
-        record = shortvideo_app.record if keyword == "app-shape" else shortvideo_record.record
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
-        shown = [record(post) for post in self._visible(keyword, posts)]
+        shown = [shortvideo_record.record(post) for post in self._visible(keyword, posts)]
         rows = shown[start : start + count]
         is_cut = 0 < len(posts) < len(self.posts(keyword))
         return {

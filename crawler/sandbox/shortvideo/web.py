@@ -144,10 +144,10 @@ def _pictures(post: Post) -> dict[str, Any]:
         for key, width, height in post.pictures
     ]
     found: dict[str, Any] = {"images": [] if post.kind == "empty" else images, "title": "A title of its own"}
-    if post.covered:
-        key, width, height = post.pictures[-1]
-        cover = {"imageURL": {"urlList": urls(f"{key}-cover")}, "imageWidth": width, "imageHeight": height}
-        found |= {"cover": cover, "shareCover": cover}
+    key, width, height = post.pictures[-1]
+    cover_urls = urls(f"{key}-cover") if post.covered else []
+    cover = {"imageURL": {"urlList": cover_urls}, "imageWidth": width, "imageHeight": height}
+    found |= {"cover": cover, "shareCover": cover}
     return found
 
 

@@ -12,6 +12,8 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch
+from crawler.reading.unread import Unread
+from crawler.sandbox.shortvideo.site import Site
 from tests.mutations import fixtures
 
 
@@ -45,12 +47,40 @@ def test_sv_6_the_schema_states_what_has_more_means() -> None:
 
 
 def test_a_row_with_an_unknown_structure_is_left_out_with_a_warning() -> None:
-    fixture = next(
-        each for each in fixtures("shortvideo") if each.kind is ResultsPage and len(each.item["search_item_list"]) > 1
-    )
+    fixture = next(each for each in fixtures("shortvideo") if each.folder.name == "web-results")
     payload = orjson.loads(fixture.body)
     payload["item_list"].append({"newKind": {"id": "1"}})
     page = fixture.page(orjson.dumps(payload))
     item = asyncio.run(page.to_item())
     assert dict(item) == fixture.item
-    assert [error.reason for error in page.skipped][:1] == ["blind"]
+    rows = len(payload["item_list"])
+    assert page.unread == [Unread("item_list[].id", "missing", 1, rows, loses_rows=True)]
+
+
+# SV3-3: keys of photo posts renamed in all rows
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("stats", "item_list[].stats"),
+        ("statsV2", "item_list[].statsV2"),
+        ("desc", "item_list[].desc"),
+        ("music.title", "item_list[].music.title"),
+        ("imagePost.cover", "item_list[].imagePost.cover"),
+        ("video", "item_list[].video"),
+        ("author.nickname", "item_list[].author.nickname"),
+    ],
+)
+def test_sv3_3_a_key_renamed_in_all_rows_is_reported(path: str, expected: str) -> None:
+    payload = Site().answer("whales", 0)
+    *holders, key = path.split(".")
+    for row in payload["item_list"]:
+        for holder in holders:
+            row = row.get(holder, {})  # noqa: PLW2901  # videos have no pictures
+        if key in row:
+            row[f"{key}V9"] = row.pop(key)
+    response = HttpResponse("https://www.tiktok.com/api/search/photo/full/", orjson.dumps(payload))
+    page = ResultsPage(response=response, page_params=PageParams({}))
+    asyncio.run(page.to_item())
+    assert expected in {each.path for each in page.unread}

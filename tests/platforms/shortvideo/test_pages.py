@@ -15,14 +15,15 @@ from web_poet import HttpResponse, PageParams
 from crawler.browser.sessions import CapturedResponse
 from crawler.errors import ScrapeError
 from crawler.pipelines import validated
-from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
+from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.reading.unread import Unread
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.shortvideo.site import PAGE_SIZE, Site
 from crawler.spiders.shortvideo import SearchSession
 
 URL = "https://www.tiktok.com/api/search/photo/full/?keyword=whales"
-PAGES = (AppResultsPage, ResultsPage, SearchPage)
+PAGES = (ResultsPage, SearchPage)
 
 
 def read(body: bytes, *, status: int = 200, url: str = URL, **params: Any) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def session_data(site: Site, words: str, **params: Any) -> dict[str, Any] | None
 
 
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(20, 200))])
-@pytest.mark.parametrize("words", ["whales", "app-shape", "long list"])
+@pytest.mark.parametrize("words", ["whales", "long list"])
 def test_sites_of_all_seeds_give_the_expected_records(seed: int, words: str) -> None:
     site = Site(seed)
     for cursor, count in (("0", 30), ("7", 11), ("25", 30), ("990", 30)):
@@ -90,8 +91,8 @@ def test_cursors_return_each_row_once(words: str, count: int) -> None:
             "UPSTREAM_BLOCKED",
             "verify_check",
         ),
-        (b'{"log_pb": {}}', "EXTRACTION_FAILED", "no_list"),
-        (b'{"status_code": 0}', "EXTRACTION_FAILED", "no_list"),
+        (b'{"log_pb": {}}', "EXTRACTION_FAILED", "no_rows"),
+        (b'{"status_code": 0}', "EXTRACTION_FAILED", "no_rows"),
         (b"[1, 2]", "EXTRACTION_FAILED", "blind"),
         (b'{"item_list": [{"idV3": "1"}]}', "EXTRACTION_FAILED", "blind"),
         (b'{"item_list": [', "EXTRACTION_FAILED", "broken_data_block"),
@@ -128,8 +129,6 @@ def test_error_statuses(status: int, code: str) -> None:
         b'{"status_code": 0, "item_list": null, "has_more": 0}',
         b'{"item_list": [], "search_nil_info": {"search_nil_type": "no_result"}}',
         b'{"search_nil_info": {"search_nil_type": "no_result"}, "guide_words": [{"word": "y"}]}',
-        b'{"search_item_list": [], "has_more": 0}',
-        b'{"data": [], "status_code": 0, "has_more": "0"}',
         b'{"data": {"itemList": [], "hasMore": false}}',
     ],
 )
@@ -144,7 +143,7 @@ def test_empty_list_is_a_result(body: bytes) -> None:
         (b'{"status_code": 0, "cursor": 5, "has_more": 0, "photo_list": [{"id": "1"}]}', "no_list"),
         (b'{"status_code": 0, "item_list": [], "has_more": 1}', "no_rows"),
         (b'{"status_code": 0, "item_list": []}', "no_rows"),
-        (b'{"search_item_list": []}', "no_rows"),
+        (b'{"item_list": [], "has_more": 0, "search_nil_info": {"search_nil_type": "new_check"}}', "unknown_nil_type"),
     ],
 )
 def test_sv_2_empty_list_without_an_end_is_not_a_result(body: bytes, reason: str) -> None:
@@ -195,8 +194,8 @@ def test_sv_1_empty_element_of_a_captcha_is_not_one() -> None:
     assert raised.value.code == "UPSTREAM_TIMEOUT"
 
 
-def answer(words: str = "whales") -> dict[str, Any]:
-    return Site(light=True).answer(words, 0)
+def answer() -> dict[str, Any]:
+    return Site(light=True).answer("whales", 0)
 
 
 @pytest.mark.parametrize(
@@ -222,22 +221,18 @@ def test_sv_4_photo_post_without_a_mandatory_part_is_left_out() -> None:
     assert read(orjson.dumps(found))["search_item_list"] == whole[1:]
 
 
-@pytest.mark.parametrize(("words", "key"), [("whales", "imagePost"), ("app-shape", "image_post_info")])
-def test_sv_2_rows_of_an_unknown_structure_beside_photo_posts_are_reported(words: str, key: str) -> None:
-    found = answer(words)
+def test_sv_2_rows_of_an_unknown_structure_beside_photo_posts_are_reported() -> None:
+    found = answer()
     whole = read(orjson.dumps(found))["search_item_list"]
-    rows = found["search_item_list"] if words == "app-shape" else found["item_list"]
-    first, second = [item for row in rows if key in (item := row.get("aweme_info", row))][:2]
+    first, second = [item for item in found["item_list"] if "imagePost" in item][:2]
     for item in (first, second):
-        item["renamed"] = item.pop(key)
-        item["aweme_type"] = item["content_type"] = None
-    kind = AppResultsPage if words == "app-shape" else ResultsPage
-    page = kind(response=HttpResponse(URL, orjson.dumps(found)), page_params=PageParams(keywords=words))
+        item["renamed"] = item.pop("imagePost")
+    page = ResultsPage(response=HttpResponse(URL, orjson.dumps(found)), page_params=PageParams(keywords="whales"))
     posts = validated(PhotoSearch, asyncio.run(page.to_item()))["search_item_list"]
     assert posts == whole[2:]
     assert posts
-    assert [(error.code, error.reason) for error in page.skipped] == [("EXTRACTION_FAILED", "blind")]
-    assert len(page.skipped[0].details) == 2
+    rows = len(found["item_list"])
+    assert page.unread == [Unread("item_list[].imagePost", "missing", 2, rows, loses_rows=True)]
 
 
 def test_sv_4_photo_posts_that_all_lack_a_mandatory_part_raise() -> None:
@@ -246,47 +241,29 @@ def test_sv_4_photo_posts_that_all_lack_a_mandatory_part_raise() -> None:
         row["imagePost"] = {"pictures": [1]}
     with pytest.raises(ScrapeError) as raised:
         read(orjson.dumps(found))
-    assert raised.value.details[0]["loc"] == ["item_list", 0, "imagePost", "images"]
+    assert raised.value.details[0]["loc"] == ["item_list[]", "imagePost", "images[]"]
 
 
 @pytest.mark.parametrize("images", [[], None])
-@pytest.mark.parametrize("words", ["whales", "app-shape"])
-def test_post_without_pictures_is_left_out(words: str, images: object) -> None:
-    found = answer(words)
-    app = words == "app-shape"
+def test_post_without_pictures_is_left_out(images: object) -> None:
+    found = answer()
     whole = len(read(orjson.dumps(found))["search_item_list"])
-    row = found["search_item_list"][0]["aweme_info"] if app else found["item_list"][0]
-    row["image_post_info" if app else "imagePost"]["images"] = images
+    found["item_list"][0]["imagePost"]["images"] = images
     assert len(read(orjson.dumps(found))["search_item_list"]) == whole - 1
 
 
-def test_app_keys_inside_strings_do_not_select_the_app_format() -> None:
-    found = answer()
-    found["item_list"][0]["anchors"] = [{"logExtra": '{"aweme_id": "1"}'}]
-    body = orjson.dumps(found)
-    assert not AppResultsPage.recognise(body.decode())
-    assert read(body)["search_item_list"]
+MANDATORY = {"id", "author", "createTime"}
 
 
-MANDATORY = {
-    "ResultsPage": {("id",), ("author",), ("createTime",)},
-    "AppResultsPage": {("aweme_id",), ("author",), ("create_time",)},
-}
-
-
-@pytest.mark.parametrize("words", ["whales", "app-shape"])
-def test_missing_optional_key_affects_its_own_field_only(words: str) -> None:
-    whole = answer(words)
-    key, inner = ("search_item_list", "aweme_info") if words == "app-shape" else ("item_list", None)
+def test_missing_optional_key_affects_its_own_field_only() -> None:
+    whole = answer()
     before = read(orjson.dumps(whole))["search_item_list"][0]
-    first = whole[key][0][inner] if inner else whole[key][0]
-    mandatory = {path[0] for path in MANDATORY["AppResultsPage" if inner else "ResultsPage"]}
-    for name in first:
+    for name in whole["item_list"][0]:
         damaged = copy.deepcopy(whole)
-        del (damaged[key][0][inner] if inner else damaged[key][0])[name]
-        if name in mandatory:
+        del damaged["item_list"][0][name]
+        if name in MANDATORY:
             assert before not in read(orjson.dumps(damaged))["search_item_list"]
-        elif name not in {"imagePost", "image_post_info"}:
+        elif name != "imagePost":
             after = read(orjson.dumps(damaged))["search_item_list"][0]
             assert {k for k in after if after[k] != before[k]} <= CHANGES.get(name, {name}), name
 
@@ -295,10 +272,8 @@ CHANGES = {
     "adAuthorization": {"is_paid_partnership"},
     "itemCommentStatus": {"item_comment_settings"},
     "isAd": {"is_ad"},
-    "is_ads": {"is_ad"},
     "statsV2": {"statistics"},
     "textLanguage": {"desc_language"},
-    "commerce_info": {"commerce_info", "is_ad"},
 }
 
 SCRAPS = st.one_of(
@@ -323,7 +298,7 @@ def damage(value: Any, data: st.DataObject, scrap: Any) -> Any:
 
 
 def assert_survives(data: st.DataObject, scrap: Any) -> None:
-    found = answer(data.draw(st.sampled_from(["whales", "app-shape"])))
+    found = answer()
     for _ in range(data.draw(st.integers(1, 3))):
         damage(found, data, scrap)
     try:
@@ -358,4 +333,4 @@ def test_random_bytes_raise_typed_errors(body: bytes) -> None:
 
 def test_search_page_is_recognised() -> None:
     page = Site(light=True).page(FakeRequest("/search/photo", {"q": "whales"}))[2].decode()
-    assert [each.recognise(page) for each in PAGES] == [False, False, True]
+    assert [each.recognise(page) for each in PAGES] == [False, True]

@@ -1,0 +1,170 @@
+"""Short-video: the contract of the search API's responses, and of the lists of the platform's other web APIs.
+
+Counted over the items of seven captures since 2024 (``tests/contracts``), of which one is a photo post. The keys of the
+pictures are those of this post and of the notes on the platform. An item of a page's state, unlike one of a list, lacks
+``statsV2``, ``isAd`` and others, so these are not ``always``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawler.reading.contract import Contract, always, identity, often, sometimes
+
+Count = int | float | str
+
+
+class Author(Contract):
+    """The account that has posted an item."""
+
+    id: str | int = identity("id")
+    handle: str = identity("uniqueId")
+    nickname: str | None = always("nickname", often=True)
+    sec_uid: str | None = always("secUid", often=True)
+    signature: str | None = always("signature")
+    avatar_larger: str | None = always("avatarLarger")
+    avatar_medium: str | None = always("avatarMedium")
+    avatar_thumb: str | None = always("avatarThumb")
+    is_private: bool | None = sometimes("privateAccount")
+
+
+class Music(Contract):
+    """The sound of an item. A silent photo post has none."""
+
+    id: str | int | None = always("id")
+    title: str | None = always("title")
+    play_url: str | None = always("playUrl")
+    cover_large: str | None = always("coverLarge")
+    cover_medium: str | None = always("coverMedium")
+    cover_thumb: str | None = always("coverThumb")
+    author: str | None = sometimes("authorName")
+    album: str | None = sometimes("album")
+    duration: Count | None = sometimes("duration")
+    is_original: bool | None = sometimes("original")
+
+
+class Figures(Contract):
+    """The rounded figures of an item."""
+
+    digg: Count | None = always("diggCount")
+    play: Count | None = always("playCount")
+    comment: Count | None = always("commentCount")
+    share: Count | None = always("shareCount")
+    collect: Count | None = always("collectCount")
+    repost: Count | None = sometimes("repostCount")
+
+
+class ExactFigures(Figures):
+    """The exact figures of an item, as texts."""
+
+
+class Video(Contract):
+    """The video of an item. A photo post has one, too, with the first picture as its cover and no duration."""
+
+    duration: Count | None = always("duration")
+    cover: str | None = always("cover")
+    origin_cover: str | None = always("originCover")
+    dynamic_cover: str | None = always("dynamicCover")
+    play_addr: str | None = always("playAddr")
+    download_addr: str | None = sometimes("downloadAddr")
+    height: Count | None = always("height")
+    width: Count | None = always("width")
+
+
+class Picture(Contract):
+    """A picture of a photo post, in one size at several addresses."""
+
+    urls: list[str] = always("imageURL.urlList[]")
+    width: Count | None = always("imageWidth")
+    height: Count | None = always("imageHeight")
+
+
+class Pictures(Contract):
+    """The pictures of a photo post."""
+
+    images: list[Picture] = always("images[]")
+    cover: Picture | None = always("cover")
+
+
+class LiveRoom(Contract):
+    """The room of a live stream. Only its presence is read."""
+
+
+class Item(Contract):
+    """A photo post, a video or a live stream."""
+
+    id: str | int = identity("id")
+    author: Author | None = always("author", often=True)
+    created: int | str | None = always("createTime", often=True)
+    description: str | None = always("desc")
+    pictures: Pictures | None = sometimes("imagePost")
+    video: Video | None = always("video")
+    music: Music | None = sometimes("music")
+    figures: Figures | None = always("stats", often=True)
+    exact_figures: ExactFigures | None = often("statsV2")
+    live: LiveRoom | None = sometimes("liveRoomInfo")
+    is_private: bool | None = sometimes("privateItem")
+    is_pinned: bool | None = sometimes("isPinnedItem")
+    is_ad: bool | None = sometimes("isAd")
+    is_paid: bool | None = sometimes("adAuthorization")
+    language: str | None = sometimes("textLanguage")
+    comment_status: int | None = sometimes("itemCommentStatus")
+    place: str | None = sometimes("locationCreated")
+    anchors: list[dict[str, Any]] | None = sometimes("anchors")
+
+    @property
+    def is_video(self) -> bool:
+        """Whether the item is a video. A photo post has no duration."""
+        return self.video is not None and self.video.duration not in (None, 0, "0", "")
+
+
+class Card(Contract):
+    """An entry that is not a post, such as an account. Its content is not read."""
+
+
+class Entry(Contract, one_of=True):
+    """An entry of the general tab: a post, or a card of accounts, hashtags or live streams."""
+
+    item: Item | None = sometimes("item")
+    accounts: list[Card] = sometimes("user_list[]")
+    hashtags: list[Card] = sometimes("challenge_list[]")
+    account: Card | None = sometimes("user_info")
+    live: Card | None = sometimes("live_info")
+    card_title: str | None = sometimes("card_title")
+
+
+class Envelope(Contract):
+    """What surrounds a list of results, in the spelling of the search API and in that of accounts' lists."""
+
+    cursor: Count | None = sometimes("cursor")
+    more: bool | Count | None = sometimes("has_more")
+    account_more: bool | Count | None = sometimes("hasMore")
+    """As ``more``, in an account's list, which may have no cursor."""
+    status: int | None = sometimes("status_code", "statusCode")
+    nil_type: str | None = sometimes("search_nil_info.search_nil_type")
+    kind: str | None = sometimes("type")
+    items: list[Item] = sometimes("item_list[]", "itemList[]")
+
+
+class Relayed(Envelope):
+    """A response in the envelope of the program that has saved it, or the response of the general tab."""
+
+    entries: list[Entry] = sometimes("data[]")
+
+
+class Answer(Envelope):
+    """A response of the platform's web API."""
+
+    relayed: Relayed | None = sometimes("data")
+
+
+class SavedEntries(Contract):
+    """A list that was saved alone, under a key of this project."""
+
+    entries: list[Entry] = always("entries[]")
+
+
+class SavedItems(Contract):
+    """A list that was saved alone, under a key of this project."""
+
+    items: list[Item] = always("items[]")

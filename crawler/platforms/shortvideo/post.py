@@ -1,0 +1,151 @@
+"""Short-video: converts an item with pictures to a row of the record (specification 2.3)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from crawler.platforms.shortvideo import PLATFORM
+from crawler.platforms.shortvideo.image import image, picture, slide, with_url
+from crawler.platforms.shortvideo.payload import Author, Figures, Item, Music, Video
+from crawler.reading.values import count
+
+ORIGIN = PLATFORM.origin
+PHOTO_POST = 150
+"""The platform's type number for a photo post."""
+MAX_UNIX_SECONDS = 253_402_300_799
+"""The last second that Python's ``datetime`` can represent, at the end of the year 9999."""
+STATISTICS = ("collect", "comment", "digg", "play", "repost", "share")
+NOT_EXPOSED = ("download", "forward", "lose_comment", "lose", "chatapp_share")
+COMMERCE = (
+    "adv_promotable",
+    "auction_ad_invited",
+    "branded_content_type",
+    "is_diversion_ad",
+    "with_comment_filter_words",
+)
+
+
+def missing_part(item: Item) -> str | None:
+    """Return the path of a part without which a photo post has no row, None if the item has all of them."""
+    if not item.id:
+        return "id"
+    if item.author is None or not item.author.id or not item.author.handle:
+        return "author"
+    if created(item.created) is None:
+        return "createTime"
+    if item.pictures is None or not any(each.urls for each in item.pictures.images):
+        return "imagePost.images[].imageURL.urlList[]"
+    return None
+
+
+def photo_post(item: Item) -> dict[str, Any]:
+    """Convert an item to a row. The item has no ``missing_part``."""
+    author, pictures = item.author, item.pictures
+    seconds = created(item.created)
+    assert author is not None
+    assert pictures is not None
+    assert seconds is not None
+    post_id = str(item.id)
+    slides = [slide(picture(each)) for each in pictures.images]
+    cover = with_url(picture(pictures.cover), slides[0]["display_image"])
+    return {
+        "anchors": item.anchors,
+        "author": _author(author),
+        "author_user_id": str(author.id),
+        "aweme_id": post_id,
+        "aweme_type": PHOTO_POST,
+        "commerce_info": {**dict.fromkeys(COMMERCE), "organic_log_extra": ""},
+        "create_time": seconds,
+        "create_time_utc": f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.000Z",
+        "desc": item.description or "",
+        "desc_language": item.language or None,
+        "image_post_info": {"image_post_cover": slide(cover), "images": slides},
+        "is_ad": item.is_ad,
+        "is_eligible_for_commission": None,
+        "is_nff_or_nr": None,
+        "is_paid_partnership": item.is_paid,
+        "is_top": None if item.is_pinned is None else int(item.is_pinned),
+        "item_comment_settings": count(item.comment_status),
+        "media_id": None,
+        "music": _music(item.music or Music()),
+        "region": item.place or "",
+        "shop_product_url": None,
+        "statistics": _statistics(item, post_id),
+        "url": f"{ORIGIN}/@{author.handle}/photo/{post_id}",
+        "video": _video(item.video or Video(), cover),
+    }
+
+
+def created(value: int | str | None) -> int | None:
+    """Return a post's creation time in Unix seconds, None if it is not a time or is after the year 9999.
+
+    >>> created("1747676981"), created(1747676981), created("soon"), created(0), created(10**12), created(None)
+    (1747676981, 1747676981, None, None, None, None)
+    """
+    seconds = count(value)
+    return seconds if seconds and seconds <= MAX_UNIX_SECONDS else None
+
+
+def _author(author: Author) -> dict[str, Any]:
+    return {
+        "avatar_larger": image(author.avatar_larger),
+        "avatar_medium": image(author.avatar_medium),
+        "avatar_thumb": image(author.avatar_thumb),
+        "events": None,
+        "language": None,
+        "nickname": author.nickname or "",
+        "region": "",
+        "sec_uid": author.sec_uid or None,
+        "short_id": None,
+        "signature": author.signature,
+        "social_info": None,
+        "uid": str(author.id),
+        "unique_id": author.handle,
+    }
+
+
+def _music(music: Music) -> dict[str, Any]:
+    sound_id = "" if music.id is None else str(music.id)
+    return {
+        "album": music.album or None,
+        "author": music.author or "",
+        "cover_large": image(music.cover_large),
+        "cover_medium": image(music.cover_medium),
+        "cover_thumb": image(music.cover_thumb),
+        "duration": count(music.duration),
+        "id": sound_id,
+        "id_str": sound_id,
+        "mid": sound_id,
+        "is_original": None,
+        "is_original_sound": music.is_original,
+        "owner_nickname": "",
+        "play_url": image(music.play_url),
+        "title": music.title or "",
+        "user_count": None,
+    }
+
+
+def _statistics(item: Item, post_id: str) -> dict[str, Any]:
+    """Return a post's figures: the exact ones, or else the rounded ones."""
+    exact, rounded = item.exact_figures or Figures(), item.figures or Figures()
+    figures: dict[str, Any] = {"aweme_id": post_id}
+    for name in STATISTICS:
+        found = count(getattr(exact, name))
+        figures[f"{name}_count"] = count(getattr(rounded, name)) if found is None else found
+    return figures | {f"{name}_count": None for name in NOT_EXPOSED}
+
+
+def _video(video: Video, cover: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "cover": with_url(image(video.cover), cover),
+        "dynamic_cover": image(video.dynamic_cover),
+        "origin_cover": image(video.origin_cover),
+        "download_addr": image(video.download_addr),
+        "play_addr": image(video.play_addr),
+        "data_size": None,
+        "watermark_data_size": None,
+        "height": count(video.height) or None,
+        "width": count(video.width) or None,
+        "duration": count(video.duration) or 0,
+    }
