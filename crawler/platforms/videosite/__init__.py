@@ -7,6 +7,6 @@ PLATFORM = Platform(
     origins={"page": "https://www.youtube.com"},
     concurrency=2,
     delay=1.5,
-    downloads=17,  # VIDEOSITE_ENRICH_MAX, and two pages of the channel
+    downloads=32,  # the details of a page of 30 items, and two pages of the channel
     scrapers=("videosite-profile-v3", "videosite-profile"),
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 from web_poet import field
@@ -17,9 +19,14 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
-from crawler.platforms.videosite.item import ENGLISH, Path, is_unrecognised, read_row, stated_texts, token_of
+from crawler.platforms.videosite.item import ENGLISH, OTHER_NUMBERS, Path, is_video_id, item_of, stated_texts
+from crawler.platforms.videosite.payload_rows import Lockup, Placed, PlaylistVideo, Short
+from crawler.platforms.videosite.payload_video import Failure
 from crawler.platforms.videosite.schema import TABS
-from crawler.reading.json import assigned_block, decode, dig, is_bare_json
+from crawler.reading.contract import read
+from crawler.reading.declaration import OFTEN_ROWS, C
+from crawler.reading.json import assigned_block, is_bare_json
+from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import text
 
 DATA = "ytInitialData"
@@ -66,12 +73,15 @@ class VideositePage(PlatformPage):
             "The platform rejected the target's id as invalid.", upstream_status=400, reason="invalid_id"
         )
 
-    @cached_property
-    def data(self) -> Any:
-        """The decoded JSON data of the response."""
+    def read_data(self, kind: type[C]) -> C:
+        """Read the JSON data of the response by its contract.
+
+        Raises:
+            ExtractionFailed: the response has no data, or the data is not JSON.
+        """
         if self._block is None:
             raise missing_error("The page has no data block.", (f"script:{DATA}",), reason="no_data_block")
-        return decode(self._block, what=DATA, code_after=True)
+        return self.payload(kind, self._block, what=DATA, code_after=True)
 
     @cached_property
     def _body(self) -> bytes:
@@ -86,8 +96,10 @@ class VideositePage(PlatformPage):
     @property
     def _error_code(self) -> Any:
         """The HTTP status that the body states, or None. It is for a response that was saved without its status."""
-        is_error = re.match(rb'\s*\{\s*"error"\s*:', self._body)
-        return dig(self.data, "error", "code") if is_error else None
+        if not re.match(rb'\s*\{\s*"error"\s*:', self._body):
+            return None
+        failure = read(Failure, self._body, what=DATA).value
+        return failure and failure.code
 
     def _raise_for_blocks(self) -> None:
         if self._block is not None:
@@ -126,13 +138,39 @@ class VideositePage(PlatformPage):
         return text(self.page_params.get("tab"))
 
 
+Shape = Lockup | Short | PlaylistVideo
+
+
+def id_path(shape: Shape) -> str:
+    """Return where an item's format has its id."""
+    if isinstance(shape, Lockup):
+        return "lockupViewModel.contentId"
+    return (
+        "shortsLockupViewModel.onTap.innertubeCommand.reelWatchEndpoint.videoId"
+        if isinstance(shape, Short)
+        else "videoId"
+    )
+
+
+def _is_next_page(lost: Unread) -> bool:
+    """Whether a row that could not be read leads to the next page of its list."""
+    return lost.path.endswith(".token") or any(name.startswith("continuationItem") for name in lost.names)
+
+
+def _joined(shape: Shape) -> str:
+    return "\n".join(stated_texts(shape))
+
+
 @attrs.define(slots=False)
 class ListPage(VideositePage):
     """Base class for responses that have a list of items."""
 
+    rows_path: ClassVar[str]
+    """Where the payload has the list. The paths of everything unread in the list begin with it."""
+
     @cached_property
-    def rows(self) -> list[tuple[Path, dict[str, Any]]]:
-        """All rows in the list, with their paths in the data."""
+    def rows(self) -> list[Placed]:
+        """All rows in the list, in the platform's order."""
         raise NotImplementedError
 
     @property
@@ -141,46 +179,89 @@ class ListPage(VideositePage):
         return self.requested_tab
 
     @cached_property
-    def parsed_rows(self) -> list[tuple[Path, dict[str, Any], dict[str, Any] | None, Path | None]]:
-        """All rows, each with its path and its item. If the item's id is missing: the path where it was expected."""
+    def _shapes(self) -> list[tuple[Placed, Shape]]:
+        """All rows with an item that has a valid id. The others are reported."""
+        found = [(placed, shape) for placed in self.rows if (shape := placed.row.item) is not None]
+        valid = [(placed, shape) for placed, shape in found if is_video_id(shape.id)]
+        invalid = Counter(id_path(shape) for _, shape in found if not is_video_id(shape.id)) if found != valid else {}
+        for path, count in invalid.items():
+            lost = Unread(f"{self.rows_path}.{path}", "type", count, count + len(valid), loses_rows=True)
+            self.unread.append(lost)
+        return valid
+
+    @cached_property
+    def _items(self) -> list[dict[str, Any]]:
         kind = self.kind
-        return [(path, row, *read_row(row, kind)) for path, row in self.rows]
+        return [item_of(shape, kind) for _, shape in self._shapes]
 
     @field
     def posts(self) -> list[dict[str, Any]]:
-        return list({item["content_id"]: item for _, _, item, _ in self.parsed_rows if item is not None}.values())
+        return list({item["content_id"]: item for item in self._items}.values())
 
     @field
     def continuation(self) -> str:
         # Other tokens (sort orders, the about panel, recommendations) are elsewhere in the response. The next page's
         # token ends the list that has the items, or else the list around it.
-        lists = [path[:-1] for path, _, item, _ in self.parsed_rows if item is not None]
-        ends = [row for path, row in self.rows if path[:-1] in lists[-1:]][-1:] + [row for _, row in self.rows[-1:]]
-        return next(filter(None, map(token_of, ends)), "")
+        last = self._shapes[-1][0].parent if self._shapes else None
+        ends = [each for each in self.rows if each.parent is last][-1:] + self.rows[-1:]
+        return next((each.row.token for each in ends if each.row.token), "")
+
+    @field
+    def more(self) -> bool:
+        """Whether the list goes on, although the token of the next page may not be readable (PA-1).
+
+        A row in an unknown format leads to the next page if its name says so. The name did change in 2026, from
+        ``continuationItemRenderer`` to ``continuationItemViewModel``.
+        """
+        return bool(self.continuation) or any(map(_is_next_page, self._lost))
+
+    @property
+    def _lost(self) -> list[Unread]:
+        """The rows of the list that could not be read."""
+        return [each for each in self.unread if each.loses_rows and each.path.startswith(self.rows_path)]
 
     def raise_for_unread_rows(self) -> None:
-        """Leave out the rows that could not be read, and raise an error if no row could be read.
+        """Report rows that could not be read, and raise an error if the page shows a list of which no row was read.
 
         Also add an error to ``skipped`` if items are not in English: the numbers in them could not be read.
         """
-        if self.kind and self.kind not in TABS.values():
-            return  # other tabs, such as albums and posts, have no videos
-        unread = [
-            (*path, *(id_path or ()))
-            for path, row, item, id_path in self.parsed_rows
-            if id_path or (item is None and is_unrecognised(row))
-        ]
-        if unread:
-            error = missing_error("List items have an unknown format or no valid id.", *unread[:10], reason="blind")
-            if not any(item for _, _, item, _ in self.parsed_rows):
-                raise error
-            self.skip(error)
-        texts = [(path, stated_texts(row)) for path, row, item, _ in self.parsed_rows if item]
-        foreign = [path for path, stated in texts if stated and not any(map(ENGLISH.search, stated))]
-        if foreign:
-            self.skip_language("The list", foreign[0])
-        rich = [
-            (*path, "richItemRenderer", "content") for path, row, _, _ in self.parsed_rows if "richItemRenderer" in row
-        ]
-        if rich and not any(item for _, _, item, _ in self.parsed_rows):
-            raise missing_error("The list has no item of a known type.", *rich[:10], reason="blind")
+        if self.kind and self.kind not in TABS.values():  # other tabs, such as albums and posts, have no videos
+            unknown = [each for each in self.unread if each.cause == "unknown" and each.path.startswith(self.rows_path)]
+            self.unread = [each for each in self.unread if each not in unknown]
+            return
+        if not self._items:
+            if self._lost or (self.kind and not all(row.is_empty_list for row, _ in self.rows)):
+                message = "The list has no item of a known type with a valid id"
+                unread = "; ".join(map(str, self._lost))
+                raise missing_error(f"{message}{': ' if unread else '.'}{unread}", (self.rows_path,), reason="blind")
+            return
+        if self._is_in_other_language:
+            self.skip_language("The list", (self.rows_path,))
+            return
+        self._report_unread_views()
+
+    @property
+    def _is_in_other_language(self) -> bool:
+        """Whether no English words are around the numbers of the list, or of an item without a number of views."""
+        if not any(map(ENGLISH.search, self._texts())):
+            return any(re.search(r"\d", text) for text in self._texts())
+        without = (
+            shape for (_, shape), item in zip(self._shapes, self._items, strict=True) if item["view_count"] is None
+        )
+        return any(re.search(r"\d", texts) and not ENGLISH.search(texts) for texts in map(_joined, without))
+
+    def _texts(self) -> Iterator[str]:
+        return (text for _, shape in self._shapes for text in stated_texts(shape))
+
+    def _report_unread_views(self) -> None:
+        """Report that no row of a page states its views in a known form, although rows state numbers (PA-9).
+
+        Each recorded page with ten items or more states the views of at least one.
+        """
+        if len(self._items) < OFTEN_ROWS or any(item["view_count"] is not None for item in self._items):
+            return
+        unknown = [text for text in self._texts() if re.search(r"\d", text) and not OTHER_NUMBERS.search(text)]
+        if unknown:
+            names = tuple(text[:MAX_NAME_LENGTH] for text in unknown[:MAX_NAMES])
+            count = len(self._items)
+            self.unread.append(Unread(f"{self.rows_path}.views.…unknown", "unknown", count, count, names=names))

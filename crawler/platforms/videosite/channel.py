@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -13,9 +11,7 @@ from crawler.errors import (
     CircuitOpen,
     ExtractionFailed,
     ScrapeError,
-    TargetError,
     TargetNotFound,
-    UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
     UpstreamTimeout,
@@ -24,17 +20,16 @@ from crawler.platforms.ids import platform_ids
 from crawler.platforms.page import mismatch_error
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.base import VideositePage
-from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage
+from crawler.platforms.videosite.enrichment import Enrichment
 from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.recent import RecentChannels
-from crawler.platforms.videosite.record import cursor_after, record, unenriched, with_about, without_about
+from crawler.platforms.videosite.record import cursor_after, record, with_about, without_about
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ProfileParams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from crawler.spiders.base import First, PlatformSpider
     from crawler.targets.target import Target
 
@@ -42,12 +37,11 @@ logger = structlog.get_logger(__name__)
 
 Item = dict[str, Any]
 
+EMPTY_LIST: Item = {"posts": [], "continuation": "", "more": False}
 TOPIC_SUFFIX = " - Topic"
 """The end of the names of music channels that the platform generates."""
 MAX_REDIRECTS = 3
 """Maximum number of redirects that are followed from a channel or an address."""
-MAX_CONCURRENT_ENRICHMENTS = 2
-"""Maximum number of concurrent enrichment requests for one target."""
 
 
 class ChannelReader:
@@ -64,7 +58,7 @@ class ChannelReader:
         assert isinstance(target.params, ChannelParams)
         self.params = target.params
         self.origin = spider.origin()
-        self.ids = platform_ids(Ids, spider.name, spider.settings)
+        self.ids = platform_ids(Ids, spider.platform, spider.settings)
         self.continuation = continuation = self.params.continuation
         self.address = (
             f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.username)[0]
@@ -126,7 +120,7 @@ class ChannelReader:
             addresses = []  # the channel was removed: other addresses cannot lead to it
         for address in addresses:
             try:
-                page = await self._item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+                page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
             except TargetNotFound as error:
                 if error.reason != "not_found":
                     raise
@@ -140,7 +134,7 @@ class ChannelReader:
             if not page["moved_to"]:
                 return page
             address = f"channel/{page['moved_to']}"
-            page = await self._item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+            page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
         expected = "a channel that does not redirect"
         message = f"The channel redirected {MAX_REDIRECTS} times."
         raise mismatch_error(message, ["onResponseReceivedActions"], expected, reason="moved_in_circles")
@@ -172,18 +166,18 @@ class ChannelReader:
             ScrapeError: a call failed.
         """
         try:
-            return await self._item(
+            return await self.item(
                 ChannelPage, upstream.browse_request(self.origin, channel, self.tab, ids=self.ids), retry=False
             )
         except ExtractionFailed as error:
             if error.reason != "wrong_tab":
                 raise
-            home = await self._item(ChannelPage, upstream.home_request(self.origin, channel, ids=self.ids), retry=False)
+            home = await self.item(ChannelPage, upstream.home_request(self.origin, channel, ids=self.ids), retry=False)
             params = home["tab_params"].get(self.tab)
             if not params:
                 raise
         request = upstream.browse_request(self.origin, channel, self.tab, params=params, ids=self.ids)
-        return await self._item(ChannelPage, request, retry=False)
+        return await self.item(ChannelPage, request, retry=False)
 
     async def _resolved(self) -> str:
         """Return the channel's id."""
@@ -196,7 +190,7 @@ class ChannelReader:
             request = upstream.resolve_request(self.origin, address, ids=self.ids)
             try:
                 for _ in range(MAX_REDIRECTS):
-                    found = await self._item(ResolvePage, request, retry=False)
+                    found = await self.item(ResolvePage, request, retry=False)
                     if found["channel"]:
                         return str(found["channel"])
                     request = upstream.resolve_url_request(self.origin, found["url"], ids=self.ids)
@@ -219,9 +213,9 @@ class ChannelReader:
         channel = page["profile"]["profile_id"]
         tabs = self._tabs(page)
         if listing is None:
-            posts, token = await self._list_page(page, channel, tabs[0])
-        else:
-            posts, token = listing["posts"], listing["continuation"]
+            listing = await self._list_page(page, channel, tabs[0])
+        posts, token = listing["posts"], listing["continuation"]
+        more = listing["more"] and not token
         profile = page["profile"]
         following = cursor_after(
             profile,
@@ -235,9 +229,9 @@ class ChannelReader:
             page = await self._with_about(page)
         self.recent.add(channel, page, about=self.include_about)
         if not isinstance(self.params, ProfileParams):
-            return record(without_about(profile), posts, [], cursor=following)
-        enrichments = await self._enrichments(channel, tabs[0], posts)
-        return record(page["profile"], posts, enrichments, cursor=following)
+            return record(without_about(profile), posts, [], cursor=following, more=more)
+        enrichments = await Enrichment(self, channel, tabs[0]).items(posts, self.params.max_details)
+        return record(page["profile"], posts, enrichments, cursor=following, more=more)
 
     def _tabs(self, page: Item) -> list[str]:
         """Return the tabs that are still to be read. This target reads the first of them."""
@@ -247,24 +241,22 @@ class ChannelReader:
             return [self.tab]
         return [tab for tab in TABS.values() if tab in page["tabs"]] or list(TABS.values())
 
-    async def _list_page(self, page: Item, channel: str, tab: str) -> tuple[list[Item], str]:
-        """Return the items on this target's page of the list, and the token for the next page."""
+    async def _list_page(self, page: Item, channel: str, tab: str) -> Item:
+        """Return the page of the list for this target: ``posts``, ``continuation`` and ``more``."""
         if self.continuation and self.continuation.token:
             request = self._continuation_request(channel, tab, self.continuation.token)
-            listing = await self._item(ContinuationPage, request)
-        elif page["age_gated"] or not page["tabs"]:
+            return await self.item(ContinuationPage, request)
+        if page["age_gated"] or not page["tabs"]:
             return await self._without_tabs(page["profile"], tab)
-        elif page["tab"] != tab and tab in page["tabs"]:
+        if page["tab"] != tab and tab in page["tabs"]:
             request = upstream.channel_request(self.origin, f"channel/{channel}", tab)
-            listing = await self._item(ChannelPage, request)
-        else:
-            listing = page
-        return listing["posts"], listing["continuation"]
+            return await self.item(ChannelPage, request)
+        return page
 
     def _continuation_request(self, channel: str, tab: str, token: str) -> Request:
         return upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
 
-    async def _without_tabs(self, profile: Item, tab: str) -> tuple[list[Item], str]:
+    async def _without_tabs(self, profile: Item, tab: str) -> Item:
         """Return the items in a channel without tabs, from the playlist for the requested tab.
 
         Topic channels (the platform's own channels of music) may have only the playlist of all uploads.
@@ -273,27 +265,26 @@ class ChannelReader:
             ScrapeError: both the playlist and its feed failed. The error is the playlist's.
         """
         channel = profile["profile_id"]
-        posts, token = await self._playlist(channel, tab)
-        if not posts and tab == TABS["video"] and profile["display_name"].endswith(TOPIC_SUFFIX):
+        listing = await self._playlist(channel, tab)
+        if not listing["posts"] and tab == TABS["video"] and profile["display_name"].endswith(TOPIC_SUFFIX):
             return await self._playlist(channel, tab, kind="uploads")
-        return posts, token
+        return listing
 
-    async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> tuple[list[Item], str]:
+    async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> Item:
         """Return the items in a playlist of a channel. If it fails, use the newest items in the tab's Atom feed."""
         request = upstream.playlist_request(self.origin, channel, tab, kind=kind, ids=self.ids)
         request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:
-            listing = await self._item(PlaylistPage, request, retry=False)
+            return await self.item(PlaylistPage, request, retry=False)
         except TargetNotFound:
-            return [], ""
+            return EMPTY_LIST
         except ScrapeError as error:
-            feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
+            feed = await self.optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
             if feed is None:
                 raise
             self.spider.warn(self.target, PlaylistPage.source, error)  # the feed has the newest items only
             logger.info("source_fallback", source="feed", reason=error.reason)
-            return feed["posts"], ""
-        return listing["posts"], listing["continuation"]
+            return {**EMPTY_LIST, "posts": feed["posts"]}
 
     async def _with_about(self, page: Item) -> Item:
         """Return the page with the channel's about panel, from the page itself, the API call, or the panel's own page.
@@ -310,7 +301,7 @@ class ChannelReader:
         found = await self._first_about(requests)
         feed = None
         if "account_creation_date" not in found:
-            feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel))
+            feed = await self.optional(FeedPage, upstream.feed_request(self.origin, channel))
         about = {"external_links": page["links"], **found}
         profile = with_about(profile, about, feed["created"] if feed else {})
         return {**page, "profile": profile, "has_about": bool(found)}
@@ -320,7 +311,7 @@ class ChannelReader:
         failed: ScrapeError | None = None
         for request in requests:
             try:
-                found = await self._item(AboutPage, request, retry=False, optional=True)
+                found = await self.item(AboutPage, request, retry=False, optional=True)
             except ScrapeError as error:
                 failed = failed or error
             else:
@@ -331,59 +322,7 @@ class ChannelReader:
         self.spider.warn(self.target, AboutPage.source, failed)
         return {}
 
-    # Enrichment: fields that lists do not have
-
-    async def _enrichments(self, channel: str, tab: str, posts: list[Item]) -> list[Item]:
-        """Return items with fields that the list lacks, from the feed and from the metadata of single videos.
-
-        At most VIDEOSITE_ENRICH_MAX requests are sent, in at most half of the target's remaining time.
-        """
-        max_requests = self.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
-        loop = asyncio.get_running_loop()
-        deadline = self.target.deadline
-        end = None if deadline is None else (loop.time() + deadline) / 2
-        found: list[Item] = []
-        if max_requests < 1 or not posts:
-            return found
-        work = asyncio.ensure_future(self._enrich(channel, tab, posts, max_requests=max_requests, end=end, found=found))
-        work.add_done_callback(_ignore_error)  # nothing awaits work that runs after ``end``
-        done, _ = await asyncio.wait([work], timeout=None if end is None else end - loop.time())
-        for finished in done:
-            finished.result()
-        return list(found)  # a copy: requests that are still in flight keep adding to the original
-
-    async def _enrich(  # noqa: PLR0913  # the state of one enrichment
-        self, channel: str, tab: str, posts: list[Item], *, max_requests: int, end: float | None, found: list[Item]
-    ) -> None:
-        if not (self.continuation and self.continuation.token):  # the feed has only the newest items
-            max_requests -= 1
-            feed = await self._optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
-            found += feed["posts"] if feed else []
-        waiting = iter(unenriched(posts, found)[:max_requests])
-        loop = asyncio.get_running_loop()
-
-        async def work(waiting: Iterator[str]) -> None:
-            for video in waiting:
-                if end is not None and loop.time() >= end:
-                    return
-                try:
-                    request = upstream.video_request(self.origin, video, ids=self.ids)
-                    metadata = await self._item(VideoPage, request, retry=False, optional=True)
-                except ScrapeError as error:
-                    logger.info("enrichment_failed", video=video, reason=error.reason)
-                    if not isinstance(error, TargetError):  # a TargetError means only that the video is not public
-                        self.spider.warn(self.target, VideoPage.source, error)
-                    if isinstance(error, CircuitOpen | UpstreamBlocked | UpstreamRateLimited):
-                        return  # further requests would be blocked, too
-                else:
-                    found.extend(metadata["posts"])
-
-        try:
-            await asyncio.gather(*(work(waiting) for _ in range(MAX_CONCURRENT_ENRICHMENTS)))
-        finally:
-            deque(waiting, maxlen=0)  # if one worker has failed, the others must find no more work: the target ends
-
-    async def _item(
+    async def item(
         self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
     ) -> Item:
         """Fetch another page and return its item. ``optional``: fail at once if its source's circuit breaker is open.
@@ -394,13 +333,7 @@ class ChannelReader:
         page = await self.spider.get(kind, request, self.target, retry=retry, optional=optional)
         return dict(await page.to_item())
 
-    async def _optional(self, kind: type[VideositePage], request: Request) -> Item | None:
+    async def optional(self, kind: type[VideositePage], request: Request) -> Item | None:
         """Fetch an optional page and return its item. If it fails, return None and add a warning to the outcome."""
         page = await self.spider.get_optional(kind, request, self.target)
         return dict(await page.to_item()) if page else None
-
-
-def _ignore_error(work: asyncio.Future[None]) -> None:
-    """Retrieve the error of a task, so that asyncio does not log it as never retrieved."""
-    if not work.cancelled():
-        work.exception()

@@ -8,45 +8,26 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
-from parsel import Selector
 from web_poet import field
 
 from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
-from crawler.platforms.videosite.item import VIEWS, Path, is_video_id, node_text, post
-from crawler.platforms.videosite.profile import (
-    about_of,
-    blank,
-    creation,
-    first,
-    handle_in,
-    panel_of,
-)
+from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
+from crawler.platforms.videosite.item import VIEWS, first, is_video_id, post
+from crawler.platforms.videosite.payload_about import Panel, PanelHolder
+from crawler.platforms.videosite.payload_video import Endpoint, Metadata, Player, Resolved, WatchPage
+from crawler.platforms.videosite.profile import about_of, blank, creation, handle_in
 from crawler.platforms.videosite.schema import CHANNEL_ID
-from crawler.reading.json import assigned_block, dicts, dig, find_all
+from crawler.reading.json import assigned_block
+from crawler.reading.unread import MAX_NAMES, Unread
 from crawler.reading.values import count, stated_count, text, unix_time
 
-ATOM = "http://www.w3.org/2005/Atom"
-_NAMESPACES = {
-    "a": ATOM,
-    "yt": "http://www.youtube.com/xml/schemas/2015",
-    "media": "http://search.yahoo.com/mrss/",
-}
 PLAYER = "ytInitialPlayerResponse"
 BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)
 """Matches the player's demand to prove that the visitor is not a bot."""
 COMMENT_PANELS = ("engagement-panel-comments", "comment-item-section")
 """Beginnings of the names of the panel with a video's comments: the current name, and the name until 2023."""
-
-
-STATED = {
-    "joinedDateText": "account_creation_date",
-    "subscriberCountText": "follower_count",
-    "videoCountText": "content_count",
-    "viewCountText": "total_views",
-}
-"""Texts in the about panel that state a number or a date, and the fields that are read from them."""
 
 
 @attrs.define(slots=False)
@@ -57,8 +38,7 @@ class AboutPage(VideositePage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        about = '"aboutChannelViewModel"' in body or '"channelAboutFullMetadataRenderer"' in body
-        return about and not CHANNEL_MARK.search(body)
+        return '"aboutChannelViewModel"' in body and not CHANNEL_MARK.search(body)
 
     def validate_input(self) -> None:
         """Raise an error unless the response has the channel's about panel.
@@ -67,20 +47,23 @@ class AboutPage(VideositePage):
             ExtractionFailed: the response has no panel, or another channel's panel.
         """
         super().validate_input()
-        if not self._panel:
-            path = ("onResponseReceivedEndpoints", 0, "appendContinuationItemsAction")
-            raise missing_error("The response has no about panel.", path, reason="no_about_panel")
         requested = text(self.page_params.get("channel"))
         if requested and self.channel and self.channel != requested:
             message = f"The panel belongs to another channel: {self.channel}, requested was {requested}."
             raise missing_error(message, ("aboutChannelViewModel", "channelId"), reason="wrong_echo")
-        unread = [key for key, name in STATED.items() if node_text(self._panel.get(key)) and name not in self.about]
-        if unread:
-            self.skip_language("The about panel", ("aboutChannelViewModel", unread[0]))
+        panel = self._panel
+        stated = {
+            "account_creation_date": panel.joined,
+            "follower_count": panel.subscribers,
+            "content_count": panel.videos,
+            "total_views": panel.views,
+        }
+        if any(value and name not in self.about for name, value in stated.items()):
+            self.skip_language("The about panel", ("aboutChannelViewModel",))
 
     @field
     def channel(self) -> str:
-        return text(self._panel.get("channelId"))
+        return self._panel.channel or ""
 
     @field
     def about(self) -> dict[str, Any]:
@@ -89,12 +72,16 @@ class AboutPage(VideositePage):
     @field
     def profile(self) -> dict[str, Any]:
         """The channel, with the fields in the panel. It is for a panel that was saved without the channel's page."""
-        handle = handle_in(text(self._panel.get("canonicalChannelUrl")))
-        return {**blank(self.channel, handle=handle), "biography": node_text(self._panel.get("description"))}
+        handle = handle_in(self._panel.channel_url or "")
+        return {**blank(self.channel, handle=handle), "biography": self._panel.description or ""}
 
     @cached_property
-    def _panel(self) -> dict[str, Any]:
-        return panel_of(self.data)
+    def _panel(self) -> Panel:
+        panels = self.read_data(PanelHolder).panels
+        if not panels:
+            path = ("onResponseReceivedEndpoints", "appendContinuationItemsAction", "continuationItems")
+            raise missing_error("The response has no about panel.", path, reason="no_about_panel")
+        return panels[0]
 
 
 @attrs.define(slots=False)
@@ -113,93 +100,81 @@ class FeedPage(VideositePage):
         Raises:
             UpstreamError: the request failed. Status 404 counts as a failure, because existing channels with live
                 streams temporarily have no feed.
-            ExtractionFailed: the response is not a feed, or is another channel's feed, or has only entries that were
-                not understood.
+            ExtractionFailed: the response is not a feed, or is another channel's feed, or none of its entries could be
+                read.
         """
         if self.response.status in {404, 410}:
             raise UpstreamError("The channel has no feed.", upstream_status=self.response.status, reason="no_feed")
         self.raise_for_failures()
-        self._raise_for_blocks()
-        if self._feed is None:
+        if self._root is None:
+            self._raise_for_blocks()
             raise missing_error("The response is not an Atom feed.", ("feed",), reason="no_data_block")
         requested = text(self.page_params.get("channel"))
         if requested and self.channel and self.channel != requested:
             message = f"The feed belongs to another channel: {self.channel}, requested was {requested}."
             raise missing_error(message, ("feed", "yt:channelId"), reason="wrong_echo")
-        unread = [index for index, each in enumerate(self._entries) if self._post(each) is None]
-        renamed = [
-            each for each in self._feed if len(each) and each.tag not in {f"{{{ATOM}}}entry", f"{{{ATOM}}}author"}
-        ]
-        if unread or renamed:
-            paths: list[Path] = [("feed", "entry", index) for index in unread[:10]] or [("feed", "entry")]
-            error = missing_error("Entries of the feed have no video id or no link.", *paths, reason="blind")
-            if len(unread) == len(self._entries):
-                raise error
-            self.skip(error)
+        invalid = sum(not is_video_id(each.id) for each in self._entries)
+        if invalid:
+            self.unread.append(Unread("entry[].yt:videoId", "type", invalid, len(self._entries), loses_rows=True))
+        if names := unknown_parts(self._root):
+            count_unknown, count_all = len(names), len(names) + len(self._entries)
+            self.unread.append(
+                Unread("…unknown", "unknown", count_unknown, count_all, loses_rows=True, names=(*names[:MAX_NAMES],))
+            )
+        lost = [each for each in self.unread if each.loses_rows]
+        if lost and not self.posts:
+            message = f"No entry of the feed could be read: {'; '.join(map(str, lost))}."
+            raise missing_error(message, ("feed", "entry"), reason="blind")
 
     @field
     def channel(self) -> str:
-        ids = [self._one("yt:channelId"), self._one("a:author/a:uri").rpartition("/")[2]]
-        ids += [text(each.text) for each in self._all("a:entry/yt:channelId")]
+        ids = [self._feed.channel, (self._feed.author_url or "").rpartition("/")[2]]
+        ids += [each.channel for each in self._entries]
         # The channel id at the top of the feed lacks the prefix "UC", which all channel ids have.
-        prefixed = (each if each.startswith("UC") else f"UC{each}" for each in ids)
+        prefixed = (each if each.startswith("UC") else f"UC{each}" for each in ids if each)
         return next((each for each in prefixed if re.fullmatch(CHANNEL_ID, each)), "")
 
     @field
     def profile(self) -> dict[str, Any]:
-        return blank(self.channel, name=self._one("a:author/a:name") or self._one("a:title"))
+        return blank(self.channel, name=self._feed.author or self._feed.title or "")
 
     @field
     def created(self) -> dict[str, Any]:
         """Both fields of the channel's creation date; {} for a playlist's feed, which has the playlist's date."""
-        moment = unix_time(self._one("a:published"))
-        is_channels = "playlist_id=" not in self._one("a:link[@rel='self']/@href")
+        moment = unix_time(self._feed.published)
+        is_channels = "playlist_id=" not in (self._feed.url or "")
         return creation(datetime.fromtimestamp(moment, UTC)) if moment and is_channels else {}
 
     @field
     def posts(self) -> list[dict[str, Any]]:
-        found = map(self._post, self._entries)
-        return list({each["content_id"]: each for each in found if each is not None}.values())
+        found = (self._post(each) for each in self._entries if is_video_id(each.id))
+        return list({each["content_id"]: each for each in found}.values())
 
-    @cached_property
-    def _entries(self) -> list[Any]:
-        return self._all("a:entry")
-
-    def _post(self, entry: Any) -> dict[str, Any] | None:
-        """Return an entry's item, or None if it lacks a video's id or link. A link with ``/shorts/`` is a short's."""
-        video = self._one("yt:videoId", entry)
-        link = self._one("a:link[@rel='alternate']/@href", entry)
-        if not is_video_id(video) or not link:
-            return None
-        likes = count(self._one("media:group/media:community/media:starRating/@count", entry))
-        short = "/shorts/" in link
+    def _post(self, entry: Entry) -> dict[str, Any]:
+        """Convert an entry. A link with ``/shorts/`` is a short's."""
+        short = "/shorts/" in entry.url
         return post(
-            video,
+            entry.id,
             kind="short" if short else "live" if self.requested_tab == "streams" else "video",
-            caption=self._one("a:title", entry),
-            description=self._one("media:group/media:description", entry),
-            like_count=likes or None,  # the platform also states 0 if likes are hidden
-            published_date=unix_time(self._one("a:published", entry)),
-            thumbnail_image=self._one("media:group/media:thumbnail/@url", entry),
-            view_count=count(self._one("media:group/media:community/media:statistics/@views", entry)),
+            caption=entry.title or "",
+            description=entry.description or "",
+            like_count=count(entry.likes) or None,  # the platform also states 0 if likes are hidden
+            published_date=unix_time(entry.published),
+            thumbnail_image=entry.image or "",
+            view_count=count(entry.views),
         )
 
     @cached_property
-    def _feed(self) -> Any:
-        """The feed's root element, or None if the response is not a feed."""
-        body = self._body.strip()
-        root = Selector(body=body, type="xml").root if body.startswith(b"<") else None
-        return root if getattr(root, "tag", None) == f"{{{ATOM}}}feed" else None
+    def _root(self) -> Any:
+        return feed_root(self._body)
 
-    def _all(self, path: str) -> list[Any]:
-        return [] if self._feed is None else self._feed.findall(path, _NAMESPACES)
+    @cached_property
+    def _feed(self) -> Feed:
+        return self.plain_payload(Feed, plain_feed(self._root))
 
-    def _one(self, path: str, node: Any = None) -> str:
-        """Return the text or attribute of the first element at a path below a node, by default below the feed."""
-        element_path, _, name = path.partition("/@")
-        parent = self._feed if node is None else node
-        found = None if parent is None else parent.find(element_path, _NAMESPACES)
-        return "" if found is None else text(found.get(name) if name else found.text)
+    @property
+    def _entries(self) -> list[Entry]:
+        return self._feed.entries
 
 
 @attrs.define(slots=False)
@@ -221,7 +196,7 @@ class VideoPage(VideositePage):
             ExtractionFailed: the response has no metadata, or another video's metadata.
         """
         super().validate_input()
-        if not self._micro:
+        if self._player.metadata is None:
             self._raise_for_unavailable()
             raise missing_error(
                 "The response has no video metadata.",
@@ -232,6 +207,9 @@ class VideoPage(VideositePage):
         if not is_video_id(self._video) or (requested and requested != self._video):
             message = f"The metadata belong to another video: {self._video!r}, requested was {requested!r}."
             raise missing_error(message, ("videoDetails", "videoId"), reason="wrong_echo")
+        if self._metadata.published and unix_time(self._metadata.published) is None:
+            # The time has an offset in all recorded responses. Without one, the video has no date.
+            self.unread.append(Unread("microformat.playerMicroformatRenderer.publishDate", "type"))
 
     def _raise_for_unavailable(self) -> None:
         """Raise the error that the player states as the reason why the video cannot be played.
@@ -242,8 +220,7 @@ class VideoPage(VideositePage):
             TargetNotFound: the video does not exist or was removed.
             TargetRestricted: the video is private, for adults or members, or not available in this region.
         """
-        status = text(dig(self.data, "playabilityStatus", "status"))
-        message = text(dig(self.data, "playabilityStatus", "reason"))
+        status, message = self._player.status or "", self._player.reason or ""
         reported = f"The platform reported: {message or status}"
         if BOT.search(message):
             raise UpstreamBlocked(reported, reason="bot_check")
@@ -256,30 +233,29 @@ class VideoPage(VideositePage):
 
     @field
     def posts(self) -> list[dict[str, Any]]:
-        micro = self._micro
-        short = "/shorts/" in text(micro.get("canonicalUrl")) or micro.get("isShortsEligible") is True
-        live = micro.get("liveBroadcastDetails")
-        upcoming = dig(live, "isLiveNow") is False and not dig(live, "endTimestamp")
-        dates = (dig(live, "startTimestamp") if upcoming else None, micro.get("publishDate"), micro.get("uploadDate"))
+        data = self._metadata
+        live = data.live
+        short = data.is_short is True or "/shorts/" in (data.url or "")
+        upcoming = live is not None and live.is_now is False and not live.end
+        dates = (live.start if live and upcoming else None, data.published, data.uploaded)
         return [
             post(
                 self._video,
-                kind="short" if short else "live" if isinstance(live, dict) else "video",
-                caption=node_text(micro.get("title")),
-                description=node_text(micro.get("description")),
-                like_count=count(micro.get("likeCount")),
-                published_date=first(*map(unix_time, dates)),
-                thumbnail_image=text(dig(micro, "thumbnail", "thumbnails", -1, "url")),
-                video_duration_seconds=count(micro.get("lengthSeconds")) or None,  # 0 while the stream is live
-                view_count=None if upcoming else count(micro.get("viewCount")),  # 0 before the stream starts
+                kind="short" if short else "live" if live else "video",
+                caption=str(data.title or ""),
+                description=str(data.description or ""),
+                like_count=count(data.likes),
+                published_date=first(map(unix_time, dates)),
+                thumbnail_image=data.image or "",
+                video_duration_seconds=count(data.seconds) or None,  # 0 while the stream is live
+                view_count=None if upcoming else count(data.views),  # 0 before the stream starts
             )
         ]
 
     @field
     def profile(self) -> dict[str, Any]:
-        channel = text(self._micro.get("externalChannelId"))
-        handle = handle_in(text(self._micro.get("ownerProfileUrl")))
-        return blank(channel, handle=handle, name=text(self._micro.get("ownerChannelName")))
+        data = self._metadata
+        return blank(data.channel or "", handle=handle_in(data.channel_url or ""), name=data.channel_name or "")
 
     @cached_property
     def _block(self) -> bytes | None:
@@ -288,13 +264,17 @@ class VideoPage(VideositePage):
         return super()._block if player is None else player
 
     @cached_property
-    def _micro(self) -> dict[str, Any]:
-        micro = dig(self.data, "microformat", "playerMicroformatRenderer")
-        return micro if isinstance(micro, dict) else {}
+    def _player(self) -> Player:
+        return self.read_data(Player)
+
+    @property
+    def _metadata(self) -> Metadata:
+        assert self._player.metadata is not None  # see validate_input()
+        return self._player.metadata
 
     @property
     def _video(self) -> str:
-        return text(dig(self.data, "videoDetails", "videoId")) or text(self._micro.get("externalVideoId"))
+        return self._player.id or self._metadata.id or ""
 
 
 @attrs.define(slots=False)
@@ -317,8 +297,7 @@ class CommentsPage(VideositePage):
             ExtractionFailed: the response has no part about the video, or no valid video id.
         """
         super().validate_input()
-        columns = dig(self.data, "contents", "twoColumnWatchNextResults")
-        if dig(columns, "secondaryResults") is not None and dig(columns, "results") is None:
+        if not self._page.sections and b'"secondaryResults"' in self._body:
             path = ("contents", "twoColumnWatchNextResults", "results")
             message = "The response has recommendations, but no part about the video itself."
             raise missing_error(message, path, reason="no_metadata")
@@ -329,52 +308,43 @@ class CommentsPage(VideositePage):
 
     @field
     def posts(self) -> list[dict[str, Any]]:
-        primary = self._part("videoPrimaryInfoRenderer")
-        views = dig(primary, "viewCount", "videoViewCountRenderer", "viewCount")
+        views = first(each.views for each in self._page.sections)
         return [
             post(
                 self._video,
-                kind="live" if dig(primary, "viewCount", "videoViewCountRenderer", "isLive") is True else "video",
-                caption=node_text(self._part("videoPrimaryInfoRenderer").get("title")),
-                description=node_text(self._part("videoSecondaryInfoRenderer").get("attributedDescription")),
+                kind="live" if any(each.is_live for each in self._page.sections) else "video",
+                caption=str(first(each.title for each in self._page.sections) or ""),
+                description=first(each.description for each in self._page.sections) or "",
                 comment_count=self._comments,
-                view_count=stated_count(node_text(views), VIEWS),
+                view_count=stated_count(str(views or ""), VIEWS),
             )
         ]
 
     @field
     def profile(self) -> dict[str, Any]:
-        owner = dig(self._part("videoSecondaryInfoRenderer"), "owner", "videoOwnerRenderer")
-        # The owner of a collaboration is the first channel in a dialog.
-        ids = (text(each) for each in find_all(owner, "browseId"))
-        channel = next((each for each in ids if re.fullmatch(CHANNEL_ID, each)), "")
-        handle = handle_in(text(next(find_all(owner, "canonicalBaseUrl"), "")))
-        listed = next(find_all(owner, "listItemViewModel"), None)
-        name = node_text(dig(owner, "title")) or node_text(dig(listed, "title"))
-        return blank(channel, handle=handle, name=name or node_text(dig(owner, "attributedTitle")))
+        """The channel: the video's owner, or the first owner of a collaboration."""
+        for each in self._page.sections:
+            joint = next(iter(each.owners), None)
+            owner = each.owner if joint is None else joint.channel
+            if owner is not None:
+                name = str(each.owner_name or "") or (joint and joint.name) or each.joint_name or ""
+                channel = owner.id if owner.id and re.fullmatch(CHANNEL_ID, owner.id) else ""
+                return blank(channel, handle=handle_in(owner.url or ""), name=name)
+        return blank()
 
     @property
     def _comments(self) -> int | None:
-        for each in dicts(dig(self.data, "engagementPanels")):
-            panel = dig(each, "engagementPanelSectionListRenderer")
-            if text(dig(panel, "panelIdentifier")).startswith(COMMENT_PANELS):
-                info = dig(panel, "header", "engagementPanelTitleHeaderRenderer", "contextualInfo")
-                return stated_count(node_text(info))
-        return None
+        infos = (each.info for each in self._page.panels if (each.name or "").startswith(COMMENT_PANELS))
+        return stated_count(str(next(infos, None) or ""))
 
     @property
     def _video(self) -> str:
-        current = text(dig(self.data, "currentVideoEndpoint", "watchEndpoint", "videoId"))
         # Scheduled streams have no such endpoint, but buttons with the video's id.
-        return current or text(next(find_all(self._part("videoPrimaryInfoRenderer"), "videoId"), ""))
+        return self._page.id or first(each.updated_video for each in self._page.sections) or ""
 
-    def _part(self, name: str) -> dict[str, Any]:
-        contents = dig(self.data, "contents", "twoColumnWatchNextResults", "results", "results", "contents")
-        parts = (each.get(name) for each in dicts(contents))
-        return next((part for part in parts if isinstance(part, dict)), {})
-
-
-ENDPOINTS = ("browseEndpoint", "urlEndpoint", "watchEndpoint", "reelWatchEndpoint")
+    @cached_property
+    def _page(self) -> WatchPage:
+        return self.read_data(WatchPage)
 
 
 @attrs.define(slots=False)
@@ -395,22 +365,24 @@ class ResolvePage(VideositePage):
             ExtractionFailed: the ``endpoint`` object in the response is missing or of an unknown kind.
         """
         super().validate_input()
-        endpoint = dig(self.data, "endpoint")
-        keys = ("browseId", "url", "videoId", "playlistId")
-        if not any(True for kind in ENDPOINTS for key in keys if dig(endpoint, kind, key)):
+        if self._endpoint is None or self._endpoint.is_empty:
             raise missing_error("The response has no endpoint of a known kind.", ("endpoint",), reason="blind")
         if not self.channel and not self.url:
             raise TargetNotFound("The address does not lead to a channel.", reason="wrong_page_kind")
 
     @field
     def channel(self) -> str:
-        found = text(dig(self.data, "endpoint", "browseEndpoint", "browseId"))
+        found = (self._endpoint and self._endpoint.channel) or ""
         return found if re.fullmatch(CHANNEL_ID, found) else ""
 
     @field
     def url(self) -> str:
-        return text(dig(self.data, "endpoint", "urlEndpoint", "url"))
+        return (self._endpoint and self._endpoint.url) or ""
 
     @field
     def profile(self) -> dict[str, Any]:
         return blank(self.channel)
+
+    @cached_property
+    def _endpoint(self) -> Endpoint | None:
+        return self.read_data(Resolved).endpoint

@@ -11,15 +11,16 @@ from web_poet import field
 
 from crawler.errors import InvalidRequest, ScrapeError, UpstreamError
 from crawler.platforms.page import mismatch_error, missing_error
-from crawler.platforms.videosite.base import CONTENTS, REPORTED_ERROR, ListPage
-from crawler.platforms.videosite.item import Path, node_text, read_row, rows_of
-from crawler.platforms.videosite.profile import blank, browse_id, channel_id, profile_of
+from crawler.platforms.videosite.base import CONTENTS, DATA, REPORTED_ERROR, ListPage
+from crawler.platforms.videosite.payload import Continuation
+from crawler.platforms.videosite.payload_rows import Placed, Row, flat
+from crawler.platforms.videosite.profile import blank, handle_in
 from crawler.platforms.videosite.schema import CHANNEL_ID
-from crawler.reading.json import dicts, dig, find_all
+from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
-_APPENDING_ACTIONS = ("appendContinuationItemsAction", "reloadContinuationItemsCommand")
-"""Names of the actions in a response that contain rows."""
+_ITEMS = re.compile(rb'"continuationItems"|"richItemRenderer"|ytimg\.com\\?/vi')
+"""Matches responses that have a list of items: its names, or the address of an item's picture."""
 
 
 @attrs.define(slots=False)
@@ -43,19 +44,21 @@ class ContinuationPage(ListPage):
         """Whether a saved JSON response has rows to append, without a page around them."""
         return body.lstrip().startswith("{") and '"continuationItems"' in body and f'"{CONTENTS[1]}"' not in body
 
+    rows_path: ClassVar[str] = "onResponseReceivedActions[].appendContinuationItemsAction.continuationItems[]"
+
     def validate_input(self) -> None:
         """Raise an error unless the response is a continuation page of the channel's list.
 
         Raises:
             InvalidRequest: the platform no longer accepts the token.
             UpstreamError: the request failed. Status 404 counts as a failure, because it occurs sporadically here.
-            ExtractionFailed: the response has no list, is for another channel, or has an item without a valid id.
+            ExtractionFailed: the response has no list, is for another channel, or none of its items could be read.
         """
         if self.response.status in {404, 410}:
             message = "The platform did not find this page of the list."
             raise UpstreamError(message, upstream_status=self.response.status, reason="lost")
         super().validate_input()
-        if not isinstance(self.data, dict) or not (self.rows or self._is_empty_list):
+        if not (self.rows or self._lost or self._is_empty_list):
             raise missing_error("The response has no list.", ("onResponseReceivedActions",), reason="no_list")
         requested = text(self.page_params.get("channel"))
         if requested and self.channel and self.channel != requested:
@@ -68,13 +71,16 @@ class ContinuationPage(ListPage):
         """Whether the response is valid although it has no rows.
 
         It must have no commands for the page (``onResponseReceivedActions``), or a command that appends rows.
-        A list under another key may contain the rows under a new name, so it does not count as empty.
+        A list under another key may contain the rows under a new name, so a response with pictures of items does not
+        count as empty.
         """
-        actions = dig(self.data, "onResponseReceivedActions") or dig(self.data, "onResponseReceivedEndpoints")
-        items = [item for name in _APPENDING_ACTIONS for item in find_all(actions, name)]
-        holders = items if actions else [self.data]
-        renamed = any(dicts(value) for each in holders if isinstance(each, dict) for value in each.values())
-        return bool(dig(self.data, "responseContext")) and (not actions or bool(items)) and not renamed
+        commands = [*self.page.actions, *self.page.endpoints]
+        is_appended = any(each.addition is not None for each in commands)
+        return bool(self.page.tracked) and (is_appended or not (commands or _ITEMS.search(self._body)))
+
+    @property
+    def _lost(self) -> list[Unread]:
+        return [each for each in self.unread if each.loses_rows]
 
     def _bad_request_error(self) -> ScrapeError:
         return InvalidRequest(
@@ -86,28 +92,35 @@ class ContinuationPage(ListPage):
 
     @field
     def channel(self) -> str:
-        return channel_id(self.data) or text(self.page_params.get("channel"))
+        found = self.page.id or self.page.browse_id
+        return found if re.fullmatch(CHANNEL_ID, found) else text(self.page_params.get("channel"))
 
     @field
     def profile(self) -> dict[str, Any]:
         """The channel, for a continuation page that was saved without the list's first page: often only its id."""
-        has_metadata = dig(self.data, "metadata", "channelMetadataRenderer") is not None
-        return profile_of(self.data, None) if has_metadata else blank(self.channel)
+        return blank(self.channel, handle=handle_in(self.page.vanity_url or ""), name=self.page.name or "")
 
     @cached_property
-    def rows(self) -> list[tuple[Path, dict[str, Any]]]:
+    def page(self) -> Continuation:
+        """The data of the response."""
+        return self.read_data(Continuation)
+
+    @cached_property
+    def rows(self) -> list[Placed]:
         """The rows of the response; an item that was saved alone counts as a row."""
-        found: list[tuple[Path, dict[str, Any]]] = []
-        for key in ("onResponseReceivedActions", "onResponseReceivedEndpoints"):
-            for number, action in enumerate(dicts(dig(self.data, key))):
-                for name in _APPENDING_ACTIONS:
-                    items = dig(action, name, "continuationItems")
-                    path: Path = (key, number, name, "continuationItems")
-                    found += [((*path, index), item) for index, item in enumerate(dicts(items))]
-        if found:
-            return found
-        single = {"lockupViewModel": self.data} if dig(self.data, "contentImage") else self.data
-        return [((), single)] if read_row(single, self.kind)[0] else []
+        commands = [*self.page.actions, *self.page.endpoints]
+        additions = [each.addition for each in commands if each.addition is not None]
+        if additions or commands:
+            return [Placed(row.wrapped or row, addition) for addition in additions for row in addition.rows]
+        return [Placed(row.wrapped or row, None) for row in self._saved_alone()]
+
+    def _saved_alone(self) -> list[Row]:
+        if b'"contentImage"' not in self._body or b'"contents"' in self._body:
+            return []
+        inside = b'"lockupViewModel"' in self._body
+        assert self._block is not None
+        body = self._block if inside else b'{"lockupViewModel":%b}' % self._block
+        return [self.payload(Row, body, what=DATA)]
 
 
 @attrs.define(slots=False)
@@ -137,19 +150,18 @@ class PlaylistPage(ContinuationPage):
 
     @cached_property
     def _playlist(self) -> str:
-        requested = browse_id(self.data).removeprefix("VL")
-        listed = (text(each) for each in find_all(dig(self.data, "contents"), "playlistId"))
+        requested = self.page.browse_id.removeprefix("VL")
+        shapes = (placed.row.item for placed in self.rows)
+        listed = (shape.playlist or "" for shape in shapes if shape is not None)
         return requested or next((each for each in listed if each.startswith("UU")), "")
 
     @property
     def _is_empty_list(self) -> bool:
-        alerts = find_all(dig(self.data, "alerts"), "alertRenderer")
-        errors = [node_text(dig(each, "text")) for each in alerts if dig(each, "type") == "ERROR"]
-        is_missing = bool(errors) and not any(REPORTED_ERROR.search(error) for error in errors)
-        return is_missing or any(True for _ in find_all(dig(self.data, "contents"), "messageRenderer"))
+        error = self.page.error
+        return bool(error) and not REPORTED_ERROR.search(error or "")
 
     @cached_property
-    def rows(self) -> list[tuple[Path, dict[str, Any]]]:
+    def rows(self) -> list[Placed]:
         """The rows in the playlist page's only tab, or in a continuation page of the playlist."""
-        prefix: Path = (*CONTENTS, 0, "tabRenderer", "content")
-        return [((*prefix, *path), row) for path, row in rows_of(dig(self.data, *prefix))] or super().rows
+        contents = [tab.content for tab in self.page.tabs if tab.content is not None]
+        return [placed for content in contents[:1] for placed in flat(content)] or super().rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,14 +23,18 @@ from crawler.platforms.videosite.base import (
     TRAFFIC_MARKS,
     ListPage,
 )
-from crawler.platforms.videosite.item import Path, node_text, rows_of, token_of
+from crawler.platforms.videosite.item import Path
 from crawler.platforms.videosite.lists import ContinuationPage
-from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, has_unread_numbers, panel_of, profile_of
+from crawler.platforms.videosite.payload import BADGE_PATH, Channel, OtherChannel, OtherPage, Tab, UnnamedTab, page_kind
+from crawler.platforms.videosite.payload_rows import Placed, flat
+from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, has_unread_numbers, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
-from crawler.reading.json import dicts, dig, find_all, linked_data, nonempty_strings, scripts_with
+from crawler.reading.json import dig, linked_data, nonempty_strings, scripts_with
+from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
-_VERSION = re.compile(rb'"INNERTUBE_(?:CONTEXT_)?CLIENT_VERSION":"([0-9.]{5,40})"')
+_VERSION_KEY = b'"INNERTUBE_CONTEXT_CLIENT_VERSION":"'
+_VERSION = re.compile(rb"[0-9.]{5,40}(?=\")")
 
 ALERTS = (
     (
@@ -64,6 +69,8 @@ class ChannelPage(ListPage):
         is_response = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
         return is_response and not ContinuationPage.recognise(body)
 
+    rows_path: ClassVar[str] = "contents.twoColumnBrowseResultsRenderer.tabs[].tabRenderer.content"
+
     def validate_input(self) -> None:
         """Raise an error unless the response is the requested tab of the requested channel.
 
@@ -71,17 +78,19 @@ class ChannelPage(ListPage):
             TargetNotFound: the channel does not exist, was removed, or the page is not a channel.
             TargetRestricted: the channel is not available in this region.
             UpstreamError: the request failed, or an alert on the page reports an error.
-            ExtractionFailed: the page has no data, is for another channel or tab, or has an item without a valid id.
+            ExtractionFailed: the page has no data, is for another channel or tab, or none of its items could be read.
         """
         super().validate_input()
         self._raise_for_alerts()
         if self.moved_to:
+            self.unread.clear()  # a page that only redirects has nothing else
             return
         self._raise_for_other_pages()
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
-        if has_unread_numbers(self.data):
+        self._report_unread_badge()
+        if has_unread_numbers(self.page):
             self.skip_language("The page's header", ("header",))
 
     @field
@@ -90,27 +99,20 @@ class ChannelPage(ListPage):
 
     @field
     def tab(self) -> str:
-        return self._tabs[self._selected][0] if self._tabs else ""
+        return self._selected.name if self._selected else ""
 
     @field
     def tabs(self) -> list[str]:
-        return [name for name, _ in self._tabs if name in TABS.values()]
+        return [each.name for each in self._tabs if each.name in TABS.values()]
 
     @field
     def tab_params(self) -> dict[str, str]:
         """The params with which the API call requests each tab, as the page has them."""
-        found = {name: text(dig(tab, "endpoint", "browseEndpoint", "params")) for name, tab in self._tabs}
-        return {name: params for name, params in found.items() if name in TABS.values() and params}
+        return {each.name: each.params for each in self._tabs if each.name in TABS.values() and each.params}
 
     @field
     def about_token(self) -> str:
-        # Search only the page header: shelves contain the panels of other channels.
-        for panel in find_all(dig(self.data, "header"), "showEngagementPanelEndpoint"):
-            for item in find_all(panel, "continuationItemRenderer"):
-                token = token_of({"continuationItemRenderer": item})
-                if token:
-                    return token
-        return ""
+        return (isinstance(self.page, Channel) and self.page.about_token) or ""
 
     @field
     def links(self) -> list[str]:
@@ -123,25 +125,25 @@ class ChannelPage(ListPage):
 
     @field
     def age_gated(self) -> bool:
-        return age_gate(self.data) is not None
+        return age_gate(self.page) is not None
 
     @field
     def client_version(self) -> str:
-        found = _VERSION.search(self._body)
-        return found[1].decode() if found else ""
+        at = -1 if self._block is self._body else self._body.find(_VERSION_KEY)
+        found = _VERSION.match(self._body, at + len(_VERSION_KEY)) if at >= 0 else None
+        return found[0].decode() if found else ""
 
     @field
     def moved_to(self) -> str:
         """The id of the channel that this page redirects to, or "". In some regions a channel has another id."""
-        actions = dicts(dig(self.data, "onResponseReceivedActions"))
-        ids = (dig(action, "navigateAction", "endpoint", "browseEndpoint", "browseId") for action in actions)
-        return next((each for each in ids if re.fullmatch(CHANNEL_ID, text(each))), "")
+        return next((each for each in self.page.moved_to if re.fullmatch(CHANNEL_ID, each)), "")
 
     @cached_property
-    def data(self) -> Any:
-        """The page's data; {} if only the linked data was saved."""
-        saved_part = self._block is None and self._person is not None
-        return {} if saved_part else super().data
+    def page(self) -> Channel | OtherChannel | OtherPage:
+        """The page's data; an empty page if only the linked data was saved."""
+        if self._block is None and self._person is not None:
+            return self.plain_payload(OtherPage, {})
+        return self.read_data(page_kind(self._block or b""))
 
     @cached_property
     def _person(self) -> Any:
@@ -152,43 +154,40 @@ class ChannelPage(ListPage):
 
     @cached_property
     def _profile(self) -> dict[str, Any]:
-        return {**profile_of(self.data, self._person), **self._about}
+        return {**profile_of(self.page, self._person), **self._about}
 
     @cached_property
     def _about(self) -> dict[str, Any]:
-        return about_of(panel_of(self.data))
+        return about_of(self.page.panels[0]) if self.page.panels else {}
 
     @cached_property
-    def _tabs(self) -> list[tuple[str, dict[str, Any]]]:
-        """Name and content of each tab. The name is the end of its URL: titles are translated, and the order varies."""
-        tabs = [each.get("tabRenderer") for each in dicts(dig(self.data, *CONTENTS))]
-        return [(_tab_name(tab), tab) for tab in tabs if isinstance(tab, dict)]
+    def _tabs(self) -> Sequence[Tab | UnnamedTab]:
+        """The tabs, without the search."""
+        return [] if isinstance(self.page, OtherPage) else self.page.tabs
 
     @cached_property
-    def _selected(self) -> int:
-        selected = [index for index, (_, tab) in enumerate(self._tabs) if tab.get("selected") is True]
-        filled = [index for index, (_, tab) in enumerate(self._tabs) if tab.get("content")]
-        return next(iter(selected or filled), 0)
+    def _selected(self) -> Tab | UnnamedTab | None:
+        selected = [each for each in self._tabs if each.selected]
+        filled = [each for each in self._tabs if each.content is not None]
+        return next(iter(selected or filled or self._tabs), None)
 
     @property
     def kind(self) -> str:
         return self.requested_tab or self.tab
 
     @cached_property
-    def rows(self) -> list[tuple[Path, dict[str, Any]]]:
+    def rows(self) -> list[Placed]:
         """The rows in the tab that the page shows, or [] if another tab was requested."""
-        if not self._tabs or (self.requested_tab and self.tab != self.requested_tab):
+        if self._selected is None or (self.requested_tab and self.tab != self.requested_tab):
             return []
-        prefix: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
-        return [((*prefix, *path), row) for path, row in rows_of(self._tabs[self._selected][1].get("content"))]
+        return [] if self._selected.content is None else list(flat(self._selected.content))
 
     # Validation
 
     def _raise_for_alerts(self) -> None:
-        if dig(self.data, "contents"):
+        if self._tabs or (isinstance(self.page, OtherPage) and self.page.contents):
             return  # if the page has content, an alert is only a notice above it
-        alerts = (each.get("alertRenderer") for each in dicts(dig(self.data, "alerts")))
-        message = next((node_text(dig(each, "text")) for each in alerts if dig(each, "type") == "ERROR"), None)
+        message = self.page.error
         if message is None:
             return
         for pattern, kind, reason in ALERTS:
@@ -199,12 +198,13 @@ class ChannelPage(ListPage):
         )
 
     def _raise_for_other_pages(self) -> None:
-        contents = dig(self.data, "contents")
-        known = self._tabs or channel_id(self.data, self._person)
-        if isinstance(contents, dict) and contents and not known:
+        contents = self.page.contents if isinstance(self.page, OtherPage) else None
+        has_tabs = bool(self._tabs) or CONTENTS[1] in (contents or {})
+        known = has_tabs or channel_id(self.page, self._person)
+        if contents and not known:
             status = self.response.status
             raise TargetNotFound("The page is not a channel.", upstream_status=status, reason="wrong_page_kind")
-        if not known or (self.requested_tab and not self._tabs):
+        if not known or (self.requested_tab and not has_tabs):
             raise missing_error("The response has no contents.", CONTENTS, reason="no_contents")
         if not self._profile["profile_id"]:
             path: Path = ("metadata", "channelMetadataRenderer", "externalId")
@@ -223,33 +223,24 @@ class ChannelPage(ListPage):
                 raise mismatch_error(message, path, requested)
 
     def _raise_for_other_tabs(self) -> None:
-        unnamed = [
-            (*CONTENTS, index, "tabRenderer", "endpoint")
-            for index, (name, tab) in enumerate(self._tabs)
-            if not name and "title" in tab  # the tabs of generated channels have neither
-        ]
-        if unnamed:
-            error = missing_error("Tabs have no address.", *unnamed, reason="blind")
-            if len(unnamed) == len(self._tabs) or self._selected in [path[len(CONTENTS)] for path in unnamed]:
-                raise error
-            self.skip(error)
+        if isinstance(self.page, Channel) and self._selected and not self._selected.name:
+            raise missing_error("The selected tab has no address.", (*CONTENTS, "tabRenderer"), reason="blind")
         if self.requested_tab in self.tabs and self.requested_tab != self.tab:
             raise missing_error(
                 f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}.",
-                (*CONTENTS, self._selected, "tabRenderer", "endpoint"),
+                (*CONTENTS, "tabRenderer", "endpoint"),
                 reason="wrong_tab",
             )
-        content = self._tabs[self._selected][1].get("content") if self._tabs else None
-        if not self.requested_tab or self.requested_tab != self.tab or self.rows:
-            return
-        if not any(True for _ in find_all(content, "messageRenderer")):
-            prefix: Path = (*CONTENTS, self._selected, "tabRenderer", "content")
-            raise missing_error("The tab has no list.", prefix, reason="no_list")
+        if self.tab in TABS.values() and self.tab == self.kind and not (self.rows or self._lost):
+            raise missing_error("The tab has no list.", (*CONTENTS, "tabRenderer", "content"), reason="no_list")
 
+    def _report_unread_badge(self) -> None:
+        """Report a badge that only the text for screen readers states.
 
-def _tab_name(tab: dict[str, Any]) -> str:
-    url = dig(tab, "endpoint", "commandMetadata", "webCommandMetadata", "url")
-    return text(url).partition("?")[0].rstrip("/").rpartition("/")[2]
+        In all recorded pages since 2024-07, channels with a badge have this text, and channels without one do not.
+        """
+        if isinstance(self.page, Channel) and self.page.spoken_title and not self.page.attachments:
+            self.unread.append(Unread(BADGE_PATH, "contradiction"))
 
 
 def _comparable(name: str, *, fold: bool) -> str:

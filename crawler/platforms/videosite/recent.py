@@ -27,7 +27,7 @@ class RecentChannels:
 
     def add(self, channel: str, page: dict[str, Any], *, about: bool) -> None:
         """Store the data of a channel that was just read."""
-        self._pages[channel, about] = (time.monotonic(), {**page, "posts": [], "continuation": ""})
+        self._pages[channel, about] = (time.monotonic(), {**page, "posts": [], "continuation": "", "more": False})
         self._pages.move_to_end((channel, about))
         if len(self._pages) > MAX_CHANNELS:
             self._pages.popitem(last=False)

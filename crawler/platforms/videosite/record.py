@@ -33,8 +33,11 @@ MAX_SEEN_TOKENS = 24
 """Maximum number of used tokens that a cursor remembers. A few are enough, because loops of tokens are short."""
 
 
-def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "") -> Item:
-    """Build the record. ``enrichments`` are items from the feed and from video metadata, the better source first."""
+def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "", more: bool = False) -> Item:
+    """Build the record. ``enrichments`` are items from the feed and from video metadata, the better source first.
+
+    ``more``: whether the list goes on, although the platform's token for its next page could not be read.
+    """
     known: dict[str, list[Item]] = {}
     for each in enrichments:
         known.setdefault(each["content_id"], []).append(each)
@@ -44,7 +47,7 @@ def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor:
         "author_username": profile["username"],
     }
     completed = [{**_completed(post, known.get(post["content_id"], [])), **author} for post in posts]
-    return {"pagination": {"cursor": cursor, "has_more": bool(cursor)}, "posts": completed, "profile": profile}
+    return {"pagination": {"cursor": cursor, "has_more": more or bool(cursor)}, "posts": completed, "profile": profile}
 
 
 def with_about(profile: Item, about: Item, created: Item) -> Item:
@@ -153,7 +156,8 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
         posts = list({post["content_id"]: post for post in reversed(enrichments)}.values())[::-1]
         return record(profile, posts, enrichments)
     posts = _labelled(parts, listing)
-    return record(profile, posts, enrichments, cursor=_saved_cursor(profile, parts, listing, params))
+    more = listing["more"] and not listing["continuation"]
+    return record(profile, posts, enrichments, cursor=_saved_cursor(profile, parts, listing, params), more=more)
 
 
 def _labelled(parts: dict[str, Item], listing: Item) -> list[Item]:

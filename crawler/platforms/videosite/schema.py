@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
@@ -35,6 +36,11 @@ SWITCH_SCHEMA = {
 def switch(value: Any) -> Any:
     """Convert the specification's "boolean-type switch" to a boolean: true, false, 1 or 0, also as text."""
     return _SWITCH.get(str(value), value) if isinstance(value, bool | int | str) else value
+
+
+def number(value: Any) -> Any:
+    """Convert a number in a text to an integer. Other values are returned as they are."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
 
 
 class Continuation(Model):
@@ -95,6 +101,15 @@ class ProfileParams(ChannelParams):
 
     include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""
+    details: Annotated[Literal["all", "none"] | Annotated[int, Field(ge=0)], BeforeValidator(number)] = "all"
+    """For how many items, from the top of the page, exact date, likes, views and description are requested."""
+
+    @property
+    def max_details(self) -> float:
+        """The param ``details`` as a number."""
+        if isinstance(self.details, int):
+            return self.details
+        return math.inf if self.details == "all" else 0
 
 
 def continuation_of(cursor: str) -> Continuation:

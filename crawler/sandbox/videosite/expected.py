@@ -14,8 +14,6 @@ from crawler.sandbox.videosite.page import PUBLIC
 if TYPE_CHECKING:
     from crawler.sandbox.videosite.world import Channel, Item
 
-MAX_ENRICHMENTS = 15
-"""The default number of enrichment requests per page: one for the feed, the others for single videos."""
 LABELS = {"videos": "video", "shorts": "short", "streams": "live"}
 
 Record = dict[str, Any]
@@ -30,20 +28,13 @@ def sources_of(channel: Channel, page: list[Item], *, first: bool, enriched: boo
     sources: dict[str, str] = {}
     if not enriched and channel.fault != "no-playlist":
         return sources
-    left = MAX_ENRICHMENTS
-    if first:
-        left -= 1
-        if channel.fault != "no-feed":
-            tab = page[0].tab if page else ""
-            newest = {item.id for item in feed_items(channel.items.get(tab, []))}
-            sources = {item.id: "feed" for item in page if item.id in newest}
+    if first and channel.fault != "no-feed":
+        tab = page[0].tab if page else ""
+        newest = {item.id for item in feed_items(channel.items.get(tab, []))}
+        sources = {item.id: "feed" for item in page if item.id in newest}
     if channel.fault in {"no-player", "bot-check"}:
         return sources
-    for item in page:
-        if item.id not in sources and left > 0:
-            sources[item.id] = "video"
-            left -= 1
-    return sources
+    return {item.id: "video" for item in page} | sources
 
 
 def post(channel: Channel, item: Item, source: str) -> Record:
@@ -70,7 +61,7 @@ def post(channel: Channel, item: Item, source: str) -> Record:
         "like_count": item.likes if source else None,
         "media_links": {"high": None, "low": None, "medium": None, "watermarked": None},
         "mentions": list(dict.fromkeys([*item.friends[0], *(item.friends[1] if source else ())])),
-        "published_date": item.published if source or _dated(channel, item) else None,
+        "published_date": item.published if source else None,
         "slideshow_status": False,
         "subtitles": None,
         "thumbnail_image": feed_picture(item) if from_feed else _picture(item),
@@ -79,11 +70,6 @@ def post(channel: Channel, item: Item, source: str) -> Record:
         "video_link": None,
         "view_count": item.views if from_feed else _views(channel, item, source, listed),
     }
-
-
-def _dated(channel: Channel, item: Item) -> bool:
-    """Return whether the list contains the item's date. Only lists in older formats do, for announced items."""
-    return item.state == "upcoming" and channel.shape != "lockup" and item.tab != "shorts"
 
 
 def _picture(item: Item) -> str:

@@ -1,4 +1,4 @@
-"""The page headers of the simulated video site's channels, in each format, and the token for the about panel."""
+"""The page headers of the simulated video site's channels, and the token for the about panel."""
 
 from __future__ import annotations
 
@@ -29,13 +29,10 @@ if TYPE_CHECKING:
 _COLOR = {"styleRunColorMapExtension": {"colorMap": [{"key": "USER_INTERFACE_THEME_LIGHT", "value": 4_294_967_295}]}}
 _BANNERS = ((1060, 175), (1138, 188), (1707, 283), (2120, 351), (2276, 377), (2560, 424))
 _BADGES = {"verified": "CHECK_CIRCLE_FILLED", "artist": "AUDIO_BADGE"}
-_STYLES = {"verified": "BADGE_STYLE_TYPE_VERIFIED", "artist": "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
 
 
 def header(channel: Channel, *, heavy: bool) -> Node:
-    """Build the visible header of a channel's page, in the current or the older format."""
-    if channel.header == "tabbed":
-        return {"c4TabbedHeaderRenderer": _tabbed(channel, heavy=heavy)}
+    """Build the visible header of a channel's page."""
     return {
         "pageHeaderRenderer": {
             "pageTitle": channel.name,
@@ -293,67 +290,4 @@ def _actions(channel: Channel) -> Node:
         "justifyContent": "FLEXIBLE_ACTIONS_JUSTIFY_CONTENT_START",
         "minimumRowHeight": 44,
         "rendererContext": context("actions", spec=True),
-    }
-
-
-def _tabbed(channel: Channel, *, heavy: bool) -> Node:
-    words, _ = subscribers(channel)
-    count, _ = videos(channel)
-    number, _, noun = count.partition(" ")
-    node: Node = {
-        "channelId": channel.id,
-        "title": channel.name,
-        "avatar": {"thumbnails": images(channel.avatar, (48, 48), (176, 176))},
-        "trackingParams": mark("header", channel.id),
-        "videosCountText": runs(number, f" {noun}"),
-    }
-    if channel.handle:
-        node["channelHandleText"] = runs(f"@{channel.handle}")
-    if words:
-        node["subscriberCountText"] = simple(words) | accessibility_label(words)
-    if channel.badge:
-        badge = {
-            "icon": {"iconType": "CHECK_CIRCLE_THICK"},
-            "style": _STYLES[channel.badge],
-            "tooltip": "Verified",
-            "trackingParams": mark("badge"),
-            "accessibilityData": {"label": "Verified"},
-        }
-        node["badges"] = [{"metadataBadgeRenderer": badge}]
-    if channel.banner:
-        node["banner"] = {"thumbnails": images(channel.banner, *_BANNERS)}
-    if heavy:
-        pictures = {"thumbnails": images(channel.avatar, (320, 88))}
-        subscribe = button(
-            "STYLE_DESTRUCTIVE",
-            "subscribe",
-            text=runs("Subscribe"),
-            navigationEndpoint=_signed_in(channel, "subscribe to"),
-        )
-        links = [_header_link(link) for link in channel.links]
-        node |= {
-            "navigationEndpoint": command(
-                "header",
-                web=linked(channel.path),
-                browseEndpoint={"browseId": channel.id, "canonicalBaseUrl": channel.path},
-            ),
-            "subscribeButton": subscribe,
-            "tvBanner": pictures,
-            "mobileBanner": pictures,
-            "headerLinks": {"channelHeaderLinksRenderer": {"primaryLinks": links[:1], "secondaryLinks": links[1:]}},
-        }
-    return node
-
-
-def _header_link(link: str) -> Node:
-    url = redirect(link, "channel_banner")
-    tapped = command(
-        "link",
-        web=linked(url, "UNKNOWN", 83_769, api=False),
-        urlEndpoint={"url": url, "target": "TARGET_NEW_WINDOW", "nofollow": True},
-    )
-    return {
-        "navigationEndpoint": tapped,
-        "icon": {"thumbnails": [{"url": "https://encrypted-tbn3.gstatic.com/favicon-tbn"}]},
-        "title": simple(link),
     }

@@ -28,7 +28,7 @@ from crawler.sandbox.videosite.parts import (
     view_button,
     watch,
 )
-from crawler.sandbox.videosite.short import reel, short
+from crawler.sandbox.videosite.short import short
 from crawler.sandbox.videosite.world import NOW
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
     """Build an item's row in the list of its tab."""
     if item.tab == "shorts":
-        shown = reel(item, heavy=heavy) if channel.shape == "grid" else short(item, heavy=heavy)
+        shown = short(item, heavy=heavy)
         return {"richItemRenderer": {"content": shown, "trackingParams": mark("row", item.id)}}
     if channel.shape == "grid":
         return {"gridVideoRenderer": video(channel, item, heavy=heavy)}
@@ -219,13 +219,6 @@ def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
     elif views:
         node["viewCountText"] = simple(views)
         node["shortViewCountText"] = simple(f"{compact(item.views)[0]} views") | accessibility_label(views)
-    if item.state == "upcoming":
-        event_text = runs("Scheduled for ", "DATE_PLACEHOLDER")
-        node["upcomingEventData"] = {
-            "startTime": str(item.published),
-            "isReminderSet": False,
-            "upcomingEventText": event_text,
-        }
     if item.state == "premium":
         badge = {"style": "BADGE_STYLE_TYPE_PREMIUM", "label": "Premium", "trackingParams": mark("premium", item.id)}
         node["badges"] = [{"metadataBadgeRenderer": badge}]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from crawler.sandbox.videosite.parts import (
     QUIET,
     Node,
-    accessibility_label,
     command,
     compact,
     entry,
@@ -17,9 +16,7 @@ from crawler.sandbox.videosite.parts import (
     logged,
     mark,
     queue,
-    runs,
     sheet,
-    simple,
 )
 
 if TYPE_CHECKING:
@@ -68,34 +65,6 @@ def _in_words(words: str) -> str:
         if words.endswith(letter):
             return f"{words[:-1]} {scale}"
     return words
-
-
-def reel(item: Item, *, heavy: bool) -> Node:
-    """Build a short in the format used until 2024."""
-    words, _ = compact(item.views)
-    node: Node = {
-        "videoId": item.id,
-        "headline": simple(item.title),
-        "thumbnail": {"thumbnails": images(item.picture, (405, 720)), "isOriginalAspectRatio": True},
-        "navigationEndpoint": _reel_watch(item, heavy=heavy),
-        "trackingParams": mark("reel", item.id),
-        "style": "REEL_ITEM_STYLE_AVATAR_CIRCLE",
-        "videoType": "REEL_VIDEO_TYPE_VIDEO",
-        "loggingDirectives": logged("reel", item.id) | {"enableDisplayloggerExperiment": True},
-    } | accessibility_label(f"{item.title} - play Short")
-    if item.state != "hidden":
-        views = f"{words} views" if item.views else "No views"
-        node["viewCountText"] = simple(views) | accessibility_label(views)
-    if heavy:
-        line = {
-            "text": runs("Send feedback"),
-            "icon": {"iconType": "FEEDBACK"},
-            "navigationEndpoint": feedback(item.id),
-            "trackingParams": mark("feedback", item.id),
-        } | accessibility_label("Send feedback")
-        menu = {"items": [{"menuNavigationItemRenderer": line}], "trackingParams": mark("menu", item.id)}
-        node["menu"] = {"menuRenderer": menu | accessibility_label("More actions")}
-    return {"reelItemRenderer": node}
 
 
 def _reel_watch(item: Item, *, heavy: bool) -> Node:

@@ -97,7 +97,6 @@ class Channel:
     lower: bool = False
     shape: str = "lockup"
     """Format of the channel's lists: ``lockup`` (the newest), ``rich`` or ``grid`` (the oldest)."""
-    header: str = "page"
     ending: str = "renderer"
     """Format of the row that leads to the next page: ``renderer``, ``view`` or ``button``."""
     kind: str = "normal"
@@ -192,8 +191,8 @@ SHAPES = (
     # Columns: handle; numbers of videos, shorts and streams; formats
     ("harborlights", (297, 110, 40), {"badge": "verified", "legacy": "HarborLightsTV"}),
     ("Saltmill", (64, 0, 0), {"shape": "rich", "pronouns": True, "ending": "view"}),
-    ("north.pier", (45, 50, 0), {"header": "tabbed", "shape": "rich", "badge": "artist", "lower": True}),
-    ("Ropeworks", (33, 60, 0), {"shape": "grid", "header": "tabbed", "ending": "button", "feed_ones": True}),
+    ("north.pier", (45, 50, 0), {"shape": "rich", "badge": "artist", "lower": True}),
+    ("Ropeworks", (33, 60, 0), {"shape": "grid", "ending": "button", "feed_ones": True}),
     ("tinychannel1109", (1, 0, 0), {"shape": "grid", "banner": "", "links": (), "subscribers": 84}),
     ("onlyshorts", (0, 55, 0), {"ending": "view", "short_first": True}),
     ("allnight_live", (0, 0, 61), {"repeats": True, "subscribers": None}),

@@ -5,73 +5,64 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 from web_poet import HttpResponse
 
 from crawler.commands.extract import extract
-from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
+from crawler.errors import ExtractionFailed, ScrapeError, TargetNotFound, UpstreamRateLimited
 from crawler.platforms.videosite.lists import PlaylistPage
 from crawler.platforms.videosite.record import ABOUT_FIELDS
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.registry import scrapers
 from crawler.spiders.videosite import VideositeSpider
+from scripts.captures import CAPTURES, body_of, captures
 
-CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "videosite"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are missing")
 
 
 def read(*names: str | bytes, **page_params: Any) -> dict[str, Any]:
     """The validated data of captures, by ``scrapy extract``."""
-    bodies = [name if isinstance(name, bytes) else (CAPTURES / name).read_bytes() for name in names]
+    bodies = [name if isinstance(name, bytes) else body_of(name) for name in names]
     return asyncio.run(extract(scrapers()["videosite-profile-v3"], bodies, page_params, url="https://www.youtube.com"))
 
 
 @cache
 def bundle(name: str) -> dict[str, Any]:
     """The responses of a bundle by their labels."""
-    return {each["what"]: each for each in json.loads((CAPTURES / name).read_bytes())}
+    return {each["what"]: each for each in json.loads(body_of(name))}
 
 
-def body_of(entry: dict[str, Any]) -> bytes:
+def entry_body(entry: dict[str, Any]) -> bytes:
     body = entry["body"]
     return body.encode() if isinstance(body, str) else json.dumps(body).encode()
 
 
 # name: items, has more, channel id, username, name, subscribers, videos, badge, items without views, without length
 LISTS = {
-    "browse_videos_lockup_p1_creativecommons_202605.json": (
+    "0b05d4fd7ab0": (  # lockups
         *(30, True, "UCTwECeGqMZee77BjdoYtI2Q", "creativecommons", "Creative Commons", 8_840, 258, False, 0, 0),
         "video",
     ),
-    "browse_streams_lockup_p1_jeffgeerling_202605.json": (
+    "abfd085daaea": (  # lockups
         *(30, True, "UCR-DXc1voovS8nhAvccRZhg", "JeffGeerling", "Jeff Geerling", 1_070_000, 562, True, 0, 0),
         "live",
     ),
-    "browse_shorts_p1_doobydobap_202601.json": (
+    "e8be8f5c2067": (  # shorts
         *(48, True, "UCh8gHdtzO2tXd593_bjErWg", "Doobydobap", "Doobydobap", 4_320_000, 466, True, 0, 48),
         "short",
     ),
-    "OLD_browse_shorts_reelItem_202407.json": (
-        *(48, True, "UCh8gHdtzO2tXd593_bjErWg", "Doobydobap", "Doobydobap", 3_930_000, 364, True, 0, 48),
-        "short",
-    ),
-    "browse_videos_videorenderer_vsauce_PREMIUM_202601.json": (
+    "fc1785f1042c": (  # video renderers
         *(30, True, "UC6nSFpj9HTCZ5t-N3Rm3-HA", "Vsauce", "Vsauce", 24_600_000, 636, True, 2, 0),
         "video",
     ),
-    "browse_videos_videorenderer_shemp_PRONOUNS_202601.json": (
+    "8b73831a70c5": (  # video renderers
         *(30, True, "UCEAXWzgcuF6XEiJcszhikQA", "ShempOfficial", "Shemp", 7_780, 135, False, 0, 0),
         "video",
     ),
-    "browse_videos_videorenderer_randomchannel_1video_202601.json": (
+    "715417246ffa": (  # video renderers, one video
         *(1, False, "UCUaQMQS9lY5lit3vurpXQ6w", "randomchannel1109", "random channel", 84, 1, False, 0, 0),
-        "video",
-    ),
-    "OLD_browse_videos_UPCOMING_24newshd_202211.json": (
-        *(30, True, "UCcmpeVbSSQlZRvHfdC-CRwg", "24newsHD", "24 News HD", 6_830_000, 140_000, True, 1, 0),
         "video",
     ),
 }
@@ -101,14 +92,14 @@ def test_lists_have_the_noted_values(name: str) -> None:
 
 # The scraper of the page alone
 
-EVERY = sorted(path.name for path in CAPTURES.glob("*") if path.suffix != ".md")
+EVERY = [name for name, path in captures().items() if path.parent.name == "videosite"]
 
 
 def bodies_of(name: str) -> list[bytes]:
     """The responses in a capture. A bundle has several."""
-    if name.startswith("BUNDLE"):
-        return [body_of(entry) for entry in bundle(name).values()]
-    return [(CAPTURES / name).read_bytes()]
+    if captures()[name].name.startswith("BUNDLE"):
+        return [entry_body(entry) for entry in bundle(name).values()]
+    return [body_of(name)]
 
 
 def outcome(body: bytes, scraper: str) -> dict[str, Any] | tuple[str, str]:
@@ -135,7 +126,7 @@ def test_co_3_the_page_alone_reads_every_capture_without_the_about_panel(name: s
 
 
 def test_newest_format_field_by_field() -> None:
-    data = read("browse_videos_lockup_p1_creativecommons_202605.json")
+    data = read("0b05d4fd7ab0")
     profile = data["profile"]
     assert profile["subscriber_count_text"] == "8.84k subscribers"
     assert profile["keywords"].startswith('"creative commons" remix culture nonprofit')
@@ -151,7 +142,7 @@ def test_newest_format_field_by_field() -> None:
 
 
 def test_continuation_page_follows_the_first() -> None:
-    names = [f"browse_videos_lockup_p{number}_creativecommons_202605.json" for number in (1, 2)]
+    names = ["0b05d4fd7ab0", "0bc45455dcb2"]
     first, both = read(names[0]), read(*names)
     assert both["profile"] == first["profile"]
     assert len(both["posts"]) == 30
@@ -164,27 +155,26 @@ def test_continuation_page_follows_the_first() -> None:
 
 
 def test_live_item_has_no_views() -> None:
-    posts = read("OLD_browse_videos_grid_nbcnews_LIVE_202208.json")["posts"]
+    posts = read("049b95ef63ce")["posts"]
     assert len(posts) == 30
     (live,) = [post for post in posts if post["view_count"] is None]
     assert live["video_duration_seconds"] is None
 
 
-def test_announced_item_has_its_start_time() -> None:
-    posts = read("OLD_browse_videos_UPCOMING_24newshd_202211.json")["posts"]
-    (announced,) = [post for post in posts if post["published_date"] is not None]
-    assert announced["view_count"] is None
+def test_shorts_in_a_format_that_is_no_longer_served_are_not_an_empty_list() -> None:
+    with pytest.raises(ExtractionFailed, match=r"unknown in 48 of 48 \(reelItemRenderer\), not collected"):
+        read("5fc57c28e525")
 
 
 def test_item_for_members_has_no_views() -> None:
-    data = read("item_lockup_MEMBERS_ONLY_202606.json", channel="UCTwECeGqMZee77BjdoYtI2Q")
+    data = read("720955203aa1", channel="UCTwECeGqMZee77BjdoYtI2Q")
     (post,) = data["posts"]
     assert post["view_count"] is None
     assert post["video_duration_seconds"]
 
 
 def test_playlist_of_shorts() -> None:
-    data = read("browse_playlist_UUSH_shorts_bbcnews_202608_TRIMMED.json")
+    data = read("ca4fc9bb56ca")
     first, _ = data["posts"]
     assert (first["content_id"], first["content_type"]) == ("9BzS1Hw_KCU", "short")
     assert data["posts"][0]["view_count"] == 2_400
@@ -192,7 +182,7 @@ def test_playlist_of_shorts() -> None:
 
 
 def test_releases_of_an_artist_are_not_items() -> None:
-    data = read("browse_releases_radiohead_ARTIST_BADGE_202601.json")
+    data = read("b58877bf5827")
     assert (data["posts"], data["profile"]["verification_status"]) == ([], True)
     assert data["profile"]["display_name"] == "Radiohead"
 
@@ -200,9 +190,9 @@ def test_releases_of_an_artist_are_not_items() -> None:
 @pytest.mark.parametrize(
     ("name", "channel", "display_name", "subscribers"),
     [
-        ("browse_AGEGATE_laphroaig_202601.json", "UCbfnHqxXs_K3kvaH-WlNlig", "Laphroaig Whisky", None),
-        ("browse_topic_gaming_interactiveTabbedHeader_202601.json", "UCQvWX73GQygcwXOTSf_VDVg", "Minecraft", None),
-        ("browse_topic_sports_carouselHeader_202601.json", "UCEgdi0XIXXZ-qJOFPf4JSKw", "Sports", 74_400_000),
+        ("e283dba54045", "UCbfnHqxXs_K3kvaH-WlNlig", "Laphroaig Whisky", None),  # age gate
+        ("73bd293953f7", "UCQvWX73GQygcwXOTSf_VDVg", "Minecraft", None),  # topic, tabbed header
+        ("2b301ed6155e", "UCEgdi0XIXXZ-qJOFPf4JSKw", "Sports", 74_400_000),  # topic, carousel header
     ],
 )
 def test_channels_with_few_fields(name: str, channel: str, display_name: str, subscribers: int | None) -> None:
@@ -217,7 +207,7 @@ def test_channels_with_few_fields(name: str, channel: str, display_name: str, su
 
 
 def test_about_panel() -> None:
-    data = read("about_panel_rickastley_202607_TRIMMED.json", "page_ldjson_profilepage_rickastley_202608.html")
+    data = read("6cf4ee0e92db", "546e466c2252")
     profile = data["profile"]
     assert (profile["account_creation_date"], profile["account_creation_date_text"]) == (1_422_748_800, "2015-02-01")
     assert (profile["total_views"], profile["content_count"]) == (2_530_935_570, 434)
@@ -230,7 +220,7 @@ def test_about_panel() -> None:
 
 
 def test_linked_data_has_the_same_links() -> None:
-    panel, page = "about_panel_rickastley_202607_TRIMMED.json", "page_ldjson_profilepage_rickastley_202608.html"
+    panel, page = "6cf4ee0e92db", "546e466c2252"
     links = read(panel, page)["profile"]["external_links"]
     assert read(page)["profile"]["external_links"] == []
     page_params = VideositeSpider.page_params(scrapers()["videosite-profile-v3"], {"include_about": "false"})
@@ -239,14 +229,14 @@ def test_linked_data_has_the_same_links() -> None:
 
 
 def test_header_in_another_language_has_null_numbers() -> None:
-    profile = read("page_header_bbcnews_VIETNAMESE_202608_TRIMMED.json")["profile"]
+    profile = read("b9050dbbd987")["profile"]
     assert (profile["follower_count"], profile["content_count"]) == (None, None)
     assert (profile["username"], profile["verification_status"]) == ("BBCNews", True)
     assert not profile["biography"].endswith("...")
 
 
 def test_feed() -> None:
-    data = read("feed_rss_kurzgesagt_202601.xml")
+    data = read("68f6c07439d5")
     posts = data["posts"]
     assert len(posts) == 15
     assert {post["content_type"] for post in posts} == {"video", "short"}
@@ -255,8 +245,8 @@ def test_feed() -> None:
 
 
 def test_video_metadata() -> None:
-    for what, entry in bundle("BUNDLE_player_microformat_202606.json").items():
-        (post,) = read(body_of(entry))["posts"]
+    for what, entry in bundle("35fb2eae0182").items():
+        (post,) = read(entry_body(entry))["posts"]
         assert post["published_date"], what
         assert post["view_count"], what
         assert (post["like_count"] is None) is ("likes disabled" in what), what
@@ -266,7 +256,7 @@ def test_video_metadata() -> None:
 
 @pytest.mark.parametrize(
     ("name", "comments"),
-    [("next_licenseddoctor_commentcount_202606.json", 18), ("next_ratingsdisabled_202606.json", None)],
+    [("ed87241a14a0", 18), ("bb9a74d0f95b", None)],
 )
 def test_comment_count(name: str, comments: int | None) -> None:
     (post,) = read(name)["posts"]
@@ -289,7 +279,7 @@ FAILURES = {
 def test_error_responses(what: str) -> None:
     kind, reason = FAILURES[what]
     with pytest.raises(kind) as raised:
-        read(body_of(bundle("BUNDLE_unavailable_and_resolve_202601.json")[what]))
+        read(entry_body(bundle("901b56e9192b")[what]))
     assert raised.value.reason == reason
 
 
@@ -297,13 +287,13 @@ def test_error_responses(what: str) -> None:
     "what", ["resolve_url @handle ok", "resolve_url legacy vanity /name ok", "resolve_url /user/ ok"]
 )
 def test_resolved_addresses_lead_to_a_channel(what: str) -> None:
-    data = read(body_of(bundle("BUNDLE_unavailable_and_resolve_202601.json")[what]))
+    data = read(entry_body(bundle("901b56e9192b")[what]))
     assert data["profile"]["profile_id"].startswith("UC")
 
 
 def test_missing_playlist_is_an_empty_list() -> None:
-    (entry,) = [e for w, e in bundle("BUNDLE_unavailable_and_resolve_202601.json").items() if w.startswith("playlist")]
-    body = body_of(entry).decode()
+    (entry,) = [e for w, e in bundle("901b56e9192b").items() if w.startswith("playlist")]
+    body = entry_body(entry).decode()
     assert PlaylistPage.recognise(body)
     page = PlaylistPage(HttpResponse("https://www.youtube.com", body.encode()), {})  # type: ignore[arg-type]
     assert asyncio.run(page.to_item())["posts"] == []
@@ -312,9 +302,9 @@ def test_missing_playlist_is_an_empty_list() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("error_429_google_sorry_201912.html", UpstreamRateLimited),
-        ("feed_rss_404_terminated_202601.html", TargetNotFound),
-        ("page_results_empty_html_ytcfg_202605.html", TargetNotFound),
+        ("6c4e44f217bb", UpstreamRateLimited),  # error 429
+        ("c90641558764", TargetNotFound),  # feed of a terminated channel
+        ("91879125d2a2", TargetNotFound),  # empty results
     ],
 )
 def test_pages_that_are_not_channels_raise(name: str, kind: type[ScrapeError]) -> None:

@@ -94,9 +94,8 @@ def around(*contents: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 OWNER = {
-    "title": {
-        "runs": [{"text": "Someone", "navigationEndpoint": {"browseEndpoint": {"browseId": CHANNEL}}}],
-    }
+    "title": {"runs": [{"text": "Someone"}]},
+    "navigationEndpoint": {"browseEndpoint": {"browseId": CHANNEL, "canonicalBaseUrl": "/@someone"}},
 }
 PRIMARY = {
     "videoPrimaryInfoRenderer": {
@@ -125,9 +124,11 @@ def test_vs_4_two_responses_of_a_live_video_give_one_live_item() -> None:
 
 def test_vs_5_a_collaboration_has_its_owner_in_a_dialog() -> None:
     browse = {"browseEndpoint": {"browseId": CHANNEL, "canonicalBaseUrl": "/@someone"}}
-    row = {"listItemViewModel": {"title": {"content": "Someone"}, "rendererContext": {"innertubeCommand": browse}}}
+    avatar = {"avatarViewModel": {"endpoint": {"innertubeCommand": browse}}}
+    row = {"listItemViewModel": {"title": {"content": "Someone"}, "leadingAccessory": avatar}}
     dialog = {"dialogViewModel": {"customContent": {"listViewModel": {"listItems": [row]}}}}
-    owner = {"attributedTitle": {"content": "Someone and 2 more"}, "navigationEndpoint": {"showDialogCommand": dialog}}
+    shown = {"showDialogCommand": {"panelLoadingStrategy": {"inlineContent": dialog}}}
+    owner = {"attributedTitle": {"content": "Someone and 2 more"}, "navigationEndpoint": shown}
     found = extracted(around(PRIMARY, secondary(owner), currentVideoEndpoint=CURRENT))
     profile = found["profile"]
     assert (profile["profile_id"], profile["display_name"], profile["username"]) == (CHANNEL, "Someone", "someone")
@@ -215,7 +216,9 @@ def test_vs_8_the_players_reason_is_reported(status: str, reason: str, expected:
 def test_vs_9_a_topic_channel_without_a_playlist_of_videos_has_its_uploads() -> None:
     site = Site(light=True)
     gated = next(each for each in site.channels if each.kind == "gated" and not each.fault)
-    missing = orjson.dumps({"responseContext": {}, "alerts": [{"alertRenderer": {"type": "ERROR", "text": "x"}}]})
+    missing = orjson.dumps(
+        {"responseContext": {}, "alerts": [{"alertRenderer": {"type": "ERROR", "text": {"simpleText": "x"}}}]}
+    )
     asked: list[bytes] = []
 
     def topic(request: FakeRequest, answer: FakeResponse) -> FakeResponse:

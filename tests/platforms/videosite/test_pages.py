@@ -19,12 +19,14 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
-from crawler.platforms.videosite.item import node_text, post, read_row, rows_of, token_of
+from crawler.platforms.videosite.item import item_of, post
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.payload_rows import Lockup, Row, Text, flat
 from crawler.platforms.videosite.profile import unwrapped
 from crawler.platforms.videosite.record import joined_record
 from crawler.platforms.videosite.schema import ChannelRecord
+from crawler.reading.contract import read_plain
 from crawler.reading.values import stated_day
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite import extra
@@ -179,14 +181,21 @@ def test_hashtags_and_mentions(title: str, tags: list[str], mentions: list[str])
     ("node", "text"),
     [
         ({"runs": [{"text": "a"}, {}, {"text": None}]}, "a"),
-        ({"runs": None}, ""),
-        (["a"], ""),
-        (1, ""),
+        ({"runs": [{"text": "a"}, {"text": "b"}]}, "ab"),
+        ({"simpleText": "a"}, "a"),
+        ({"content": "a"}, "a"),
         ({"content": ""}, ""),
     ],
 )
 def test_text_of_a_node(node: Any, text: str) -> None:
-    assert node_text(node) == text
+    assert str(read_plain(Text, node).value) == text
+
+
+def row_of(data: Any) -> Row:
+    row, unread = read_plain(Row, data)
+    assert row is not None
+    assert unread == []
+    return row
 
 
 @pytest.mark.parametrize(
@@ -200,6 +209,8 @@ def test_text_of_a_node(node: Any, text: str) -> None:
         (["8 waiting", "Scheduled for tomorrow"], "Upcoming", None, None),
         (["20 Tr lượt xem"], "12:00", None, 720),
         (["Book reviews", "5 reviews"], "12:00", None, 720),
+        (["1.2M", "3 years ago"], "12:00", 1_200_000, 720),
+        (["1.2M plays", "3 years ago"], "12:00", 1_200_000, 720),
         ([], "", None, None),
     ],
 )
@@ -208,21 +219,29 @@ def test_parts_of_a_row_are_recognised_by_their_text(
 ) -> None:
     rows = [{"metadataParts": [{"text": {"content": part}} for part in parts]}, {"badges": [{"badgeViewModel": {}}]}]
     about = {"title": {"content": "t"}, "metadata": {"contentMetadataViewModel": {"metadataRows": rows}}}
-    overlay = {"thumbnailOverlayBadgeViewModel": {"thumbnailBadges": [{"thumbnailBadgeViewModel": {"text": badge}}]}}
+    overlay = {"thumbnailBottomOverlayViewModel": {"badges": [{"thumbnailBadgeViewModel": {"text": badge}}]}}
+    command = {"commandMetadata": {"webCommandMetadata": {"url": "/watch?v=aaaaaaaaaaa"}}}
+    image = {"image": {"sources": [{"url": "https://i.example/a.jpg"}]}, "overlays": [overlay]}
     shape = {
         "contentId": "aaaaaaaaaaa",
+        "contentType": "LOCKUP_CONTENT_TYPE_VIDEO",
         "metadata": {"lockupMetadataViewModel": about},
-        "contentImage": {"thumbnailViewModel": {"overlays": [overlay]}},
+        "contentImage": {"thumbnailViewModel": image},
+        "rendererContext": {"commandContext": {"onTap": {"innertubeCommand": command}}},
     }
-    found, _ = read_row({"richItemRenderer": {"content": {"lockupViewModel": shape}}}, "videos")
-    assert found is not None
+    row = row_of({"richItemRenderer": {"content": {"lockupViewModel": shape}}})
+    assert row.wrapped is not None
+    assert isinstance(row.wrapped.item, Lockup)
+    found = item_of(row.wrapped.item, "videos")
     assert (found["view_count"], found["video_duration_seconds"], found["content_type"]) == (views, seconds, "video")
 
 
 @pytest.mark.parametrize("kind", ["PLAYLIST", "PODCAST", "ALBUM"])
 def test_lists_of_videos_are_not_videos(kind: str) -> None:
     shape = {"contentId": "PLaaaaaaaaaaaaaaaaaa", "contentType": f"LOCKUP_CONTENT_TYPE_{kind}"}
-    assert read_row({"richItemRenderer": {"content": {"lockupViewModel": shape}}}, "videos") == (None, None)
+    row = row_of({"richItemRenderer": {"content": {"lockupViewModel": shape}}})
+    assert row.wrapped is not None
+    assert row.wrapped.item is None
 
 
 @pytest.mark.parametrize(
@@ -242,8 +261,8 @@ def test_lists_of_videos_are_not_videos(kind: str) -> None:
     ],
 )
 def test_tokens_of_all_formats(row: dict[str, Any]) -> None:
-    assert token_of(row) == "T"
-    assert list(rows_of({"richGridRenderer": {"contents": [row]}}))[-1][1] == row
+    (placed,) = flat(row_of({"richGridRenderer": {"contents": [row]}}))
+    assert placed.row.token == "T"
 
 
 @pytest.mark.parametrize(

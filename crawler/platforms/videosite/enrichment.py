@@ -1,0 +1,147 @@
+"""Video site: requests the fields of items that lists do not have, such as exact dates and likes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+
+from crawler.errors import (
+    BlockedByPolicy,
+    CircuitOpen,
+    Overloaded,
+    ScrapeError,
+    TargetError,
+    UpstreamBlocked,
+    UpstreamRateLimited,
+    UpstreamTimeout,
+)
+from crawler.platforms import budget
+from crawler.platforms.videosite import requests as upstream
+from crawler.platforms.videosite.details import FeedPage, VideoPage
+from crawler.platforms.videosite.record import unenriched
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from crawler.platforms.videosite.base import VideositePage
+    from crawler.platforms.videosite.ids import Ids
+    from crawler.platforms.videosite.schema import Continuation
+    from crawler.spiders.base import PlatformSpider
+    from crawler.targets.target import Target
+
+logger = structlog.get_logger(__name__)
+
+Item = dict[str, Any]
+
+SECONDS_FOR_RECORD = 2.0
+"""In the last seconds before the deadline of a target, no request starts. The record is built from what was found."""
+
+
+class Reader(Protocol):
+    """What sends the requests of a target: ``ChannelReader``."""
+
+    spider: PlatformSpider
+    target: Target
+    origin: str
+    ids: Ids
+    continuation: Continuation | None
+
+    async def item(
+        self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
+    ) -> Item:
+        """Fetch a page and return its item."""
+
+    async def optional(self, kind: type[VideositePage], request: Request) -> Item | None:
+        """Fetch an optional page and return its item, None if it fails."""
+
+
+class Enrichment:
+    """Requests the feed of a tab, and the metadata of the items that are not in it."""
+
+    def __init__(self, reader: Reader, channel: str, tab: str) -> None:
+        self._reader = reader
+        self._channel = channel
+        self._tab = tab
+        deadline = reader.target.deadline
+        self._end = None if deadline is None else deadline - SECONDS_FOR_RECORD
+        self._found: list[Item] = []
+        self._has_no_slot = False
+        """Whether no download slot is free before the deadline."""
+        self._failed: set[str] = set()
+        """Ids of the items whose metadata could not be read. They are not left out: they were requested."""
+
+    async def items(self, posts: list[Item], most: float) -> list[Item]:
+        """Return items with the fields that lists do not have, the better source first.
+
+        ``most``: for how many posts, from the top, they are requested. VIDEOSITE_ENRICH_MAX is the upper bound. If a
+        number or the deadline leaves posts out, the outcome has a warning with their number.
+        """
+        bound = self._reader.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
+        wanted = posts[: int(min(most, bound, len(posts)))]
+        if wanted:
+            work = asyncio.ensure_future(self._request(wanted))
+            work.add_done_callback(_ignore_error)  # nothing awaits work that runs after the end
+            loop = asyncio.get_running_loop()
+            seconds = None if self._end is None else max(0.0, self._end - loop.time())
+            done, _ = await asyncio.wait([work], timeout=seconds)
+            for finished in done:
+                finished.result()
+        found = list(self._found)  # a copy: requests that are still in flight keep adding to the original
+        if most:  # a caller who wants no details misses none
+            self._warn(posts, posts[len(wanted) :], found, BlockedByPolicy)
+        if self._is_late or self._has_no_slot:
+            self._warn(posts, wanted, found, UpstreamTimeout)
+        return found
+
+    @property
+    def _is_late(self) -> bool:
+        return self._end is not None and asyncio.get_running_loop().time() >= self._end
+
+    def _warn(self, posts: list[Item], wanted: list[Item], found: list[Item], error: type[ScrapeError]) -> None:
+        """Add a warning if posts that are wanted were left out. ``error`` describes why."""
+        missing = set(unenriched(wanted, found)) - self._failed
+        if missing:
+            reader = self._reader
+            reader.spider.left_out(reader.target, VideoPage.source, "posts[]", (len(missing), len(posts)), error)
+
+    async def _request(self, posts: list[Item]) -> None:
+        reader = self._reader
+        if not (reader.continuation and reader.continuation.token):  # the feed has only the newest items
+            feed = await reader.optional(FeedPage, upstream.feed_request(reader.origin, self._channel, self._tab))
+            self._found += feed["posts"] if feed else []
+        waiting = iter(unenriched(posts, self._found))
+        workers = budget(reader.spider.platform, reader.spider.settings)["concurrency"]
+        try:
+            await asyncio.gather(*(self._work(waiting) for _ in range(workers)))
+        finally:
+            deque(waiting, maxlen=0)  # if one worker has failed, the others must find no more work: the target ends
+
+    async def _work(self, waiting: Iterator[str]) -> None:
+        reader = self._reader
+        for video in waiting:
+            if self._is_late or self._has_no_slot:
+                return
+            try:
+                request = upstream.video_request(reader.origin, video, ids=reader.ids)
+                metadata = await reader.item(VideoPage, request, retry=False, optional=True)
+            except Overloaded:
+                self._has_no_slot = True
+            except ScrapeError as error:
+                self._failed.add(video)
+                logger.info("enrichment_failed", video=video, reason=error.reason)
+                if not isinstance(error, TargetError):  # a TargetError means only that the video is not public
+                    reader.spider.warn(reader.target, VideoPage.source, error)
+                if isinstance(error, CircuitOpen | UpstreamBlocked | UpstreamRateLimited):
+                    return  # further requests would be blocked, too
+            else:
+                self._found.extend(metadata["posts"])
+
+
+def _ignore_error(work: asyncio.Future[None]) -> None:
+    """Retrieve the error of a task, so that asyncio does not log it as never retrieved."""
+    if not work.cancelled():
+        work.exception()

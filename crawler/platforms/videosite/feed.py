@@ -1,0 +1,94 @@
+"""Video site: the contract of the Atom feeds, and how their XML becomes plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from parsel import Selector
+
+from crawler.reading.declaration import Contract, always, identity, often, sometimes
+
+ATOM = "http://www.w3.org/2005/Atom"
+_PREFIXES = {
+    ATOM: "",
+    "http://www.youtube.com/xml/schemas/2015": "yt:",
+    "http://search.yahoo.com/mrss/": "media:",
+}
+_ENTRY = f"{{{ATOM}}}entry"
+_GROUP = "media:group/media:"
+
+
+class Entry(Contract):
+    """An item of a feed. ``platforms/videosite.md`` lists what each entry has."""
+
+    id: str = identity("yt:videoId")
+    url: str = identity("link:alternate@href")
+    channel: str | None = sometimes("yt:channelId")
+    title: str | None = always("title")
+    published: str | None = always("published")
+    description: str | None = always(f"{_GROUP}description")
+    image: str | None = always(f"{_GROUP}thumbnail@url")
+    likes: str | None = often(f"{_GROUP}community/media:starRating@count")
+    views: str | None = often(f"{_GROUP}community/media:statistics@views")
+
+
+class Feed(Contract):
+    """A feed. That of a channel and that of a playlist differ in their URL only."""
+
+    url: str | None = sometimes("link:self@href")
+    channel: str | None = sometimes("yt:channelId")
+    title: str | None = sometimes("title")
+    author: str | None = sometimes("author/name")
+    author_url: str | None = sometimes("author/uri")
+    published: str | None = sometimes("published")
+    entries: list[Entry] = sometimes("entry[]")
+
+
+def feed_root(body: bytes) -> Any:
+    """Return a feed's root element, or None if the response is not a feed."""
+    body = body.strip()
+    root = Selector(body=body, type="xml").root if body.startswith(b"<") else None
+    return root if getattr(root, "tag", None) == f"{{{ATOM}}}feed" else None
+
+
+def plain_feed(root: Any) -> dict[str, Any]:
+    """Return a feed as plain data: its own values by name, and a dict of values for each entry."""
+    data = _values(each for each in root if each.tag != _ENTRY)
+    return {**data, "entry": [_values(each) for each in root.iterchildren(_ENTRY)]}
+
+
+def unknown_parts(root: Any) -> list[str]:
+    """Return the names of elements with others inside that are neither entries nor the author."""
+    return [_name(each) for each in root if len(each) and each.tag not in {_ENTRY, f"{{{ATOM}}}author"}]
+
+
+def _values(elements: Iterable[Any]) -> dict[str, str | None]:
+    """Return the texts and attributes in elements, and in elements inside them, by their path. The first one counts."""
+    found: dict[str, str | None] = {}
+    waiting = [(each, "") for each in elements]
+    for element, parent in waiting:
+        path = f"{parent}{_name(element)}"
+        attributes = element.items()
+        if attributes:
+            relation = element.get("rel")
+            path = f"{path}:{relation}" if relation else path
+            for name, value in attributes:
+                found.setdefault(f"{path}@{name}", value)
+        if len(element):
+            waiting += [(each, f"{path}/") for each in element]
+        else:
+            found.setdefault(path, element.text)
+    return found
+
+
+def _name(element: Any) -> str:
+    """Return an element's name with the feed's usual prefix. Comments and processing instructions have no name."""
+    return _prefixed(element.tag) if isinstance(element.tag, str) else "…"
+
+
+@lru_cache(maxsize=100)
+def _prefixed(tag: str) -> str:
+    space, _, name = tag.removeprefix("{").rpartition("}")
+    return f"{_PREFIXES.get(space, '…:')}{name}"

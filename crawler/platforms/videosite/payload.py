@@ -1,0 +1,210 @@
+"""Video site: the contracts of a channel's page, of its next pages and of its playlists."""
+
+from __future__ import annotations
+
+from crawler.platforms.videosite.payload_about import PanelHolder
+from crawler.platforms.videosite.payload_rows import LeftOut, Row, Text
+from crawler.reading.declaration import Contract, always, sometimes
+
+_HEADER = "header.pageHeaderRenderer.content.pageHeaderViewModel"
+_METADATA = "metadata.channelMetadataRenderer"
+_COLUMNS = "contents.twoColumnBrowseResultsRenderer"
+_PANEL_REQUEST = (
+    "onTap.innertubeCommand.showEngagementPanelEndpoint.engagementPanel.engagementPanelSectionListRenderer.content"
+    ".sectionListRenderer.contents[0].itemSectionRenderer.contents[0].continuationItemRenderer.continuationEndpoint"
+    ".continuationCommand.token"
+)
+BADGE_PATH = f"{_HEADER}.title.dynamicTextViewModel.text.attachmentRuns[]"
+_ICON = "element.type.imageType.image.sources[].clientResource.imageName"
+
+
+class Tracked(Contract):
+    """A value that the platform repeats from the request, such as the requested id."""
+
+    key: str | None = sometimes("key")
+    value: str | int | float | bool | None = sometimes("value")
+
+
+class Alert(Contract):
+    """A message above or in place of the page's content."""
+
+    type: str | None = sometimes("type")
+    text: Text | None = sometimes("text")
+
+
+class Response(Contract):
+    """What any response with a page or a list may have."""
+
+    tracked: list[Tracked] = sometimes("responseContext.serviceTrackingParams[].params[]")
+    alerts: list[Alert] = sometimes("alerts[].alertRenderer")
+
+    @property
+    def browse_id(self) -> str:
+        """The requested id, as the response repeats it: a channel's id, or "VL" followed by a playlist's id."""
+        return next((str(each.value) for each in self.tracked if each.key == "browse_id"), "")
+
+    @property
+    def error(self) -> str | None:
+        """The text of the first alert about an error, None without such an alert."""
+        return next((str(each.text or "") for each in self.alerts if each.type == "ERROR"), None)
+
+
+class Tab(Contract):
+    """A tab of a channel. Titles are translated, and the order varies."""
+
+    url: str | None = always("endpoint.commandMetadata.webCommandMetadata.url")
+    params: str | None = sometimes("endpoint.browseEndpoint.params")
+    selected: bool | None = sometimes("selected")
+    content: Row | None = sometimes("content")
+
+    @property
+    def name(self) -> str:
+        """The end of the tab's URL, such as ``videos``."""
+        return (self.url or "").partition("?")[0].rstrip("/").rpartition("/")[2]
+
+
+class UnnamedTab(Tab):
+    """A tab of a page that is not a usual channel's. It may have no URL."""
+
+    url: str | None = sometimes("endpoint.commandMetadata.webCommandMetadata.url")
+
+
+class TabEntry(Contract, one_of=True):
+    """An entry of a channel's tabs."""
+
+    tab: Tab | None = sometimes("tabRenderer")
+    search: LeftOut | None = sometimes("expandableTabRenderer")
+
+
+class Attachment(Contract):
+    """A picture in the channel's name: the badge of a verified channel, or of an artist."""
+
+    icons: list[str] = always(_ICON)
+
+
+class HeaderLine(Contract):
+    """A line of texts in the header: handle and pronouns, or numbers of subscribers and videos."""
+
+    parts: list[str] = always("metadataParts[].text.content")
+
+
+class Banner(Contract):
+    """The picture across the header. Channels without a banner do not have the key."""
+
+    image: str | None = always("imageBannerViewModel.image.sources[-1].url")
+
+
+class Page(Response, PanelHolder):
+    """What every page of the platform may have."""
+
+    moved_to: list[str] = sometimes(
+        "onResponseReceivedActions[].navigateAction.endpoint.browseEndpoint.browseId",
+    )
+    canonical_url: str | None = sometimes("microformat.microformatDataRenderer.urlCanonical")
+
+
+class Channel(Page):
+    """The page of a channel, with any tab open.
+
+    14 of 14 whole recorded pages since 2026-01 have the keys that are declared ``always``.
+    """
+
+    id: str | None = always(f"{_METADATA}.externalId")
+    name: str | None = always(f"{_METADATA}.title")
+    biography: str | None = always(f"{_METADATA}.description")
+    vanity_url: str | None = always(f"{_METADATA}.vanityChannelUrl")
+    keywords: str | None = always(f"{_METADATA}.keywords")
+    safe: bool | None = always(f"{_METADATA}.isFamilySafe")
+    countries: list[str] = always(f"{_METADATA}.availableCountryCodes[]")
+    image: str | None = always(f"{_METADATA}.avatar.thumbnails[-1].url")
+    title: str | None = always(f"{_HEADER}.title.dynamicTextViewModel.text.content")
+    spoken_title: str | None = sometimes(
+        f"{_HEADER}.title.dynamicTextViewModel.rendererContext.accessibilityContext.label"
+    )
+    """The name with the badge in words. Only channels with a badge have it."""
+    attachments: list[Attachment] = sometimes(BADGE_PATH)
+    lines: list[HeaderLine] = always(f"{_HEADER}.metadata.contentMetadataViewModel.metadataRows[]")
+    banner: Banner | None = sometimes(f"{_HEADER}.banner")
+    about_token: str | None = sometimes(
+        f"{_HEADER}.description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}",
+        f"{_HEADER}.attribution.attributionViewModel.suffix.commandRuns[0].{_PANEL_REQUEST}",
+    )
+    """Only the header's token is for this channel's panel: shelves have the tokens of other channels."""
+    entries: list[TabEntry] = always(f"{_COLUMNS}.tabs[]")
+
+    @property
+    def tabs(self) -> list[Tab]:
+        """The tabs, without the search."""
+        return [each.tab for each in self.entries if each.tab is not None]
+
+
+class Game(Contract):
+    """The header of a generated channel of a game."""
+
+    title: Text | None = sometimes("title")
+    description: Text | None = sometimes("description")
+    image: str | None = sometimes("boxArt.thumbnails[-1].url")
+    banner: str | None = sometimes("banner.thumbnails[-1].url")
+
+
+class Topic(Contract):
+    """The header of a generated channel of a topic, such as sports."""
+
+    title: Text | None = sometimes("title")
+    subtitle: Text | None = sometimes("subtitle")
+    image: str | None = sometimes("avatar.thumbnails[-1].url")
+    id: str | None = sometimes("subscribeButton.subscribeButtonRenderer.channelId")
+
+
+class OtherChannel(Page):
+    """The page of a generated channel, or of an age-restricted channel, which has no header."""
+
+    game: Game | None = sometimes("header.interactiveTabbedHeaderRenderer")
+    topics: list[Topic] = sometimes("header.carouselHeaderRenderer.contents[].topicChannelDetailsRenderer")
+    countries: list[str] = sometimes("microformat.microformatDataRenderer.availableCountries[]")
+    safe: bool | None = sometimes("microformat.microformatDataRenderer.familySafe")
+    tabs: list[UnnamedTab] = sometimes(f"{_COLUMNS}.tabs[].tabRenderer")
+
+
+class OtherPage(Page):
+    """A page that is not a channel's, or a response without a page."""
+
+    contents: dict[str, object] | None = sometimes("contents")
+
+
+_CHANNEL_MARKS = (b'"channelMetadataRenderer"', b'"pageHeaderRenderer"')
+_OTHER_CHANNEL_MARKS = (
+    b'"interactiveTabbedHeaderRenderer"',
+    b'"carouselHeaderRenderer"',
+    b'"channelAgeGateRenderer"',
+)
+
+
+def page_kind(block: bytes) -> type[Channel | OtherChannel | OtherPage]:
+    """Return the contract of a page's data."""
+    if any(mark in block for mark in _CHANNEL_MARKS):
+        return Channel
+    return OtherChannel if any(mark in block for mark in _OTHER_CHANNEL_MARKS) else OtherPage
+
+
+class Addition(Contract):
+    """The rows that a command adds to a list."""
+
+    rows: list[Row] = always("continuationItems[]")
+
+
+class Action(Contract):
+    """A command for the page that shows the list. Commands other than these two add no rows."""
+
+    addition: Addition | None = sometimes("appendContinuationItemsAction", "reloadContinuationItemsCommand")
+
+
+class Continuation(Response):
+    """A next page of a list. A playlist may consist of it, or have its rows in the only tab."""
+
+    actions: list[Action] = sometimes("onResponseReceivedActions[]")
+    endpoints: list[Action] = sometimes("onResponseReceivedEndpoints[]")
+    id: str | None = sometimes(f"{_METADATA}.externalId")
+    name: str | None = sometimes(f"{_METADATA}.title")
+    vanity_url: str | None = sometimes(f"{_METADATA}.vanityChannelUrl")
+    tabs: list[UnnamedTab] = sometimes(f"{_COLUMNS}.tabs[].tabRenderer")

@@ -1,0 +1,48 @@
+"""Video site: the contract of a channel's about panel."""
+
+from __future__ import annotations
+
+from crawler.reading.declaration import Contract, sometimes
+
+_PANEL = "aboutChannelRenderer.metadata.aboutChannelViewModel"
+_ADDED = f"appendContinuationItemsAction.continuationItems[].{_PANEL}"
+_SHOWN = (
+    "showEngagementPanelEndpoint.engagementPanel.engagementPanelSectionListRenderer.content.sectionListRenderer"
+    f".contents[].itemSectionRenderer.contents[].{_PANEL}"
+)
+
+
+class Link(Contract):
+    """A link in the panel. Its URL usually leads through the platform's redirect; its text has no scheme."""
+
+    url: str | None = sometimes("commandRuns[0].onTap.innertubeCommand.urlEndpoint.url")
+    text: str | None = sometimes("content")
+
+
+class Panel(Contract, one_of=True):
+    """A channel's about panel.
+
+    Only one recorded response has a panel. Five are needed to declare that a key is in all of them.
+    """
+
+    channel: str | None = sometimes("channelId")
+    channel_url: str | None = sometimes("canonicalChannelUrl")
+    description: str | None = sometimes("description")
+    country: str | None = sometimes("country")
+    joined: str | None = sometimes("joinedDateText.content")
+    subscribers: str | None = sometimes("subscriberCountText")
+    videos: str | None = sometimes("videoCountText")
+    views: str | None = sometimes("viewCountText")
+    links: list[Link] = sometimes("links[].channelExternalLinkViewModel.link")
+
+
+class PanelHolder(Contract):
+    """A response that may have the about panel: of the panel's API call, or of the page on which it is open.
+
+    The panel is not read from the page's contents: shelves there have the panels of other channels.
+    """
+
+    panels: list[Panel] = sometimes(
+        *(f"onResponseReceivedEndpoints[].{_ADDED}", f"onResponseReceivedEndpoints[].{_SHOWN}"),
+        f"onResponseReceivedActions[].{_ADDED}",
+    )
