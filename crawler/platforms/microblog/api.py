@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,21 +22,22 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.microblog.base import MicroblogPage
-from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.timeline import Row, kind_of, owner_of, rows_of_instructions
-from crawler.platforms.microblog.user import screen_name
+from crawler.platforms.microblog.payload import Instruction, TimelineResponse, UnavailableUser, User, UserResponse
+from crawler.platforms.microblog.payload_web import WebInstruction, WebProfile, WebResponse
+from crawler.platforms.microblog.timeline import Row, Timeline, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import PlatformPage, missing_error
+from crawler.reading.contract import values
 from crawler.reading.json import decode, dicts, dig, find_all
+from crawler.reading.paths import join, steps
 from crawler.reading.values import count, retry_after_seconds, text
 
-USER_PATHS = (
-    ("data", "user", "result"),
-    ("data", "user_result_by_screen_name", "result"),
-    ("data", "user_result_by_rest_id", "result"),
-    ("data", "user_results", "result"),
-)
-TIMELINE_KEYS = frozenset({"timeline", "timeline_v2", "timeline_response", "profile_timeline_v2"})
+TIMELINE_KEYS = frozenset({"timeline", "timeline_v2", "profile_timeline_v2"})
+_WEB_ROOT = re.compile(rb'"user_result_by_screen_name"|"data"\s*:\s*\{\s*"user_results"')
+"""The keys in responses to the newest web client's queries, and to an older client's query for a user."""
+ROOT_BYTES = 2_000
+"""The root of a response is within this number of bytes."""
 STALE_MESSAGE = "query not found"
+USER_PATH = ("data", "user", "result")
 SINGLE_POST_PATHS = (("data", "tweetResult", "result"), ("data", "tweet_result", "result"))
 
 TOKEN_REFUSED = "token_refused"  # noqa: S105  # the reason of an error, not a secret
@@ -115,7 +116,7 @@ class ApiPage(MicroblogPage):
                 reason=WRONG_VARIABLES,
                 upstream_status=status,
             )
-        if self._errors and not self._has_data:
+        if not (status is None or 200 <= status < 300) and self._errors and not self._has_data:
             raise self._reported_error()
         if status in {404, 410}:
             raise UpstreamBlocked(
@@ -142,9 +143,14 @@ class ApiPage(MicroblogPage):
         return self._first_character == b"<"
 
     @cached_property
-    def payload(self) -> Any:
-        """The decoded response body."""
+    def _plain(self) -> Any:
+        """The decoded response body, for responses without the requested data."""
         return decode(self.response.body, what="response")
+
+    @property
+    def _is_web(self) -> bool:
+        """Whether the response is for the newest web client's query."""
+        return _WEB_ROOT.search(self.response.body, 0, ROOT_BYTES) is not None
 
     @property
     def _is_object(self) -> bool:
@@ -153,7 +159,7 @@ class ApiPage(MicroblogPage):
     @cached_property
     def _message(self) -> str:
         """The message of a response that has neither data nor a list of errors, "" without one."""
-        return text(dig(self.payload, "message"))[:200] if self._is_object else ""
+        return text(dig(self._plain, "message"))[:200] if self._is_object else ""
 
     def _stale_error(self) -> ExtractionFailed:
         return missing_error(
@@ -165,11 +171,11 @@ class ApiPage(MicroblogPage):
 
     @cached_property
     def _errors(self) -> list[dict[str, Any]]:
-        return dicts(dig(self.payload, "errors")) if self._is_object else []
+        return dicts(dig(self._plain, "errors")) if self._is_object else []
 
     @property
     def _has_data(self) -> bool:
-        found = dig(self.payload, "data")
+        found = dig(self._plain, "data")
         return isinstance(found, dict) and any(value for value in found.values())
 
     def _reported_error(self) -> ScrapeError:
@@ -199,33 +205,43 @@ class ApiPage(MicroblogPage):
             f"The platform returned an error: {message}", upstream_status=status, reason="server_error"
         )
 
-    @cached_property
-    def _result_user(self) -> Node:
-        """The user object in the response, or an empty node."""
-        return next((node for path in USER_PATHS if (node := Node(dig(self.payload, *path)))), Node(None))
+    def _raise_for_unavailable(self, reason: str | None, what: str = "account") -> None:
+        """Raise the error for a placeholder with a reason in place of a user or post."""
+        reason = reason or "unavailable"
+        if reason in {"NotFound", "Deactivated", "Deleted"}:
+            raise TargetNotFound(f"The {what} is unavailable: {reason}.", reason="not_found")
+        raise TargetRestricted(f"The {what} is unavailable: {reason}.", reason=reason.lower())
 
-    def _raise_for_unavailable(self) -> None:
-        """Raise an error if the response has a placeholder with a reason in place of the user or post."""
-        posts = [Node(dig(self.payload, *path)) for path in SINGLE_POST_PATHS]
-        for node in (self._result_user, *posts):
-            if text(node.get("__typename")) in {"UserUnavailable", "TweetUnavailable", "TweetTombstone"}:
-                reason = text(node.get("reason")) or text(node.get("unavailable_reason")) or "unavailable"
-                if reason in {"NotFound", "Deactivated", "Deleted"}:
-                    raise TargetNotFound(f"The account is unavailable: {reason}.", reason="not_found")
-                raise TargetRestricted(f"The account is unavailable: {reason}.", reason=reason.lower())
+    def _raise_without_data(self) -> None:
+        """Raise an error for a response without the requested data, if it states why.
 
-    def _raise_for_missing_user(self) -> None:
-        """Raise an error if the response has no user. The platform responds like this to unknown handles."""
-        data = dig(self.payload, "data")
+        The platform's response to an unknown handle has an empty object as data.
+        """
+        if self._errors and not self._has_data:
+            raise self._reported_error()
+        data = dig(self._plain, "data")
         if not isinstance(data, dict):
             raise missing_error("The response has no data object.", ["data"], reason="no_data_block")
-        if not data or all(not value for value in data.values()):
+        if not self._has_data:
             raise TargetNotFound("The profile does not exist.", reason="not_found")
+        for path in SINGLE_POST_PATHS:
+            post = dig(self._plain, *path)
+            if text(dig(post, "__typename")) in {"TweetUnavailable", "TweetTombstone"}:
+                self._raise_for_unavailable(text(dig(post, "reason")), "post")
+            if post is not None:
+                raise missing_error("The response is for a single post, not for a profile.", path, reason="no_user")
+        if self._errors:
+            raise self._reported_error()
+
+    def _raise_for_unread(self, message: str, path: Sequence[str], reason: str) -> None:
+        """Raise an error for missing data, with the paths that could not be read, else with the expected path."""
+        paths = [[each.path] for each in self.unread[:10]]
+        raise missing_error(message, *(paths or [list(path)]), reason=reason)
 
 
 @attrs.define(slots=False)
 class UserPage(ApiPage):
-    """The response to the query for a user by handle, in any of the three generations of the API."""
+    """The response to the query for a user by handle, in any of the layouts of the API."""
 
     source: ClassVar[str] = "user"
 
@@ -241,19 +257,22 @@ class UserPage(ApiPage):
                 not recognised.
         """
         self.raise_for_failures()
-        self._raise_for_missing_user()
-        self._raise_for_unavailable()
-        if not screen_name(self.user):
-            if self._errors:
-                raise self._reported_error()
-            raise missing_error(
-                "The user object has no handle.", [*USER_PATHS[0], "core", "screen_name"], reason="blind"
-            )
-        self.raise_for_other_profile(screen_name(self.user))
+        if isinstance(self._result, UnavailableUser):
+            self._raise_for_unavailable(self._result.reason)
+        if not self.users or not self.users[0].screen_name:
+            self._raise_without_data()
+            self._raise_for_unread("The response has no user with a handle.", USER_PATH, "blind")
+        self.raise_for_other_profile(self.users[0].screen_name or "")
 
     @cached_property
-    def user(self) -> Node:
-        return self._result_user
+    def users(self) -> Sequence[User]:
+        return [self._result] if isinstance(self._result, User) else []
+
+    @cached_property
+    def _result(self) -> User | UnavailableUser | None:
+        if self._is_web:
+            return self.payload(WebResponse, self.response.body, what="response").profile
+        return self.payload(UserResponse, self.response.body, what="response").user
 
 
 @attrs.define(slots=False)
@@ -280,115 +299,101 @@ class TimelinePage(ApiPage):
             UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
             UpstreamRateLimited: the platform's rate limit is reached.
             ExtractionFailed: the query id or the feature flags in the request are out of date, the timeline is missing,
-                or a post is not recognised.
+                or no post is recognised.
         """
         self.raise_for_failures()
-        self._raise_for_missing_user()
-        self._raise_for_unavailable()
-        user = self._result_user
-        if self._errors and not self._instructions:
-            raise self._reported_error()
-        if self._listed is None:
-            self._raise_for_missing_timeline(user)
-        self.raise_for_other_profile(screen_name(user))
-        if not self.rows and self._unread_instructions:
-            instruction, key = self._unread_instructions[0]
-            path = ["instructions", kind_of(instruction), key]
-            raise missing_error("The timeline's entries could not be read.", path, reason="blind")
-        if self._is_unrecognised:
-            raise missing_error(
-                "No entry of the timeline contains a post.", ["entries", "tweet_results"], reason="blind"
-            )
-        hidden = self.rows and not any(row.is_unread for row in self.rows)
-        if hidden and not any(row.result for row in self.rows if row.result.get("__typename") != "TweetTombstone"):
-            raise TargetRestricted("All posts of the page are withheld.", reason="tombstone")
-        authors = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
-        if self.requested_handle.casefold() not in authors:
-            self.raise_for_other_profile(next(iter(authors.values()), ""))
+        result = self._result
+        if isinstance(result, UnavailableUser) or (
+            isinstance(result, TimelineResponse) and result.kind == "UserUnavailable"
+        ):
+            self._raise_for_unavailable(result.reason)
+        if not self._instructions:
+            self._raise_without_data()
+            self._raise_for_missing_timeline()
+        self.raise_for_other_profile(self._profile.screen_name or "" if self._profile else "")
+        unread = self._timeline.unread
+        if self._timeline.has_empty_parts and self._is_web:
+            listed = (each for each in find_all(self._plain, "instructions") if isinstance(each, list))
+            unread += lacking_parts(dicts(next(listed, [])))
+        if unread:
+            self.unread += [each._replace(path=join(self._root, each.path)) for each in unread]
         self.raise_if_no_row_is_understood()
-        for instruction, key in self._unread_instructions:
-            message = "An instruction of the timeline could not be read."
-            self.skip(missing_error(message, ["instructions", kind_of(instruction), key], reason="blind"))
+        if self.rows and not any(row.post for row in self.rows):
+            raise TargetRestricted("All posts of the page are withheld.", reason="tombstone")
+        handles = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
+        if self.requested_handle.casefold() not in handles:
+            self.raise_for_other_profile(next(iter(handles.values()), ""))
 
     @field
-    def next_cursor(self) -> str:
+    def next_cursor(self) -> str | None:
         """The platform's cursor for the next page.
 
-        "" if this page is empty, repeats the cursor that was sent, or is marked as the end of the timeline.
+        "" if this page is empty, repeats the cursor that was sent, or is marked as the end of the timeline. None if
+        the cursor could not be read: its entry has no value, or entries could not be read and there is no cursor.
         """
-        if not self.rows or "Bottom" in self._ends:
+        if not self.rows or self.is_terminated:
             return ""
-        found = next((value for kind, value in self._cursors if kind == "Bottom"), "")
+        found = self._timeline.cursor
+        if found == "" and any(".entries[]" in each.path and each.loses_rows for each in self.unread):
+            return None
         return "" if found == text(self.page_params.get("cursor")) else found
 
+    @property
+    def is_terminated(self) -> bool:
+        """Whether the platform states that the timeline ends with this page."""
+        return self._timeline.is_terminated
+
     @cached_property
-    def user(self) -> Node:
-        """The profile's user. In older API generations, this response has the user object only in the user's posts."""
-        return self._result_user if screen_name(self._result_user) else super().user
+    def users(self) -> Sequence[User]:
+        """The profile's user. Most layouts have the user only in the user's posts."""
+        return [self._profile] if self._profile else super().users
 
     @cached_property
     def owner(self) -> str:
-        return self.requested_handle or screen_name(self._result_user) or owner_of(self.rows)
+        return self.requested_handle or (self._profile and self._profile.screen_name) or owner_of(self.rows)
 
     @cached_property
     def rows(self) -> list[Row]:
-        return list(rows_of_instructions(self._instructions))
+        return self._timeline.rows
 
-    def _raise_for_missing_timeline(self, user: Node) -> None:
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return timeline_of(self._instructions)
+
+    @property
+    def _root(self) -> str:
+        """The path of the object with the instructions."""
+        paths = next(each.paths for each in values(TimelineResponse) if each.name == "instructions")
+        roots = [path.removesuffix(".instructions[]") for path in paths]
+        return next((root for root in roots if dig(self._plain, *steps(root))), "timeline")
+
+    @property
+    def _instructions(self) -> Sequence[Instruction | WebInstruction]:
+        return self._result.instructions if isinstance(self._result, TimelineResponse | WebProfile) else ()
+
+    @cached_property
+    def _profile(self) -> User | None:
+        """The user beside the timeline, None if the response has none."""
+        return self._result if isinstance(self._result, User) and self._result.screen_name else None
+
+    @cached_property
+    def _result(self) -> TimelineResponse | WebProfile | UnavailableUser | None:
+        if self._is_web:
+            return self.payload(WebResponse, self.response.body, what="response").profile
+        return self.payload(TimelineResponse, self.response.body, what="response")
+
+    def _raise_for_missing_timeline(self) -> None:
         """Raise an error unless the platform left out the timeline on purpose, as for a protected account."""
-        if not any(isinstance(dig(self.payload, *path), dict) for path in USER_PATHS):
-            raise missing_error("The response has no user.", USER_PATHS[0], reason="no_user")
-        present = TIMELINE_KEYS & user.value.keys()
+        user = dig(self._plain, "data", "user_result_by_screen_name" if self._is_web else "user", "result")
+        if not isinstance(user, dict):
+            self._raise_for_unread("The response has no user.", USER_PATH, "no_user")
+        present = TIMELINE_KEYS & user.keys()
+        path = [*USER_PATH, "timeline", "timeline", "instructions"]
         if user and not present:
-            raise missing_error("The response has no timeline.", [*USER_PATHS[0], "timeline"], reason="no_timeline")
-        if any(user.value[key] not in ({}, {"timeline": {}}, None) for key in present):
-            path = [*USER_PATHS[0], "timeline", "timeline", "instructions"]
-            raise missing_error("The timeline has no instructions.", path, reason="no_timeline")
-
-    @property
-    def _unread_instructions(self) -> list[tuple[Node, str]]:
-        """The timeline's instructions that lack their mandatory key, such as ``entries``, each with that key."""
-        parts = {"TimelineAddEntries": "entries", "TimelinePinEntry": "entry", "": "type"}
-        kinds = [(each, parts.get(kind_of(each), "")) for each in self._instructions]
-        return [(each, key) for each, key in kinds if key and not isinstance(each.get(key), list | dict)]
-
-    @property
-    def _is_unrecognised(self) -> bool:
-        """Whether the entries' ids show that they contain posts, but no post was found in any entry."""
-        named = (text(entry.get("entryId")) or text(entry.get("entry_id")) for entry in self._all_entries)
-        return not self.rows and any(each.startswith("tweet-") for each in named)
-
-    @cached_property
-    def _all_entries(self) -> list[Node]:
-        """All entries of the timeline. Entries with which the API replaces earlier entries come first."""
-        replacing = [each.node("entry") for each in self._instructions if kind_of(each) == "TimelineReplaceEntry"]
-        return replacing + [entry for each in self._instructions for entry in each.nodes("entries")]
-
-    @cached_property
-    def _listed(self) -> list[Any] | None:
-        """The timeline's list of instructions, None if the response has no such list."""
-        return next((each for each in find_all(self.payload, "instructions") if isinstance(each, list)), None)
-
-    @cached_property
-    def _instructions(self) -> list[Node]:
-        return [Node(each) for each in dicts(self._listed)]
-
-    @cached_property
-    def _cursors(self) -> list[tuple[str, str]]:
-        """Kind and value of each of the platform's cursors in the timeline. The kind "Bottom" leads to the next page.
-
-        A cursor with which the API replaces an earlier cursor comes first.
-        """
-        found = [entry.node("content", "itemContent") or entry.node("content") for entry in self._all_entries]
-        return [
-            (text(each.get("cursorType")) or text(each.get("cursor_type")), text(each.get("value"))) for each in found
-        ]
-
-    @cached_property
-    def _ends(self) -> str:
-        """The directions in which the timeline has no further entries, such as "Bottom", separated by spaces."""
-        ends = (each for each in self._instructions if kind_of(each) == "TimelineTerminateTimeline")
-        return " ".join(text(each.get("direction")) for each in ends)
+            self._raise_for_unread("The response has no timeline.", path, "no_timeline")
+        empty: tuple[object, ...] = (None, {}, {"timeline": {}})
+        if any(user[key] not in empty and dig(user[key], "timeline", "instructions") != [] for key in present):
+            self._raise_for_unread("The timeline has no instructions.", path, "no_timeline")
 
 
 @attrs.define(slots=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +11,10 @@ import attrs
 from web_poet import field
 
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited
-from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.timeline import Row, author_node, lacking, owner_of, records_of
-from crawler.platforms.microblog.user import profile, screen_name
+from crawler.platforms.microblog.payload import User
+from crawler.platforms.microblog.timeline import Row, owner_of, records_of
+from crawler.platforms.microblog.unread import Contradictions
+from crawler.platforms.microblog.user import merged, profile
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.reading.values import text
 
@@ -35,16 +37,20 @@ class MicroblogPage(PlatformPage):
 
     Fields: ``profile`` (with the data model's keys; None for values that the source does not expose; {} if the source
     has no user), ``user_id``, ``posts`` (as the data model describes them), ``pinned`` (the pinned post's id, or "")
-    and ``next_cursor`` (the platform's cursor, or "" if this source has no next page).
+    and ``next_cursor`` (the platform's cursor; "" if this source has no next page; None if it could not be read).
     """
 
     @field
     def profile(self) -> dict[str, Any]:
-        return profile(self.user) if screen_name(self.user) else {}
+        users = [each for each in self.users if each.screen_name]
+        contradictions = Contradictions("user")
+        found = merged([profile(each, contradictions) for each in users]) if users else {}
+        self.unread += contradictions.unread()
+        return found
 
     @field
     def user_id(self) -> str:
-        return text(self.user.get("rest_id")) or text(self.user.get("legacy", "id_str"))
+        return next((each.id for each in self.users if each.id), "")
 
     @field
     def posts(self) -> list[dict[str, Any]]:
@@ -52,10 +58,10 @@ class MicroblogPage(PlatformPage):
 
     @field
     def pinned(self) -> str:
-        return next((row.post.id for row in self.rows if row.pinned), "")
+        return next((row.post.id for row in self.rows if row.pinned and row.post), "")
 
     @field
-    def next_cursor(self) -> str:
+    def next_cursor(self) -> str | None:
         return ""
 
     # Defaults that the page objects of some sources override
@@ -68,12 +74,21 @@ class MicroblogPage(PlatformPage):
     @cached_property
     def records(self) -> list[dict[str, Any]]:
         """The posts in the timeline, as the data model describes them."""
-        return records_of(self.rows, self.owner)
+        contradictions = Contradictions("tweet_results.result")
+        found = records_of(self.rows, self.owner, contradictions)
+        self.unread += contradictions.unread()
+        return found
 
     @cached_property
-    def user(self) -> Node:
-        """The user whose profile was requested, or an empty node if the response does not have this user."""
-        return author_node(self.rows, self.owner)
+    def users(self) -> Sequence[User]:
+        """The objects of the requested user, the most complete one first. Empty if the response does not have any."""
+        return self.authors[:1]
+
+    @cached_property
+    def authors(self) -> list[User]:
+        """The authors of the timeline's posts that are the requested user."""
+        authors = [row.post.author for row in self.rows if row.post and row.handle.casefold() == self.owner.casefold()]
+        return [author for author in authors if isinstance(author, User)]
 
     @property
     def requested_handle(self) -> str:
@@ -104,18 +119,15 @@ class MicroblogPage(PlatformPage):
             )
 
     def raise_if_no_row_is_understood(self) -> None:
-        """Raise an error if no post can be read. If only some cannot be read, add an error to ``skipped``.
+        """Raise an error if no post can be read, although the response has rows.
 
         Raises:
             ExtractionFailed: all posts lack mandatory parts.
         """
-        paths = [path for row in self.rows for path in lacking(row)]
-        if not paths:
-            return
-        error = missing_error("Posts of the timeline lack mandatory parts.", *paths[:10], reason="blind")
-        if not any(row.post.id and not lacking(row) and not row.is_withheld for row in self.rows):
-            raise error
-        self.skip(error)
+        if not self.records:
+            lost = [[each.path] for each in self.unread if each.loses_rows]
+            if lost:
+                raise missing_error("No post of the timeline could be read.", *lost[:10], reason="blind")
 
     def raise_for_other_profile(self, handle: str) -> None:
         """Raise an error if the handle is not the requested one. An empty handle is accepted."""

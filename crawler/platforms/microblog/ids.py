@@ -11,7 +11,6 @@ from pydantic import Field, StringConstraints, model_validator
 
 from crawler.errors import ExtractionFailed
 from crawler.platforms.ids import IdsModel
-from crawler.platforms.microblog.node import Node
 from crawler.reading.json import decode
 from crawler.reading.values import text
 
@@ -130,17 +129,18 @@ def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> l
         key = _STREAM_KEY.fullmatch(text(stream.get("key")))
         if key is None or not text(stream.get("name")):
             continue
-        variables = Node(_decoded(key[2])).value
+        variables = _decoded(key[2])
         placed = {name: _placeholder(value, handle, user_id) for name, value in variables.items()}
         found.append(NamedQuery(text(stream["name"]), key[1], placed))
     return found
 
 
-def _decoded(variables: str) -> Any:
+def _decoded(variables: str) -> dict[str, Any]:
     try:
-        return decode(variables, what="variables")
+        found = decode(variables, what="variables")
     except ExtractionFailed:
-        return None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _placeholder(value: Any, handle: str, user_id: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 from crawler.errors import ExtractionFailed
 
-MAX_CHARACTERS = 4_000_000
+MAX_CHARACTERS = 500_000
 """Maximum length of a page's scripts, because reading takes time. Those of real pages are shorter than 100,000."""
 
 _QUOTES = "\"'`"

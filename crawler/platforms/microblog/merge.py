@@ -19,6 +19,9 @@ PROFILE_ORDER = ("user", "timeline", "page", "embed")
 POST_ORDER = ("timeline", "page", "embed")
 """The sources in order of preference for posts and their counts. The embed is last, because it lacks some counts."""
 
+LONG = 200
+"""Number of characters from which on a text may be the beginning of a longer one."""
+
 _COUNTS = ("favourites_count", "followers_count", "friends_count", "listed_count", "media_count", "statuses_count")
 _NULLABLE = frozenset({*_COUNTS, "is_blue_verified", "protected", "verified"})
 
@@ -35,13 +38,14 @@ def user_id_of(parts: dict[str, Part]) -> str:
     )
 
 
-def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dict[str, Any]:
+def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlier: int | None = 0) -> dict[str, Any]:
     """Build the contract's data from the sources. ``handle`` is the requested handle.
 
-    ``seen`` are the ids of posts that earlier pages already returned. They are left out of this page.
+    ``seen`` are the ids of posts that earlier pages already returned. They are left out of this page. ``earlier`` is
+    the number of posts on earlier pages, None if it is unknown.
 
-    If the timeline could not be fetched, the record's cursor requests the timeline from its start. The posts in this
-    record are then left out of the later pages.
+    If the timeline could not be fetched, or its cursor could not be read, the record's cursor requests the timeline
+    from its start. The posts in this record are then left out of the later pages.
 
     Raises:
         ExtractionFailed: no source has the profile.
@@ -52,17 +56,17 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
     demographics = {name: profile[name] if name in _NULLABLE else profile[name] or "" for name in FIELDS}
     seen_ids = list(dict.fromkeys(seen))
     posts = [post for post in _posts(parts) if post["post_id"] not in seen_ids]
-    if "timeline" in parts:
-        following = parts["timeline"]["next_cursor"]
-        has_more, ahead = bool(following), _repeated_later(parts)
+    following: str | None = parts["timeline"]["next_cursor"] if "timeline" in parts else None
+    if following is None:
+        has_more, ahead = not _is_complete(profile, len(posts) + (earlier or 0)), [post["post_id"] for post in posts]
     else:
-        following = ""
-        has_more, ahead = not _is_complete(profile, posts), [post["post_id"] for post in posts]
+        has_more, ahead = bool(following), _repeated_later(parts)
     payload = {
         "handle": (handle or profile["screen_name"]).casefold(),
         "user_id": user_id_of(parts),
-        "cursor": following,
+        "cursor": following or "",
         "seen": list(dict.fromkeys([*seen_ids, *ahead]))[:MAX_SEEN],
+        "posts": None if earlier is None else earlier + len(posts),
     }
     return {
         "data": {"additional": {"profile_demographics": demographics}, "main": posts},
@@ -71,10 +75,10 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = ()) -> dic
     }
 
 
-def _is_complete(profile: dict[str, Any], posts: list[dict[str, Any]]) -> bool:
-    """Whether ``posts`` lacks no post: the profile is protected, or its count of posts is not above their number."""
+def _is_complete(profile: dict[str, Any], posts: int) -> bool:
+    """Whether no post is missing: the profile is protected, or its count of posts is not above their number."""
     count = profile["statuses_count"]
-    return profile["protected"] is True or (count is not None and len(posts) >= count)
+    return profile["protected"] is True or (count is not None and posts >= count)
 
 
 def _repeated_later(parts: dict[str, Part]) -> list[str]:
@@ -115,7 +119,10 @@ def _filled(better: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, A
     """Return a post with its missing values filled in from another source's version of the same post."""
     if better is None:
         return other
-    return {name: other[name] if _is_missing(value) else value for name, value in better.items()}
+    filled = {name: other[name] if _is_missing(value) else value for name, value in better.items()}
+    if len(filled["caption"]) >= LONG and other["caption"].startswith(filled["caption"].rstrip(" …")):
+        filled["caption"] = other["caption"]  # the better source has only the beginning of the text
+    return filled
 
 
 def _is_missing(value: Any) -> bool:

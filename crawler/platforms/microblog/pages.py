@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
+import orjson
 from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
 from crawler.platforms.microblog.base import MicroblogPage
 from crawler.platforms.microblog.ids import NamedQuery, named_queries
 from crawler.platforms.microblog.js_literals import Literals
-from crawler.platforms.microblog.node import LinkedNode, Node, Records
+from crawler.platforms.microblog.payload import User
+from crawler.platforms.microblog.payload_web import WebTimeline, WebUser, WebUsers
+from crawler.platforms.microblog.records import Records
 from crawler.platforms.microblog.text import date_text
-from crawler.platforms.microblog.timeline import Row, author_node, owner_of, rows_of
-from crawler.platforms.microblog.user import FIELDS, merged, profile, screen_name
+from crawler.platforms.microblog.timeline import Row, lacking_parts, owner_of, timeline_of
+from crawler.platforms.microblog.unread import Contradictions
+from crawler.platforms.microblog.user import FIELDS, merged, profile
 from crawler.platforms.page import missing_error
+from crawler.reading.contract import contracts, values
 from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strings
+from crawler.reading.paths import steps
 from crawler.reading.values import count, text
 
 SLOT = "$R["
@@ -28,6 +36,8 @@ STREAM = "GraphQLRequestStream."
 """Prefix of the kinds of objects that show the state of one of the page's queries."""
 OWN_TIMELINE = "ProfileOriginals"
 GONE_MARKS = ("looking for could not be found", "This account doesn’t exist", "This account doesn't exist")
+HEAD_CHARACTERS = 200_000
+"""The meta tags are within this number of characters. Real pages have them in the first 20,000."""
 SUSPENDED_MARK = "Account suspended"
 
 _META = re.compile(r"<meta\b([^>]{0,4000}+)>", re.IGNORECASE)  # limited, so that unclosed tags take little time
@@ -41,6 +51,16 @@ _SCRIPT = re.compile(
 _LINKED_TYPE = re.compile(r"""\btype\s*=\s*["']?application/ld\+json""")
 _FIRST_SLOT = re.compile(r":\$R\[\d+\]=")
 
+_KEYS = frozenset(
+    step
+    for root in (WebTimeline, WebUsers)
+    for kind in contracts(root)
+    for value in values(kind)
+    for path in value.paths
+    for step in steps(path)
+    if isinstance(step, str)
+) | {"__typename"}
+"""The keys of the page's objects that are read."""
 _ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count", "WriteAction": "statuses_count"}
 
 
@@ -77,39 +97,35 @@ class ProfilePage(MicroblogPage):
             )
         self._raise_for_unavailable_users()
         self._raise_for_broken_literals()
-        self.raise_for_other_profile(screen_name(self.user) or text(self._linked_profile["screen_name"]))
+        handle = self.users[0].screen_name if self.users else self._linked_profile["screen_name"]
+        self.raise_for_other_profile(handle or "")
         self._raise_for_unfinished_streams()
         self._raise_if_unrecognised()
-        if not self.user and not any(row.result for row in self.rows):
+        if not self.users and not self.records:
             raise missing_error(
                 "The page has linked data, but neither a user object nor posts.",
                 *(["User", "core", "screen_name"], ["TimelineTimelineEntry"]),
                 reason="blind",
             )
-        if not screen_name(self.user) and not self._linked_profile["screen_name"]:
+        if not handle:
             raise missing_error("The page has no handle.", ["User", "core", "screen_name"], reason="no_user")
 
     # Fields
 
     @field
     def profile(self) -> dict[str, Any]:
-        found = merged([*map(profile, self._named or [self.user]), self._linked_profile])
+        contradictions = Contradictions("user")
+        found = merged([*(profile(user, contradictions) for user in self.users), self._linked_profile])
+        self.unread += contradictions.unread()
         if found["statuses_count"] is None or found["profile_image_url_https"] is None:  # all that meta tags can add
             found = merged([found, self._meta_profile])
         return found if found["screen_name"] else {}
 
     @cached_property
-    def user(self) -> Node:
-        return next(iter(self._named), author_node(self.rows, self.owner))
-
-    @cached_property
-    def _named(self) -> list[Node]:
-        """The page's records of the profile's user, the most complete one first.
-
-        A record that stands for a post's author has fewer fields.
-        """
-        named = [user for user in self._users if screen_name(user).casefold() == self.owner.casefold()]
-        return sorted(named, key=lambda user: len(user.value), reverse=True)
+    def users(self) -> Sequence[User]:
+        """The page's records of the profile's user. A record that stands for a post's author has fewer fields."""
+        named = [each for each in self._users if (each.screen_name or "").casefold() == self.owner.casefold()]
+        return named or self.authors[:1]
 
     @cached_property
     def owner(self) -> str:
@@ -127,19 +143,24 @@ class ProfilePage(MicroblogPage):
 
         ``owner`` is this handle if nothing else on the page shows the profile's handle.
         """
-        handles = {screen_name(user).casefold() for user in self._users} - {""}
+        handles = {(user.screen_name or "").casefold() for user in self._users} - {""}
         return handles.pop() if len(handles) == 1 else ""
 
     @cached_property
     def rows(self) -> list[Row]:
-        return [row for entry_id in self._entry_ids for row in self._rows_of_entry(entry_id)]
+        if not self._instructions:
+            return []
+        encoded = orjson.dumps(self._records.nested({"instructions": self._instructions}))
+        timeline = timeline_of(self.payload(WebTimeline, encoded, what="timeline").instructions)
+        self.unread += timeline.unread + (lacking_parts(self._instructions) if timeline.has_empty_parts else [])
+        return timeline.rows
 
     # The script literals
 
     @cached_property
     def queries(self) -> list[NamedQuery]:
         """The queries that the page's own script sends, with their current ids."""
-        return named_queries(self._streams, self.owner, text(self.user.get("rest_id")))
+        return named_queries(self._streams, self.owner, next((each.id for each in self.users if each.id), ""))
 
     @cached_property
     def _streams(self) -> list[dict[str, Any]]:
@@ -173,11 +194,14 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _records(self) -> Records:
-        return Records(self._objects)
+        return Records(self._objects, _KEYS)
 
     @cached_property
-    def _users(self) -> list[Node]:
-        return self._of_type("User")
+    def _users(self) -> list[WebUser]:
+        """The users in the page, the most complete one first."""
+        found = sorted(self._by_type.get("User", []), key=len, reverse=True)
+        encoded = orjson.dumps(self._records.nested({"users": found}))
+        return self.payload(WebUsers, encoded, what="users").users
 
     @cached_property
     def _by_type(self) -> dict[str, list[dict[str, Any]]]:
@@ -188,62 +212,58 @@ class ProfilePage(MicroblogPage):
                 found.setdefault(name, []).append(each)
         return found
 
-    def _of_type(self, name: str) -> list[Node]:
-        return [LinkedNode(each, self._records) for each in self._by_type.get(name, [])]
+    @cached_property
+    def _instructions(self) -> list[dict[str, Any]]:
+        """The instructions of the profile's timeline.
+
+        A page with nested objects contains them. A page with records has a record with the result: the list of entries,
+        and the ids of the pinned ones.
+        """
+        timelines = self._by_type.get("TimelineTimeline", [])
+        own = [each for each in timelines if text(each.get("id")).startswith(OWN_TIMELINE)]
+        for timeline in own or timelines:
+            refs = nonempty_strings(dig(timeline, "entries", "__refs"))
+            pinned = set(nonempty_strings(timeline.get("pinned_entry_ids")))
+            entries = [self._entry(ref) for ref in refs]
+            pins = [each for each in entries if each["entry_id"] in pinned]
+            return [
+                *({"__typename": "TimelinePinEntry", "entry": each} for each in pins),
+                {"__typename": "TimelineAddEntries", "entries": [each for each in entries if each not in pins]},
+            ]
+        lists = (dicts(each["instructions"]) for each in self._objects if "instructions" in each)
+        return next(filter(None, lists), [])
 
     @cached_property
-    def _entries(self) -> dict[str, Node]:
-        """The timeline's entries by id. If the page has two records of an entry, the one with content is used."""
-        found: dict[str, Node] = {}
-        for each in self._objects:
-            entry_id = text(each["entry_id"]) if "entry_id" in each else ""
-            if entry_id and (entry_id not in found or not found[entry_id].node("content")):
-                found[entry_id] = LinkedNode(each, self._records)
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        """The records of the timeline's entries by the entries' ids. Of two records, the one with content is used."""
+        found: dict[str, dict[str, Any]] = {}
+        for each in self._by_type.get("TimelineTimelineEntry", []):
+            entry_id = text(each.get("entry_id"))
+            if entry_id not in found or not found[entry_id].get("content"):
+                found[entry_id] = each
         return found
 
-    @cached_property
-    def _pinned_ids(self) -> set[str]:
-        lists = (each["pinned_entry_ids"] for each in self._objects if "pinned_entry_ids" in each)
-        listed = {entry_id for each in lists for entry_id in nonempty_strings(each)}
-        return listed | {text(pin.get("entry", "entry_id")) for pin in self._of_type("TimelinePinEntry")} - {""}
-
-    @cached_property
-    def _entry_ids(self) -> list[str]:
-        """Entry ids in the timeline's order, but pinned entries first. If the page has no timeline: all entry ids."""
-        timelines = self._of_type("TimelineTimeline")
-        own = [timeline for timeline in timelines if text(timeline.get("id")).startswith(OWN_TIMELINE)]
-        lists = (dig(timeline.value.get("entries"), "__refs") for timeline in own or timelines)
-        refs = next((each for each in lists if isinstance(each, list)), None)
-        listed = self._entries if refs is None else map(self._entry_id, nonempty_strings(refs))
-        return sorted(dict.fromkeys(listed), key=lambda entry_id: entry_id not in self._pinned_ids)
-
-    def _entry_id(self, ref: str) -> str:
-        """Return the id of the entry to which a reference leads.
-
-        If the page lacks the entry's record, it is the last part of the reference.
-        """
-        return text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
-
-    def _rows_of_entry(self, entry_id: str) -> list[Row]:
-        pinned = entry_id in self._pinned_ids
-        found = list(rows_of(self._entries.get(entry_id, Node(None)), pinned=pinned))
-        if any(row.result for row in found):
-            return found
+    def _entry(self, ref: str) -> dict[str, Any]:
+        """Return the entry to which a reference leads. If its record lacks the content, its id names the post."""
+        entry_id = text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
+        found = self._entries.get(entry_id, {})
         kind, _, number = entry_id.partition("-")
-        result = LinkedNode({"at": {"__ref": f"TweetResults:{number}"}}, self._records).node("at", "result")
-        return [Row(entry_id, result, pinned)] if kind == "tweet" and result else found
+        if found.get("content") or kind != "tweet" or self._records.get(f"TweetResults:{number}") is None:
+            return {**found, "entry_id": entry_id}
+        post = {"__typename": "TimelineTweet", "tweet_results": {"__ref": f"TweetResults:{number}"}}
+        return {"entry_id": entry_id, "content": {"__typename": "TimelineTimelineItem", "content": post}}
 
     # Linked data and meta tags
 
     @cached_property
-    def _linked(self) -> Node:
-        """The profile from the page's linked data (JSON-LD), or an empty node."""
+    def _linked(self) -> dict[str, Any]:
+        """The profile from the page's linked data (JSON-LD), empty if the page has none."""
         nodes = linked_data(script for attributes, script in self._scripts if _LINKED_TYPE.search(attributes))
-        return Node(next((node for node in nodes if node["@type"] == "ProfilePage"), None))
+        return next((node for node in nodes if node["@type"] == "ProfilePage"), {})
 
     @cached_property
     def _linked_profile(self) -> dict[str, Any]:
-        person = self._linked.node("mainEntity")
+        person = dig(self._linked, "mainEntity")
         found: dict[str, Any] = dict.fromkeys(FIELDS)
         found["created_at"] = date_text(self._linked.get("dateCreated"))
         for name, path in {
@@ -253,11 +273,12 @@ class ProfilePage(MicroblogPage):
             "profile_image_url_https": ("image", "contentUrl"),
             "screen_name": ("additionalName",),
         }.items():
-            found[name] = html.unescape(text(person.get(*path))) or None
+            found[name] = html.unescape(text(dig(person, *path))) or None
         found["screen_name"] = (found["screen_name"] or "").removeprefix("@") or None
-        same = person.get("sameAs")
+        same = dig(person, "sameAs")
         found["url"] = text(same) or next(iter(nonempty_strings(same)), None)
-        for statistic in [*person.nodes("interactionStatistic"), *person.nodes("agentInteractionStatistic")]:
+        statistics = (dicts(dig(person, name)) for name in ("interactionStatistic", "agentInteractionStatistic"))
+        for statistic in itertools.chain.from_iterable(statistics):
             kind = statistic.get("interactionType")
             action = text(kind if isinstance(kind, str) else dig(kind, "@type")).rpartition("/")[2]
             if action in _ACTIONS:
@@ -267,7 +288,7 @@ class ProfilePage(MicroblogPage):
     @cached_property
     def _meta(self) -> dict[str, str]:
         found: dict[str, str] = {}
-        for tag in _META.finditer(self.response.text):
+        for tag in _META.finditer(self.response.text, 0, HEAD_CHARACTERS):
             attributes = {name.lower(): first or second for name, first, second in _ATTRIBUTE.findall(tag[1])}
             name = attributes.get("property") or attributes.get("name")
             if name:
@@ -304,7 +325,7 @@ class ProfilePage(MicroblogPage):
 
     def _raise_for_unavailable_users(self) -> None:
         status = self.response.status
-        if self.user or self._linked:
+        if self.users or self._linked:
             return
         for each in self._by_type.get("UserUnavailable", []):
             reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
@@ -312,7 +333,7 @@ class ProfilePage(MicroblogPage):
                 f"The account is unavailable: {reason}.", upstream_status=status, reason=reason.lower()
             )
         self._raise_for_messages(_SCRIPT.sub("", self.response.text))
-        seen = [screen_name(user) for user in self._users if screen_name(user)]
+        seen = [user.screen_name for user in self._users if user.screen_name]
         if seen:
             self.raise_for_other_profile(seen[0])
         raise missing_error("The page has no user object.", ["User", "core", "screen_name"], reason="no_user")
@@ -342,7 +363,7 @@ class ProfilePage(MicroblogPage):
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if the page has posts but no timeline that lists them: the page's structure has changed."""
         posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
-        if posts and not any(row.result for row in self.rows):
+        if posts and not self.rows:
             raise missing_error(
                 "The page has posts, but no timeline that lists them.", ["TimelineTimelineEntry"], reason="blind"
             )

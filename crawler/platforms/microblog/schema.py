@@ -37,17 +37,18 @@ class ProfileParams(Params):
 
     @property
     def continuation(self) -> dict[str, Any]:
-        """The cursor's payload: ``handle``, the platform's ``user_id`` and ``cursor``, and ``seen``.
+        """The cursor's payload: ``handle``, the platform's ``user_id`` and ``cursor``, ``seen`` and ``posts``.
 
-        ``seen`` are the ids of posts that earlier pages already returned.
+        ``seen`` are the ids of posts that earlier pages already returned. ``posts`` is the number of all posts on
+        earlier pages, None in cursors of earlier versions.
 
         If ``cursor`` is empty, the page is the timeline's first. If ``user_id`` is empty, the user must be looked up.
 
         Raises:
             ValueError: the cursor belongs to another scraper, or was truncated or changed.
         """
-        payload = cursors.decode(CURSOR, self.cursor or "")
-        kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list}
+        payload = {"posts": None} | cursors.decode(CURSOR, self.cursor or "")
+        kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list, "posts": int | None}
         malformed = payload.keys() != kinds.keys() or not all(
             isinstance(payload[key], kind) for key, kind in kinds.items()
         )

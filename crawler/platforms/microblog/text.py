@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-from crawler.reading.json import dig
-from crawler.reading.values import MONTHS, count, text
-
-if TYPE_CHECKING:
-    from crawler.platforms.microblog.node import Node
+from crawler.platforms.microblog.payload import Link, Media
+from crawler.reading.values import MONTHS
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}", re.ASCII)
@@ -76,7 +73,7 @@ def id_seconds(post_id: str) -> int | None:
     return ((number >> 22) + _EPOCH_MS) // 1000 if number >= _FIRST_TIMED_ID else None
 
 
-def caption(raw: str, links: list[Node], *, escaped: bool, has_media: bool, shown_end: object = None) -> str:
+def caption(raw: str, links: Sequence[Link], *, escaped: bool, has_media: bool, shown_end: int | None = None) -> str:
     """Expand the shortened links in a post's text, and drop the links to the post's media at its end.
 
     Args:
@@ -108,17 +105,16 @@ def is_link_only(raw: str) -> bool:
     return bool(_LINK_ONLY.fullmatch(raw.strip()))
 
 
-def _expanded(raw: str, links: list[Node]) -> list[Replacement]:
+def _expanded(raw: str, links: Sequence[Link]) -> list[Replacement]:
     found = []
     for link in links:
-        short, long = text(link.get("url")), text(link.get("expanded_url"))
-        position = _position(raw, short, dig(link.get("indices"), 0))
-        if long and position is not None:
-            found.append((position, position + len(short), long))
+        position = _position(raw, link.short or "", link.start)
+        if link.short and link.destination and position is not None:
+            found.append((position, position + len(link.short), link.destination))
     return found
 
 
-def _dropped(raw: str, links: list[Node], *, has_media: bool, shown_end: object) -> list[Replacement]:
+def _dropped(raw: str, links: Sequence[Link], *, has_media: bool, shown_end: int | None) -> list[Replacement]:
     """Return the edits that remove the links to media at the end of a text.
 
     Payloads list such a link in different ways or not at all. Therefore it is found by its place: it is a link at
@@ -128,9 +124,9 @@ def _dropped(raw: str, links: list[Node], *, has_media: bool, shown_end: object)
     at_end = _links_at_end(raw)
     if not at_end:
         return []
-    destinations = {text(link.get("url")): text(link.get("expanded_url")) for link in links}
+    destinations = {link.short: link.destination or "" for link in links}
     media = [link for link in at_end if _is_media(destinations.get(link[0], ""))]
-    if isinstance(shown_end, int) and not isinstance(shown_end, bool) and 0 <= shown_end < len(raw.rstrip()):
+    if shown_end is not None and 0 <= shown_end < len(raw.rstrip()):
         media = [link for link in media if link.start() >= shown_end]
     else:
         media = [link for link in media if has_media and not raw[link.end() :].strip()]
@@ -151,25 +147,20 @@ def _is_media(destination: str) -> bool:
     return not destination or bool(_MEDIA_PAGE.search(destination))
 
 
-def _position(raw: str, short: str, stated: object) -> int | None:
+def _position(raw: str, short: str, stated: int | None) -> int | None:
     """Return a link's position in a text: the stated position if it is right, else the first occurrence, or None."""
     if not short:
         return None
-    if isinstance(stated, int) and not isinstance(stated, bool) and stated >= 0 and raw.startswith(short, stated):
+    if stated is not None and stated >= 0 and raw.startswith(short, stated):
         return stated
     position = raw.find(short)
     return position if position >= 0 else None
 
 
-def qualities(media: list[Node]) -> dict[str, str | None]:
+def qualities(media: Sequence[Media]) -> dict[str, str | None]:
     """Choose video files by bitrate, from the first video or animation among a post's media."""
-    files = next((each.nodes("video_info", "variants") for each in media if each.node("video_info")), [])
-    rated = [
-        (count(each.get("bitrate")) or 0, text(each.get("url")))
-        for each in files
-        if each.get("content_type") == "video/mp4" and text(each.get("url"))
-    ]
-    urls = [url for _, url in sorted(rated, key=lambda file: file[0])]
+    files = next((each.files for each in media if each.files), [])
+    urls = [each.url for each in sorted(files, key=lambda file: file.bitrate or 0) if each.is_video and each.url]
     return {
         "high": urls[-1] if urls else None,
         "low": urls[0] if len(urls) > 1 else None,

@@ -1,28 +1,45 @@
-"""Microblog: finds the posts and their authors in the entries of a timeline, in all of the platform's JSON layouts."""
+"""Microblog: finds the posts in the entries of a timeline, and its end."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import Post
-from crawler.reading.values import text
+from crawler.platforms.microblog.payload import Cursor, CursorItem, Entry, Instruction, Item, Module, Post, PostItem
+from crawler.platforms.microblog.payload_web import WebCursor, WebEntry, WebInstruction, WebItem, WebPostItem
+from crawler.platforms.microblog.post import handle_of, readable, record
+from crawler.platforms.microblog.unread import Contradictions
+from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 
 CONVERSATION = ("profile-conversation", "conversationthread")
 """Prefixes of the ids of entries that have a post together with the posts that it replies to.
 
 Posts by other authors in such an entry are only context.
 """
+ADVERT = "promoted"
+"""Prefix of the ids of entries with an advertisement. They are marked inside, too."""
+BOTTOM = "cursor-bottom"
+"""Prefix of the ids of entries with the cursor for the next page. All 16 recorded ones have it."""
 
-
-OF_POSTS = "tweet-"
-"""Prefix of the ids of entries that have a post, or the placeholder for one."""
-OF_A_POST = "TimelineTweet"
-"""The type of an item in a module that has a post."""
+PARTS = {"TimelineAddEntries": "entries", "TimelinePinEntry": "entry"}
+"""The instructions that add posts: type -> the key with the posts."""
+OTHER_INSTRUCTIONS = frozenset(
+    {
+        "TimelineAddToModule",
+        "TimelineClearCache",
+        "TimelineClearEntriesUnreadState",
+        "TimelineMarkEntriesUnreadGreaterThanSortIndex",
+        "TimelineNavigation",
+        "TimelineReplaceEntry",
+        "TimelineShowAlert",
+        "TimelineShowCover",
+        "TimelineTerminateTimeline",
+    }
+)
+"""The other instructions in the recorded timelines, and in the queries of the platform's own clients."""
 
 
 @dataclass(frozen=True)
@@ -30,74 +47,106 @@ class Row:
     """A row in a timeline: a post, or the placeholder for a withheld post."""
 
     entry_id: str
-    result: Node
+    post: Post | None
+    """The post. None if the platform withholds it."""
     pinned: bool = False
-    is_unread: bool = False
-    """Whether the row's structure is unknown, so that its post was not found."""
 
     @cached_property
-    def post(self) -> Post:
-        """The post, which may be withheld or incomplete."""
-        return Post(self.result)
-
-    @property
-    def is_withheld(self) -> bool:
-        """Whether the platform withholds the post."""
-        return not self.is_unread and self.post.is_withheld
-
-    @property
     def handle(self) -> str:
-        """The handle of the post's author."""
-        return self.post.handle
+        """The handle of the post's author, "" if the post is withheld."""
+        return handle_of(self.post) if self.post else ""
 
 
-def rows_of(entry: Node, *, pinned: bool = False) -> Iterator[Row]:
-    """Yield the posts in an entry, which may be a module with several items. Advertisements and users are skipped."""
-    entry_id = text(entry.get("entryId")) or text(entry.get("entry_id"))
-    if entry_id.startswith("promoted"):
-        return
-    content, is_module = entry.node("content"), entry_id.startswith(CONVERSATION)
-    items = content.nodes("items") or entry.nodes("items") or ([entry] if content and not is_module else [])
-    if not items and (is_module or entry_id.startswith(OF_POSTS)):
-        yield Row(entry_id, Node(None), pinned, is_unread=True)
-    for item in items:
-        holder = item.node("item") or item.node("content")
-        shown = holder.node("itemContent") or holder.node("content") or holder
-        if shown.get("promotedMetadata") or shown.get("promoted_metadata"):
-            continue
-        holder = shown.node("tweet_results")
-        if "tweet_results" in shown.value:
-            is_unread = bool(holder) and "result" not in holder.value
-            yield Row(entry_id, holder.node("result"), pinned, is_unread)
-        elif entry_id.startswith(OF_POSTS) or (is_module and kind_of_item(shown) in {"", OF_A_POST}):
-            yield Row(entry_id, Node(None), pinned, is_unread=True)
+@dataclass
+class Timeline:
+    """The rows of a timeline, and where it continues."""
+
+    rows: list[Row] = field(default_factory=list)
+    cursor: str | None = ""
+    """The cursor for the next page. "" if the timeline has none; None if it could not be read."""
+    is_terminated: bool = False
+    """Whether the platform states that the timeline ends with this page."""
+    has_empty_parts: bool = False
+    """Whether an instruction that adds posts has no entry. In the web client's payloads, this is valid."""
+    unread: list[Unread] = field(default_factory=list)
+    """The instructions that could not be read."""
 
 
-def rows_of_instructions(instructions: Iterable[Node]) -> Iterator[Row]:
-    """Yield the posts in a timeline. A pinned post always comes first.
-
-    ``instructions`` are the objects with which the API adds entries to the timeline, or pins an entry.
-    """
+def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timeline:
+    """Read a timeline from the instructions with which the API builds it. A pinned post always comes first."""
+    found = Timeline()
     plain: list[Row] = []
-    for instruction in instructions:
-        if kind_of(instruction) == "TimelinePinEntry":
-            yield from rows_of(instruction.node("entry"), pinned=True)
-        for entry in instruction.nodes("entries"):
-            plain += rows_of(entry)
-        module_id = text(instruction.get("moduleEntryId"))
-        for item in instruction.nodes("moduleItems"):
-            plain += rows_of(Node({"entryId": module_id, "content": {"items": [item.value]}}))
-    yield from plain
+    unknown: Counter[str] = Counter()
+    lacking: Counter[str] = Counter()
+    modules: list[Module] = []
+    for each in sorted(instructions, key=lambda instruction: instruction.kind == "TimelineReplaceEntry"):
+        if each.kind in PARTS and not each.entries and each.entry is None:
+            found.has_empty_parts = True
+            lacking[PARTS[each.kind]] += isinstance(each, Instruction)
+        elif each.kind not in PARTS and each.kind not in OTHER_INSTRUCTIONS:
+            unknown[each.kind] += 1
+        is_pin = each.kind == "TimelinePinEntry"
+        for entry in [*each.entries, *([each.entry] if each.entry else [])]:
+            rows = found.rows if is_pin else plain
+            rows += rows_of(entry, pinned=is_pin)
+            modules += [entry.content] if isinstance(entry.content, Module) else []
+            if (cursor := _bottom_cursor(entry)) is not None:
+                found.cursor = cursor.value or None
+        if isinstance(each, Instruction):
+            plain += _rows_of_items(each.module_id or "", (item.content for item in each.module_items))
+        found.is_terminated |= "Bottom" in (each.direction or "")
+    found.rows += plain
+    for part, number in (+lacking).items():  # none of the 29 recorded ones (captures e992000b9ff4, 62d44ffe2538)
+        found.unread.append(Unread(f"instructions[].{part}", "missing", number, len(instructions), loses_rows=True))
+    if empty := sum(not each.items for each in modules):  # none of the 63 recorded ones (capture a7bbdceb49fa)
+        path = "instructions[].entries[].content.items"
+        found.unread.append(Unread(path, "contradiction", empty, len(modules), loses_rows=True))
+    if unknown:
+        names = tuple(name[:MAX_NAME_LENGTH] for name in unknown)[:MAX_NAMES]
+        found.unread.append(
+            Unread("instructions[].…unknown", "unknown", unknown.total(), len(instructions), names=names)
+        )
+    return found
 
 
-def kind_of(instruction: Node) -> str:
-    """Return the type of a timeline's instruction. Its key in the newest API generation differs from the older ones."""
-    return text(instruction.get("type")) or text(instruction.get("__typename"))
+def lacking_parts(instructions: Sequence[dict[str, Any]]) -> list[Unread]:
+    """Return the keys for posts that instructions of the web client lack. A key with an empty list is not missing."""
+    keys = Counter(
+        key
+        for each in instructions
+        for kind, key in PARTS.items()
+        if kind == each.get("__typename") and key not in each
+    )
+    return [
+        Unread(f"instructions[].{key}", "missing", rows, len(instructions), loses_rows=True)
+        for key, rows in keys.items()
+    ]
 
 
-def kind_of_item(item: Node) -> str:
-    """Return the type of the content of a module's item, such as a cursor's. Its key differs between generations."""
-    return text(item.get("itemType")) or text(item.get("__typename"))
+def rows_of(entry: Entry | WebEntry, *, pinned: bool = False) -> Iterator[Row]:
+    """Yield the posts in an entry, which may be a module with several items. Advertisements and users are skipped."""
+    if isinstance(entry.content, Item | WebItem):
+        yield from _rows_of_items(entry.id, [entry.content.content], pinned=pinned)
+    elif isinstance(entry.content, Module):
+        yield from _rows_of_items(entry.id, (item.content for item in entry.content.items), pinned=pinned)
+
+
+def _rows_of_items(entry_id: str, items: Any, *, pinned: bool = False) -> Iterator[Row]:
+    if entry_id.startswith(ADVERT):
+        return
+    for item in items:
+        if isinstance(item, PostItem | WebPostItem) and item.advert is None:
+            yield Row(entry_id, readable(item.results.post), pinned)
+
+
+def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | CursorItem | WebCursor | None:
+    """Return the cursor for the next page if the entry has it. Threads have it in an item."""
+    content = entry.content.content if isinstance(entry.content, Item) else entry.content
+    if isinstance(content, Cursor | CursorItem | WebCursor) and (
+        content.kind == "Bottom" or entry.id.startswith(BOTTOM)
+    ):
+        return content
+    return None
 
 
 def owner_of(rows: list[Row]) -> str:
@@ -107,27 +156,16 @@ def owner_of(rows: list[Row]) -> str:
     return handles.most_common(1)[0][0] if handles else ""
 
 
-def records_of(rows: list[Row], owner: str) -> list[dict[str, Any]]:
-    """Build posts, as the data model describes them, from a timeline's rows that were understood.
+def records_of(rows: list[Row], owner: str, contradictions: Contradictions) -> list[dict[str, Any]]:
+    """Build posts, as the data model describes them, from a timeline's rows.
 
     Each post is returned once. Other authors' posts in conversations are left out.
     """
     records: dict[str, dict[str, Any]] = {}
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()
-        if not row.is_withheld and not foreign and not lacking(row):
-            records.setdefault(row.post.id, row.post.record())
+        if row.post and not foreign and row.post.id not in records:
+            found = record(row.post, contradictions)
+            if found is not None:
+                records[row.post.id] = found
     return list(records.values())
-
-
-def lacking(row: Row) -> list[list[str]]:
-    """Return the paths of the mandatory parts that a row lacks. Empty for complete and for withheld posts."""
-    if row.is_unread:
-        return [[row.entry_id, "tweet_results", "result"]]
-    return [] if row.is_withheld else [[row.entry_id, name] for name in row.post.missing_parts]
-
-
-def author_node(rows: list[Row], handle: str) -> Node:
-    """Return the user object with this handle and the most fields among the posts' authors, or an empty node."""
-    found = [row.post.author for row in rows if row.handle.casefold() == handle.casefold()]
-    return max(found, key=lambda user: len(user.value), default=Node(None))

@@ -42,14 +42,14 @@ class Plan:
     """Whether the data in the account's page is flat records. If not, it is nested objects."""
     popular: bool = False
     """Whether the account's timeline is sorted by popularity, as the platform often does for guests."""
-    terminated: bool = False
+    terminated: bool = True
     """Whether the account's timeline has an instruction that marks its end."""
     protected: bool = False
 
 
 PLANS = {
     "quiet_harbor": Plan(230),
-    "old_lantern": Plan(215, "A", flat=False, terminated=True),
+    "old_lantern": Plan(215, "A", flat=False),
     "iron_meadow": Plan(45, "B"),
     "relay_station": Plan(45, "D", flat=False),
     "popular_tide": Plan(65, popular=True),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -15,27 +13,21 @@ import pytest
 from crawler import cursors
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
-from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import Post
 from crawler.platforms.microblog.schema import CURSOR
 from crawler.platforms.microblog.text import id_seconds
 from crawler.registry import scrapers
+from scripts.captures import CAPTURES, body_of, captures
+from tests.microblog_pages import page_of, timeline_with
 
-CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "microblog"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
 
 SCRAPER = scrapers()["microblog-profile"]
-PAGE = "ssr_profile_page_excerpt__logged_out__geekbb__2026-09-12.html"
-
-
-def body(name: str) -> bytes:
-    packed = (CAPTURES / name).read_bytes()
-    return gzip.decompress(packed) if name.endswith(".gz") else packed
+PAGE = "15e277c749c3"
 
 
 def read(*names: str, **params: Any) -> dict[str, Any]:
     """The data of a target's saved responses."""
-    return asyncio.run(extract(SCRAPER, [body(name) for name in names], params, url="https://x.com/"))
+    return asyncio.run(extract(SCRAPER, [body_of(name) for name in names], params, url="https://x.com/"))
 
 
 def posts_of(*names: str, **params: Any) -> list[dict[str, Any]]:
@@ -50,10 +42,15 @@ def profile_of(*names: str, **params: Any) -> dict[str, Any]:
 
 def raw_posts() -> Iterator[dict[str, Any]]:
     """Every post of the older shapes in every capture, however deep."""
-    for path in sorted(CAPTURES.iterdir()):
-        if path.suffix not in {".json", ".gz"} or "DERIVED" in path.name:
+    for name, path in captures().items():
+        if (
+            path.parent.name != "microblog"
+            or path.suffix not in {".json", ".gz"}
+            or "DERIVED" in path.name
+            or "TRIMMED" in path.name
+        ):
             continue
-        waiting: list[Any] = [orjson.loads(body(path.name))]
+        waiting: list[Any] = [orjson.loads(body_of(name))]
         while waiting:
             value = waiting.pop()
             if isinstance(value, dict):
@@ -67,10 +64,11 @@ def raw_posts() -> Iterator[dict[str, Any]]:
 def test_every_post_of_every_capture_is_complete() -> None:
     total = wrappers = 0
     for raw in raw_posts():
-        post = Post(Node(raw))
-        assert post.missing_parts == []
-        record = post.record()
-        assert record["upload_timestamp"] == id_seconds(record["post_id"]), "the id has the time stamp of created_at"
+        page = page_of("timeline", timeline_with({"__typename": "Tweet"} | raw))
+        (record,) = asyncio.run(page.to_item())["posts"]
+        assert [str(each) for each in page.unread if "bookmark" not in each.path] == []
+        stamped = id_seconds(record["post_id"])
+        assert stamped in {record["upload_timestamp"], None}, "the id has the time stamp of created_at"
         assert not record["caption"].startswith("RT @")
         assert "&amp;" not in record["caption"] or "note_tweet" in raw
         if record["is_repost"]:
@@ -84,7 +82,7 @@ def test_every_post_of_every_capture_is_complete() -> None:
             assert record["like_count"] == raw["legacy"]["favorite_count"]
             assert record["view_count"] == (int(raw["views"]["count"]) if "count" in raw["views"] else None)
         total += 1
-    assert (total, wrappers) == (440, 111)
+    assert (total, wrappers) == (789, 168)
 
 
 OLD = {
@@ -108,9 +106,9 @@ OLD = {
 @pytest.mark.parametrize(
     ("name", "counts"),
     [
-        ("user_by_screen_name__shapeA_legacy_only__2025-03.json", (2167, 700242, 746, 2682, 821, 4079)),
-        ("user_by_screen_name__shapeB_core_plus_legacy__2026-07.json", (2621, 694648, 762, 2981, 829, 4307)),
-        ("user_by_screen_name__shapeC_no_legacy__2026-08.json", (2642, 695695, 762, None, 829, 4319)),
+        ("251bd89a84fc", (2167, 700242, 746, 2682, 821, 4079)),  # layout A
+        ("ef88cf9f1b4d", (2621, 694648, 762, 2981, 829, 4307)),  # layout B
+        ("be9dfa1b596b", (2642, 695695, 762, None, 829, 4319)),  # layout C
     ],
 )
 def test_a_user_is_the_same_in_three_generations(name: str, counts: tuple[int | None, ...]) -> None:
@@ -122,20 +120,20 @@ def test_a_user_is_the_same_in_three_generations(name: str, counts: tuple[int | 
 @pytest.mark.parametrize(
     ("name", "total", "kinds"),
     [
-        ("user_tweets__shapeC__2026-08.json", 21, {"is_repost": 16, "is_reply": 1}),
+        ("e992000b9ff4", 21, {"is_repost": 16, "is_reply": 1}),  # layout C
         (
-            "user_tweets__shapeA_visibility_results_notes__2025-01.json",
+            "c367f8c5ac7c",  # layout A
             20,
             {"is_repost": 12, "is_quote": 4, "is_reply": 2},
         ),
-        ("user_tweets__shapeA_photos_cursor__2024-06.json", 21, {"is_repost": 16, "is_quote": 3}),
-        ("user_media__shapeC_module_items_gif_video__2026-08.json.gz", 37, {"is_reply": 4}),
+        ("62d44ffe2538", 21, {"is_repost": 16, "is_quote": 3}),  # layout A
+        ("8bf3576c7485", 37, {"is_reply": 4}),  # layout C, media
         (
-            "list_timeline__shapeC_98_tweets_visibility_results__2026-08.json.gz",
+            "341926ad1a2f",  # layout C, a list
             98,
             {"is_repost": 66, "is_quote": 7, "is_reply": 3},
         ),
-        ("search__shapeC_notes_place_photos__2026-08.json", 20, {"is_quote": 5}),
+        ("d8fcad0db39f", 20, {"is_quote": 5}),  # layout C, a search
     ],
 )
 def test_timelines_have_the_expected_posts(name: str, total: int, kinds: dict[str, int]) -> None:
@@ -148,20 +146,20 @@ def test_timelines_have_the_expected_posts(name: str, total: int, kinds: dict[st
 
 
 def test_a_pinned_post_comes_first_and_once() -> None:
-    for name in ("user_tweets__shapeC__2026-08.json", "user_tweets__shapeA_visibility_results_notes__2025-01.json"):
+    for name in ("e992000b9ff4", "c367f8c5ac7c"):
         posts = posts_of(name, username="XDevelopers")
         assert posts[0]["upload_timestamp"] < posts[1]["upload_timestamp"]
         assert [p["post_id"] for p in posts].count(posts[0]["post_id"]) == 1
 
 
 def test_video_files_are_sorted_by_bitrate() -> None:
-    (post,) = posts_of("tweet_detail__shapeA_video_unsorted_variants_promoted_visibility__2023-06.json")
+    (post,) = posts_of("9731ea66218b")
     files = post["video_urls_by_quality"]
     assert post["video_url"] == files["high"]
     assert len({files["high"], files["medium"], files["low"]}) == 3
     assert files["watermarked"] is None
     animations = [
-        p for p in posts_of("user_media__shapeC_module_items_gif_video__2026-08.json.gz")
+        p for p in posts_of("8bf3576c7485")
         if p["video_url"] and "tweet_video" in p["video_url"]
     ]  # fmt: skip
     assert len(animations) == 4
@@ -205,11 +203,11 @@ def test_the_rendered_page_gives_profile_and_posts() -> None:
 
 
 def test_decoded_records_give_the_same_data_as_the_page() -> None:
-    assert read("ssr_profile_page_excerpt__decoded_records__DERIVED.json") == read(PAGE)
+    assert read("cdb29a19e6be") == read(PAGE)
 
 
 def test_sources_are_joined() -> None:
-    user, timeline = "user_by_screen_name__shapeB_core_plus_legacy__2026-07.json", "user_tweets__shapeC__2026-08.json"
+    user, timeline = "ef88cf9f1b4d", "e992000b9ff4"
     data = read(user, timeline, username="XDevelopers")
     assert data["data"]["additional"]["profile_demographics"]["listed_count"] == 2981
     assert data["data"]["main"] == posts_of(timeline, username="XDevelopers")
@@ -218,11 +216,11 @@ def test_sources_are_joined() -> None:
 @pytest.mark.parametrize(
     ("name", "code", "reason"),
     [
-        ("graphql_error_144_not_found__2024-09.json", "TARGET_NOT_FOUND", "not_found"),
-        ("graphql_error_214_bad_request__TRACE_ID_ZEROED.json", "EXTRACTION_FAILED", "bad_request"),
-        ("user_by_screen_name__suspended__SUSPECTED_REDUCED.json", "TARGET_RESTRICTED", "suspended"),
-        ("tweet_result__unavailable_suspended__SYNTHETIC.json", "TARGET_RESTRICTED", "suspended"),
-        ("tweet_detail__tombstone__SYNTHETIC.json", "TARGET_RESTRICTED", "tombstone"),
+        ("2acca9b60ff2", "TARGET_NOT_FOUND", "not_found"),
+        ("a3df32ba89cc", "EXTRACTION_FAILED", "bad_request"),
+        ("c07869c29f19", "TARGET_RESTRICTED", "suspended"),  # reduced
+        ("efc952aa7550", "TARGET_RESTRICTED", "suspended"),  # synthetic
+        ("587514c21c49", "TARGET_RESTRICTED", "tombstone"),  # synthetic
     ],
 )
 def test_failures_have_their_code_and_reason(name: str, code: str, reason: str) -> None:
@@ -232,7 +230,7 @@ def test_failures_have_their_code_and_reason(name: str, code: str, reason: str) 
     assert code != "EXTRACTION_FAILED" or raised.value.details
 
 
-@pytest.mark.parametrize("name", [PAGE, "user_by_screen_name__shapeA__x__2025-03.json"])
+@pytest.mark.parametrize("name", [PAGE, "7feb52efce1d"])
 def test_another_profile_is_refused(name: str) -> None:
     with pytest.raises(ScrapeError) as raised:
         read(name, username="someone_else")

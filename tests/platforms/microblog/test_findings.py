@@ -10,13 +10,17 @@ import pytest
 
 from crawler.errors import ScrapeError
 from crawler.platforms.microblog.embed import EmbedPage
-from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import Post
-from crawler.platforms.microblog.timeline import rows_of
-from crawler.platforms.microblog.user import profile
 from crawler.sandbox.microblog.site import Site
-from tests.microblog_pages import answer, page_of
-from tests.platforms.microblog.test_variants import AUTHOR, POST, literals, outcome, post, read
+from tests.microblog_pages import (
+    answer,
+    page_of,
+    posts_in,
+    profile_in,
+    timeline_of,
+    timeline_with,
+    web_timeline_with,
+)
+from tests.platforms.microblog.test_variants import AUTHOR, POST, WEB_POST, literals, outcome, post, read
 
 SITE = Site()
 SHORT = "https://t.co/abc123"
@@ -94,16 +98,13 @@ def test_mb_4_a_failed_query_has_its_reason(source: str, status: int, body: byte
 @pytest.mark.parametrize("holder", ["profile_bio", "legacy"])
 def test_mb_5_the_link_may_be_in_the_list_of_links_only(holder: str) -> None:
     listed = {"entities": {"url": {"urls": [{"url": SHORT, "expanded_url": "https://harbor.example"}]}}}
-    assert profile(Node({**AUTHOR, "website": {"url": ""}, holder: listed}))["url"] == SHORT
-    assert profile(Node({**AUTHOR, holder: listed}))["url"] == SHORT
-    assert (
-        profile(Node({**AUTHOR, "website": {"url": "https://t.co/own"}, holder: listed}))["url"] == "https://t.co/own"
-    )
+    assert profile_in({**AUTHOR, "website": {"url": ""}, holder: listed})["url"] == SHORT
+    assert profile_in({**AUTHOR, "website": {"url": "https://t.co/own"}, holder: listed})["url"] == "https://t.co/own"
 
 
 def test_mb_5_without_a_link_the_url_stays_empty_or_unknown() -> None:
-    assert profile(Node({**AUTHOR, "website": {"url": ""}}))["url"] == ""
-    assert profile(Node(AUTHOR))["url"] is None
+    assert profile_in({**AUTHOR, "website": {"url": ""}})["url"] == ""
+    assert profile_in(AUTHOR)["url"] is None
 
 
 # MB-6: a page whose stream is not finished
@@ -152,8 +153,8 @@ NO_LINKS: dict[str, Any] = {"entities": {"urls": []}}
 def test_mb_7_the_link_to_media_is_dropped_however_it_is_listed(media: dict[str, Any], end: int | None) -> None:
     shown = {} if end is None else {"display_text_range": [0, end]}
     old = post(legacy={"full_text": TEXT, "extended_entities": {"media": [media]}, **NO_LINKS, **shown})
-    new = POST | {"legacy": {}, "details": {"full_text": TEXT, **shown}, "media_entities2": [media], "url_entities": []}
-    assert (old["caption"], Post(Node(new)).record()["caption"]) == ("A boat", "A boat")
+    new = WEB_POST | {"details": {"full_text": TEXT, **shown}, "media_entities2": [media], "url_entities": []}
+    assert (old["caption"], posts_in(web_timeline_with(new))[0]["caption"]) == ("A boat", "A boat")
 
 
 def test_mb_7_the_link_to_another_posts_video_is_dropped_from_every_source() -> None:
@@ -227,16 +228,113 @@ def test_a_protected_timeline_is_empty(parts: dict[str, Any]) -> None:
 
 def module() -> dict[str, Any]:
     cursor = {"itemContent": {"itemType": "TimelineTimelineCursor", "cursorType": "ShowMore", "value": "x"}}
-    shown = {"itemContent": {"itemType": "TimelineTweet", "tweet_results": {"result": {"rest_id": "12"}}}}
+    shown = {"itemContent": {"itemType": "TimelineTweet", "tweet_results": {"result": POST}}}
     items = [{"entryId": "a", "item": shown}, {"entryId": "b", "item": cursor}]
-    return {"entryId": "profile-conversation-12", "content": {"displayType": "VerticalConversation", "items": items}}
+    content = {"entryType": "TimelineTimelineModule", "displayType": "VerticalConversation", "items": items}
+    return {"entryId": "profile-conversation-12", "content": content}
 
 
 @pytest.mark.parametrize("key", ["items", "item", "itemContent", "tweet_results", "result"])
 def test_a_module_under_a_renamed_key_is_not_lost_in_silence(key: str) -> None:
     changed = orjson.loads(orjson.dumps(module()).replace(f'"{key}"'.encode(), f'"{key}Renamed"'.encode()))
-    assert [row.is_unread for row in rows_of(Node(module()))] == [False]
-    assert any(row.is_unread for row in rows_of(Node(changed)))
+    whole, lost = (timeline_of({"type": "TimelineAddEntries", "entries": [each]}) for each in (module(), changed))
+    assert len(posts_in(whole)) == 1
+    assert reason("timeline", 200, lost) == ("EXTRACTION_FAILED", "blind")
+
+
+# PA-3: a repost without the reposted post. PA-4: a cursor without its value. PA-5: a part of a long text.
+
+
+def unread(body: bytes) -> list[str]:
+    """The parts that could not be read, apart from those that the payloads of these tests lack."""
+    page = page_of("timeline", body)
+    asyncio.run(page.to_item())
+    return [str(each) for each in page.unread if each.cause != "missing" and not each.path.startswith("user.")]
+
+
+LEGACY: dict[str, Any] = POST["legacy"]  # type: ignore[assignment]  # a dict
+REPOST: dict[str, Any] = POST | {
+    "rest_id": "2098678373753225484",
+    "legacy": LEGACY | {"full_text": "RT @other: words…"},
+}
+
+
+def test_pa_3_a_repost_without_the_reposted_post_is_unread() -> None:
+    body = timeline_with(POST, REPOST)
+    assert [each["caption"] for each in posts_in(body)] == ["words"]
+    path = "tweet_results.result.legacy.retweeted_status_result"
+    assert unread(body) == [f"{path}: contradiction in 1 of 2, not collected"]
+    assert reason("timeline", 200, timeline_with(REPOST)) == ("EXTRACTION_FAILED", "blind")
+
+
+def cursor(**content: str) -> dict[str, Any]:
+    return {"entryId": "cursor-bottom-1", "content": {"entryType": "TimelineTimelineCursor", **content}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (cursor(cursorType="Bottom", value="D1"), "D1"),
+        (cursor(kind="Bottom", value="D1"), "D1"),
+        (cursor(cursorType="Bottom", token="D1"), None),  # not a secret
+        ({"entryId": "cursor-bottom-1", "content": {"entryType": "TimelineCursor", "value": "D1"}}, None),
+    ],
+    ids=["whole", "kind renamed", "value renamed", "another type"],
+)
+def test_pa_4_the_end_of_a_timeline_needs_a_sign(entry: dict[str, Any], expected: str | None) -> None:
+    entries = orjson.loads(timeline_with(POST))["data"]["user"]["result"]["timeline"]["timeline"]["instructions"]
+    entries[0]["entries"].append(entry)
+    page = page_of("timeline", timeline_of(*entries))
+    assert asyncio.run(page.to_item())["next_cursor"] == expected
+    assert expected == "D1" or any("entries[].content" in each.path for each in page.unread)
+
+
+def test_pa_5_a_cut_text_without_its_note_is_unread() -> None:
+    text = "word " * 54 + "…"
+    cut = REPOST | {"legacy": REPOST["legacy"] | {"full_text": text}}
+    note = {"note_tweet": {"note_tweet_results": {"result": {"text": text[:-1] * 2}}}}
+    path = "tweet_results.result.note_tweet.note_tweet_results.result"
+    assert unread(timeline_with(POST, cut)) == [f"{path}: contradiction in 1 of 2"]
+    assert unread(timeline_with(POST, cut | note)) == []
+    assert posts_in(timeline_with(POST, cut))[1]["caption"] == text
+
+
+def test_pa_10_an_entry_of_an_unknown_kind_is_unread() -> None:
+    instructions = orjson.loads(timeline_with(POST))["data"]["user"]["result"]["timeline"]["timeline"]["instructions"]
+    unknown = {"itemType": "TimelineAudio", "tweet_results": {"result": POST}}
+    entry = {"entryId": "tweet-3", "content": {"entryType": "TimelineTimelineItem", "itemContent": unknown}}
+    instructions[0]["entries"].append(entry)
+    path = "data.user.result.timeline.timeline.instructions[].entries[].content.itemContent.…unknown"
+    assert unread(timeline_of(*instructions)) == [f"{path}: unknown in 1 of 2 (TimelineAudio), not collected"]
+    body = timeline_of(*instructions, {"type": "TimelineSing"})
+    assert any("instructions[].…unknown: unknown in 1 of 2 (TimelineSing)" in each for each in unread(body))
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"views": {"state": "EnabledWithCount", "number": "7"}}, "views.count"),
+        ({"views": {"state": "EnabledWithCount", "count": "7K"}}, "views.count"),
+        ({"legacy": {"bookmarked": False, "bookmark_count": None}}, "legacy.bookmark_count"),
+        ({"legacy": {"conversation_id_str": "5"}}, "legacy.in_reply_to_status_id_str"),
+        ({"legacy": {"in_reply_to_user_id_str": "5"}}, "legacy.in_reply_to_screen_name"),
+        ({"legacy": {"is_quote_status": True}}, "legacy.quoted_status_id_str"),
+        ({"legacy": {"entities": {"media": [{"id_str": "5"}]}}}, "legacy.extended_entities"),
+        ({"legacy": {"extended_entities": {"media": [{"type": "video", "media_url_https": "u"}]}}}, "video_info"),
+    ],
+)
+def test_a_post_that_contradicts_itself_has_an_unread_value(changes: dict[str, Any], path: str) -> None:
+    legacy = LEGACY | changes.get("legacy", {})
+    (found,) = unread(timeline_with(POST | changes | {"legacy": legacy}))
+    assert path in found
+
+
+def test_pa_13_the_answer_for_a_single_post_is_refused_in_its_own_words() -> None:
+    body = {"data": {"tweetResult": {"result": {"__typename": "TweetUnavailable", "reason": "Suspended"}}}}
+    with pytest.raises(ScrapeError, match=r"The post is unavailable: Suspended\."):
+        read(body)
+    with pytest.raises(ScrapeError, match="for a single post, not for a profile"):
+        read({"data": {"tweetResult": {"result": POST}}})
 
 
 # Markup around the data of a profile's page

@@ -20,7 +20,7 @@ def part(posts: list[str], **profile: Any) -> Part:
     return {
         "profile": known,
         "user_id": "7",
-        "posts": [{"post_id": post_id} for post_id in posts],
+        "posts": [{"post_id": post_id, "caption": ""} for post_id in posts],
         "pinned": "",
         "next_cursor": "",
     }
@@ -47,7 +47,7 @@ def test_mb_1_a_record_without_a_timeline_has_more_unless_it_is_complete(
     assert (data["hasMore"], bool(data["nextCursor"])) == (has_more, has_more)
     if has_more:
         found = cursors.decode(CURSOR, data["nextCursor"])
-        assert found == {"handle": "quiet_harbor", "user_id": "7", "cursor": "", "seen": posts}
+        assert found == {"handle": "quiet_harbor", "user_id": "7", "cursor": "", "seen": posts, "posts": len(posts)}
 
 
 def test_mb_1_posts_of_two_sources_count_once() -> None:
@@ -68,3 +68,24 @@ def test_mb_1_cursors_are_bounded() -> None:
     timeline = {**part([LONG_ID]), "next_cursor": "D" * 500, "pinned": LONG_ID}
     again = record({"timeline": timeline}, "x" * 15, posts[:MAX_SEEN])["nextCursor"]
     assert ProfileParams(username="x" * 15, cursor=again).continuation["seen"] == posts[:MAX_SEEN]
+
+
+def test_pa_4_a_cursor_that_could_not_be_read_does_not_end_the_record() -> None:
+    timeline = {**part(["1", "2"], statuses_count=90), "next_cursor": None}
+    data = record({"timeline": timeline}, "quiet_harbor", ["3"], 40)
+    found = cursors.decode(CURSOR, data["nextCursor"])
+    assert (data["hasMore"], found["cursor"], found["seen"], found["posts"]) == (True, "", ["3", "1", "2"], 42)
+
+
+def test_pa_5_a_text_that_another_source_continues_is_completed() -> None:
+    whole = "word " * 60 + "end"
+    cut, page = part(["1"]), part(["1"])
+    cut["posts"][0]["caption"], page["posts"][0]["caption"] = whole[:270] + "…", whole
+    (post,) = record({"timeline": cut, "page": page}, "quiet_harbor")["data"]["main"]
+    assert post["caption"] == whole
+
+
+def test_a_cursor_of_an_earlier_version_is_accepted() -> None:
+    payload = {"handle": "x", "user_id": "7", "cursor": "D", "seen": []}
+    cursor = cursors.encode(CURSOR, payload)
+    assert ProfileParams(username="x", cursor=cursor).continuation == payload | {"posts": None}

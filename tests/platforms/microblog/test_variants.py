@@ -10,17 +10,28 @@ import pytest
 
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
-from crawler.platforms.microblog.node import Node
-from crawler.platforms.microblog.post import Post
-from crawler.platforms.microblog.user import merged, profile
+from crawler.platforms.microblog.user import merged
 from crawler.registry import scrapers
+from tests.microblog_pages import posts_in, profile_in, timeline_with
 
 SCRAPER = scrapers()["microblog-profile"]
-AUTHOR = {"rest_id": "7", "core": {"screen_name": "quiet_harbor", "name": "Harbor"}, "avatar": {"image_url": "a"}}
+AUTHOR = {
+    "__typename": "User",
+    "rest_id": "7",
+    "core": {"screen_name": "quiet_harbor", "name": "Harbor"},
+    "avatar": {"image_url": "a"},
+}
 POST = {
+    "__typename": "Tweet",
     "rest_id": "2098678373753225483",
     "core": {"user_results": {"result": AUTHOR}},
     "legacy": {"full_text": "words", "favorite_count": 0, "reply_count": 0, "bookmark_count": 0, "retweet_count": 3},
+}
+WEB_POST = {
+    "__typename": "Tweet",
+    "rest_id": "2098678373753225483",
+    "core": {"user_results": {"result": AUTHOR}},
+    "details": {"full_text": "words"},
 }
 
 
@@ -40,7 +51,8 @@ def outcome(body: Any, **params: str) -> tuple[str, str | None]:
 def post(**parts: Any) -> dict[str, Any]:
     """The record of a post with additional or replaced parts."""
     legacy = POST["legacy"] | parts.pop("legacy", {})
-    return Post(Node(POST | {"legacy": legacy} | parts)).record()
+    (found,) = posts_in(timeline_with(POST | {"legacy": legacy} | parts))
+    return found
 
 
 def literals(*objects: dict[str, Any], head: str = "") -> str:
@@ -52,12 +64,13 @@ def literals(*objects: dict[str, Any], head: str = "") -> str:
 # Posts within posts
 
 
-@pytest.mark.parametrize("inner", [{}, {"result": {}}, {"result": {"__typename": "TweetTombstone"}}, {"result": POST}])
+@pytest.mark.parametrize(
+    "inner", [{}, {"result": None}, {"result": {"__typename": "TweetTombstone"}}, {"result": POST}]
+)
 @pytest.mark.parametrize(
     "place",
     [
         ("legacy", "retweeted_status_result"),
-        ("legacy", "retweeted_status_results"),
         ("legacy", "repostedStatusResults"),
         ("repostedStatusResults",),
     ],
@@ -73,8 +86,10 @@ def test_reposts_of_present_and_deleted_posts(place: tuple[str, ...], inner: dic
     )
 
 
-@pytest.mark.parametrize("inner", [{}, {"result": {}}, {"result": {"__typename": "TweetTombstone"}}, {"result": POST}])
-@pytest.mark.parametrize("key", ["quoted_status_result", "quoted_tweet_results", "quotedPostResults"])
+@pytest.mark.parametrize(
+    "inner", [{}, {"result": None}, {"result": {"__typename": "TweetTombstone"}}, {"result": POST}]
+)
+@pytest.mark.parametrize("key", ["quoted_status_result", "quotedPostResults"])
 def test_quotes_of_present_and_deleted_posts(key: str, inner: dict[str, Any]) -> None:
     found = post(**{key: inner})
     assert (found["is_quote"], found["quoted_post"] is None) == (True, inner.get("result") is not POST)
@@ -90,18 +105,11 @@ def test_a_repost_of_a_quote_is_not_a_quote() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "parent", "is_reply"),
-    [
-        ({"legacy": {"in_reply_to_status_id_str": "5"}}, "5", True),
-        ({"reply_to_results": {"rest_id": "5"}}, "5", True),
-        ({"reply_to_results": {"id": "TweetResults:5", "result": {"__typename": "TweetTombstone"}}}, "5", True),
-        ({"reply_to_results": {"result": {"rest_id": "5"}}}, "5", True),
-        ({"reply_to_results": {"result": None}}, None, True),
-        ({"reply_to_results": None, "legacy": {"in_reply_to_screen_name": "x"}}, None, False),
-    ],
+    ("legacy", "parent", "is_reply"),
+    [({"in_reply_to_status_id_str": "5"}, "5", True), ({"in_reply_to_screen_name": "x"}, None, False)],
 )
-def test_replies(parts: dict[str, Any], parent: str | None, *, is_reply: bool) -> None:
-    found = post(**parts)
+def test_replies(legacy: dict[str, Any], parent: str | None, *, is_reply: bool) -> None:
+    found = post(legacy=legacy)
     assert (found["in_reply_to_post_id"], found["is_reply"]) == (parent, is_reply)
 
 
@@ -109,12 +117,9 @@ def test_replies(parts: dict[str, Any], parent: str | None, *, is_reply: bool) -
 
 
 def test_a_user_without_verification_does_not_expose_its_kind() -> None:
-    without_kind, embed = (
-        profile(Node(AUTHOR)),
-        profile(Node({"legacy": {"followers_count": 1, "verified_type": "Business"}})),
-    )
-    assert merged([without_kind, embed])["verified_type"] == "Business"
-    assert profile(Node(AUTHOR | {"verification": {"verified_type": None}}))["verified_type"] == ""
+    old = {"__typename": "User", "legacy": {"screen_name": "x", "followers_count": 1, "verified_type": "Business"}}
+    assert merged([profile_in(AUTHOR), profile_in(old)])["verified_type"] == "Business"
+    assert profile_in(AUTHOR | {"verification": {"verified": False, "verified_type": None}})["verified_type"] == ""
 
 
 FULL = {
@@ -155,13 +160,19 @@ def rendered(*timeline: dict[str, Any], numbers: range = range(1, 4)) -> list[st
     entries = [
         {
             "__id": f"client:entries:{n}",
+            "__typename": "TimelineTimelineEntry",
             "entry_id": f"tweet-{n}",
-            "content": {"content": {"tweet_results": {"result": POST | {"rest_id": str(n + 2**60)}}}},
+            "content": item(WEB_POST | {"rest_id": str(n + 2**60)}),
         }
         for n in numbers
     ]
     posts = read(literals(FULL, *entries, *timeline))["data"]["main"]
     return [str(int(each["post_id"]) - 2**60) for each in posts]
+
+
+def item(post: dict[str, Any]) -> dict[str, Any]:
+    shown = {"__typename": "TimelineTweet", "tweet_results": {"result": post}}
+    return {"__typename": "TimelineTimelineItem", "content": shown}
 
 
 def timeline(*numbers: int, **parts: Any) -> dict[str, Any]:
@@ -177,10 +188,17 @@ def timeline(*numbers: int, **parts: Any) -> dict[str, Any]:
 def test_entries_are_in_the_order_of_their_timeline() -> None:
     assert rendered(timeline(2, 1)) == ["2", "1"]
     assert rendered(timeline()) == [], "an empty timeline counts"
-    assert rendered() == ["1", "2", "3"]
     assert rendered(timeline(2, 1, 3, pinned_entry_ids=["tweet-3"])) == ["3", "2", "1"]
-    pin = {"__typename": "TimelinePinEntry", "entry": {"entry_id": "tweet-2"}}
-    assert rendered(pin) == ["2", "1", "3"]
+
+
+def test_a_pinned_entry_of_nested_objects_comes_first() -> None:
+    first, pinned = (
+        {"entry_id": f"tweet-{n}", "content": item(WEB_POST | {"rest_id": f"209867837375322548{n}"})} for n in (1, 2)
+    )
+    added = {"__typename": "TimelineAddEntries", "entries": [first]}
+    instructions = [added, {"__typename": "TimelinePinEntry", "entry": pinned}]
+    posts = read(literals(FULL, {"instructions": instructions}))["data"]["main"]
+    assert [post["post_id"] for post in posts] == ["2098678373753225482", "2098678373753225481"]
 
 
 # One response with profile and posts
@@ -192,7 +210,7 @@ def answer(*entries: dict[str, Any], **user: Any) -> dict[str, Any]:
     return {"data": {"user_result_by_screen_name": {"result": {**user, "profile_timeline_v2": timeline}}}}
 
 
-ENTRY = {"entry_id": "tweet-1", "content": {"content": {"tweet_results": {"result": POST}}}}
+ENTRY = {"entry_id": "tweet-1", "content": item(WEB_POST)}
 
 
 def test_a_response_with_profile_and_posts() -> None:

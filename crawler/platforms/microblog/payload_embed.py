@@ -1,0 +1,81 @@
+"""Microblog: the contracts of the embeddable timeline, whose users and posts have the platform's oldest layout.
+
+There is no recorded embed. Its keys are from two descriptions of live responses of 2026-08 and 2026-09, and from a
+schema of 2024 (platform notes of the API's ``legacy`` keys, which are the same). So all values but the identities are
+``sometimes``.
+"""
+
+from __future__ import annotations
+
+from crawler.platforms.microblog.payload import Link, Media, Number, Post, User
+from crawler.reading.contract import Contract, always, identity, sometimes
+
+
+class EmbedUser(User):
+    """A user. Texts that are empty are left out."""
+
+    id: str | None = sometimes("id_str")
+    screen_name: str = identity("screen_name")
+    name: str | None = sometimes("name")
+    profile_image_url_https: str | None = sometimes("profile_image_url_https")
+    created_at: str | None = sometimes("created_at")
+    description: str | None = sometimes("description")
+    location: str | None = sometimes("location")
+    profile_banner_url: str | None = sometimes("profile_banner_url")
+    url: str | None = sometimes("url")
+    listed_urls: list[str] = sometimes("entities.url.urls[].url")
+    verified_type: str | None = sometimes("verified_type")
+    verified: bool | None = sometimes("verified")
+    is_blue_verified: bool | None = sometimes("is_blue_verified")
+    protected: bool | None = sometimes("protected")
+    favourites_count: Number | None = sometimes("favourites_count")
+    followers_count: Number | None = sometimes("followers_count")
+    friends_count: Number | None = sometimes("friends_count")
+    listed_count: Number | None = sometimes("listed_count")
+    media_count: Number | None = sometimes("media_count")
+    statuses_count: Number | None = sometimes("statuses_count")
+
+    @property
+    def omits_empty(self) -> bool:
+        return self.followers_count is not None
+
+
+class EmbedPost(Post):
+    """A post, which contains its author, and the post that it quotes or reposts."""
+
+    id: str = identity("id_str")
+    author: EmbedUser = identity("user")
+    text: str = identity("full_text", "text")
+    shown_end: int | None = sometimes("display_text_range[1]")
+    created_at: str | None = sometimes("created_at")
+    likes: Number | None = sometimes("favorite_count")
+    replies: Number | None = sometimes("reply_count")
+    reposts: Number | None = sometimes("retweet_count")
+    links: list[Link] = sometimes("entities.urls[]")
+    hashtags: list[str] = sometimes("entities.hashtags[].text")
+    media: list[Media] = sometimes("extended_entities.media[]", "entities.media[]")
+    reply_id: str | None = sometimes("in_reply_to_status_id_str")
+    reply_handle: str | None = sometimes("in_reply_to_screen_name")
+    quoted_id: str | None = sometimes("quoted_status_id_str")
+    quoted_result: EmbedPost | None = sometimes("quoted_status")
+    reposted_result: EmbedPost | None = sometimes("retweeted_status")
+
+    bookmarks = None
+    views = None
+    note = None
+    article = None
+
+
+class EmbedRow(Contract):
+    """A row of the embed. Rows of other types than ``tweet`` have no post."""
+
+    kind: str | None = always("type")
+    id: str | None = sometimes("entry_id")
+    post: EmbedPost | None = sometimes("content.tweet")
+
+
+class Embed(Contract):
+    """The data of the embed."""
+
+    handle: str | None = sometimes("props.pageProps.headerProps.screenName")
+    rows: list[EmbedRow] = always("props.pageProps.timeline.entries[]")

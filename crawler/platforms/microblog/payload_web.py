@@ -1,0 +1,182 @@
+"""Microblog: the contracts of the newest web client's payloads: of its API, and of the data in its pages.
+
+The recorded pages are an excerpt of a page (capture 15e277c749c3), and two pages with real structure but other values
+(captures 968d30337932, 591342db3cda). They do not show which values are in every post, so all but the identities are
+``sometimes``. Links, media, notes and articles have the same keys as in the API's responses.
+"""
+
+from __future__ import annotations
+
+from crawler.platforms.microblog.payload import (
+    Advert,
+    Article,
+    BlurredMedia,
+    Failure,
+    Holder,
+    Link,
+    Media,
+    Note,
+    Number,
+    Post,
+    Preview,
+    Tombstone,
+    Unavailable,
+    UnavailableUser,
+    User,
+    Withheld,
+)
+from crawler.reading.contract import Contract, always, identity, sometimes
+
+
+class WebUser(User, tag=("__typename", "User")):
+    """A user. The author of a post has fewer values than the user whose page it is."""
+
+    id: str | None = sometimes("rest_id")
+    screen_name: str | None = sometimes("core.screen_name")
+    name: str | None = sometimes("core.name")
+    profile_image_url_https: str | None = sometimes("avatar.image_url")
+    created_at: str | int | None = sometimes("core.created_at_ms", "core.created_at")
+    description: str | None = sometimes("profile_bio.description")
+    location: str | None = sometimes("location.location")
+    profile_banner_url: str | None = sometimes("banner.image_url")
+    url: str | None = sometimes("website.url")
+    listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url")
+    verified_type: str | None = sometimes("verification.verified_type")
+    verified: bool | None = sometimes("verification.verified")
+    is_blue_verified: bool | None = sometimes("verification.is_blue_verified", "is_blue_verified")
+    protected: bool | None = sometimes("privacy.protected")
+    favourites_count: Number | None = sometimes("action_counts.favorites_count")
+    followers_count: Number | None = sometimes("relationship_counts.followers")
+    friends_count: Number | None = sometimes("relationship_counts.following")
+    media_count: Number | None = sometimes("tweet_counts.media_tweets")
+    statuses_count: Number | None = sometimes("tweet_counts.tweets")
+
+    listed_count = None
+
+
+class WebAuthor(WebUser, tag=("__typename", "User")):
+    """The author of a post."""
+
+    screen_name: str = identity("core.screen_name")
+
+
+class WebPost(Post):
+    """A post."""
+
+    id: str = identity("rest_id")
+    author: WebAuthor | UnavailableUser = identity("core.user_results.result")
+    text: str = identity("details.full_text")
+    shown_end: int | None = sometimes("details.display_text_range[1]")
+    created_at: int | str | None = sometimes("details.created_at_ms")
+    likes: Number | None = sometimes("counts.favorite_count")
+    replies: Number | None = sometimes("counts.reply_count")
+    reposts: Number | None = sometimes("counts.retweet_count")
+    bookmarks: Number | None = sometimes("counts.bookmark_count")
+    views: Number | None = sometimes("views.count")
+    links: list[Link] = sometimes("url_entities[]")
+    hashtags: list[str] = sometimes("details.hashtag_entities[].text")
+    media: list[Media] = sometimes("media_entities2[]")
+    note: Note | None = sometimes("note_tweet.note_tweet_results.result")
+    article: Article | None = sometimes("article.article_results.result")
+    reply_id: str | None = sometimes("reply_to_results.rest_id", "reply_to_results.result.rest_id")
+    reply_handle: str | None = sometimes("reply_to_user_results.result.core.screen_name")
+    quoted_result: WebResult | None = sometimes("quoted_tweet_results")
+    reposted_result: WebResult | None = sometimes("legacy.retweeted_status_results")
+
+    quoted_id = None
+
+
+class WebTweet(WebPost, tag=("__typename", "Tweet")):
+    """A post."""
+
+
+class LimitedWebTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
+    """A post with limits on replies, or with a notice."""
+
+    post: WebPost = identity("tweet")
+
+
+class WebResult(Holder, one_of=True):
+    """The object around a post. Its result is null for a deleted post."""
+
+    result: WebTweet | LimitedWebTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
+
+    @property
+    def post(self) -> Post | Withheld | None:
+        return self.result.post if isinstance(self.result, LimitedWebTweet) else self.result
+
+
+class WebPostItem(Contract, tag=("__typename", "TimelineTweet")):
+    """A post in a timeline."""
+
+    results: WebResult = identity("tweet_results")
+    advert: Advert | None = sometimes("promoted_metadata")
+
+
+class WebUserItem(Contract, tag=("__typename", "TimelineUser")):
+    """A recommended user."""
+
+
+class WebItem(Contract, tag=("__typename", "TimelineTimelineItem")):
+    """An entry with one item."""
+
+    content: WebPostItem | WebUserItem = identity("content")
+
+
+class WebCursor(Contract, tag=("__typename", "TimelineTimelineCursor")):
+    """An entry with a cursor."""
+
+    kind: str | None = sometimes("cursor_type")
+    value: str | None = sometimes("value")
+
+
+class WebEntry(Contract):
+    """An entry of a timeline."""
+
+    id: str = identity("entry_id")
+    content: WebItem | WebCursor = identity("content")
+
+
+class WebInstruction(Contract):
+    """A change to a timeline, such as new entries."""
+
+    kind: str = identity("__typename")
+    entries: list[WebEntry] = sometimes("entries[]")
+    entry: WebEntry | None = sometimes("entry")
+    direction: str | None = sometimes("direction")
+
+
+class WebProfile(WebUser, tag=("__typename", "User")):
+    """A user with a timeline. Some responses have only the timeline."""
+
+    instructions: list[WebInstruction] = sometimes(
+        "profile_timeline_v2.timeline.instructions[]",
+        "profile_user_originals_timeline.timeline.instructions[]",
+    )
+
+
+class WebResponse(Contract):
+    """The response to the web client's query for a user, with or without posts.
+
+    The response to an older client's query for a user has the same values (capture 8fb2f652431b).
+    """
+
+    failures: list[Failure] = sometimes("errors[]")
+    profile: WebProfile | UnavailableUser | None = sometimes(
+        "data.user_result_by_screen_name.result", "data.user_results.result"
+    )
+
+
+# The data in a page
+
+
+class WebTimeline(Contract):
+    """A profile's timeline in a page."""
+
+    instructions: list[WebInstruction] = always("instructions[]")
+
+
+class WebUsers(Contract):
+    """The users in a page."""
+
+    users: list[WebUser] = always("users[]")

@@ -1,0 +1,106 @@
+"""Microblog: the objects in a page, as nested plain data. In some pages, they are records that refer to each other."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections import defaultdict
+from functools import cached_property
+from typing import Any
+
+from crawler.errors import ExtractionFailed
+
+MAX_OBJECTS = 20_000
+"""Maximum number of objects in the nested data. An object that occurs twice counts twice. Real pages have about 500."""
+MAX_DEPTH = 60
+"""Objects that are nested deeper are left out, such as a post that quotes itself. Those of real pages have 25."""
+_REF, _REFS = "__ref", "__refs"
+
+
+class Records:
+    """The page's objects. Records have an id (``__id``), by which other objects refer to them.
+
+    ``keys``: the keys that ``nested`` keeps.
+    """
+
+    def __init__(self, dicts: list[dict[str, Any]], keys: frozenset[str]) -> None:
+        self._keys = keys
+        self._left = MAX_OBJECTS
+        self.by_id: dict[str, dict[str, Any]] = {}
+        for each in dicts:
+            record_id = each.get("__id")
+            if isinstance(record_id, str):
+                known = self.by_id.get(record_id)
+                self.by_id[record_id] = each if known is None else known | each
+
+    def nested(self, value: Any, depth: int = 0) -> Any:
+        """Return a value with the records in place of the references to them.
+
+        A post that the page lacks has only its id, if the reference has it.
+
+        Raises:
+            ExtractionFailed: the value contains more objects than any real page.
+        """
+        if type(value) is list:
+            return [self.nested(each, depth + 1) for each in value]
+        if type(value) is not dict:
+            return value
+        if _REF in value:
+            ref = value[_REF]
+            value = self.get(ref) if isinstance(ref, str) else None
+            if value is None:
+                kind, _, number = plain_id(ref).partition(":") if isinstance(ref, str) else ("", "", "")
+                return {"rest_id": number, "result": None} if kind == "TweetResults" else None
+        elif _REFS in value:
+            return [self.nested({_REF: ref}, depth + 1) for ref in value[_REFS]] if type(value[_REFS]) is list else None
+        self._left -= 1
+        if self._left < 0:
+            raise ExtractionFailed(
+                f"The page's data contains more than {MAX_OBJECTS:,} objects.",
+                details=[{"loc": ["script"], "msg": "Too many objects", "type": "too_many"}],
+                reason="too_large",
+            )
+        if depth > MAX_DEPTH:
+            return None
+        return {key: self.nested(value[key], depth + 1) for key in self._keys.intersection(value)}
+
+    def get(self, record_id: str) -> dict[str, Any] | None:
+        """Return the page's record with this id, or None. A missing user record is rebuilt from its parts' records."""
+        found = self.by_id.get(record_id)
+        return found if found is not None else self._rebuilt(record_id)
+
+    @cached_property
+    def _parts(self) -> dict[str, dict[str, Any]]:
+        """The page's records that are fields of another record, by that record's id and the field's name.
+
+        Their own ids are ``client:<id>:<field>``.
+        """
+        parts: dict[str, dict[str, Any]] = defaultdict(dict)
+        for record_id, record in self.by_id.items():
+            head, _, rest = record_id.partition(":")
+            owner, _, field = rest.partition(":")
+            if head == "client" and field and ":" not in field:
+                parts[owner][field] = record
+        return parts
+
+    def _rebuilt(self, record_id: str) -> dict[str, Any] | None:
+        kind, _, number = plain_id(record_id).partition(":")
+        if kind == "UserResults":
+            user_id = b64encode(f"User:{number}".encode()).decode()
+            user = self.get(user_id)
+            return None if user is None else {"__typename": "UserResults", "result": user}
+        if kind == "User" and record_id in self._parts:
+            return {"__typename": "User", "rest_id": number, **self._parts[record_id]}
+        return None
+
+
+def plain_id(record_id: str) -> str:
+    """Decode a record's id from base64 to a form such as ``Tweet:1``. An id that is not base64 is returned unchanged.
+
+    >>> plain_id("VXNlcjox"), plain_id("TweetResults:1")
+    ('User:1', 'TweetResults:1')
+    """
+    try:
+        return b64decode(record_id, validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return record_id
