@@ -10,11 +10,10 @@ from web_poet import field
 
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.professional.pages import ProfilePage
-from crawler.platforms.professional.posts import content_items
+from crawler.platforms.professional.posts import TABS, content_items
+from crawler.reading.unread import Unread
 
 Row = dict[str, Any]
-
-LINK = ["a.base-card__full-link"]
 
 
 @attrs.define(slots=False)
@@ -37,14 +36,17 @@ class ContentPage(PlatformPage):
             ScrapeError: ``ProfilePage`` raised an error.
             ExtractionFailed: the page has articles or posts, but none of them has a link.
         """
-        rows = [*self._member.articles, *self._member.activity]  # reading a field validates the page
-        for error in self._member.skipped:
-            self.skip(error)
+        _ = self._member.fullName  # reading a field validates the page
+        rows = [*self._member.article_cells, *(self._member.activity_cells or [])]
+        self.unread += self._member.unread
         if rows and not self._posts:
-            raise missing_error("No link of an article or post could be read.", LINK, reason="blind")
-        without_link = sum(not row["link"] for row in rows)
-        if without_link:
-            self.skip(missing_error(f"{without_link} articles or posts have no link.", LINK, reason="blind"))
+            raise missing_error(
+                "No link of an article or post could be read.", ["posts[].content_link"], reason="blind"
+            )
+        tabs = [row["kind"] for row in self._member.activity_cells or [] if "kind" in row]
+        unknown = sum(kind not in TABS for kind in tabs)
+        if unknown:
+            self.unread.append(Unread("posts[].content_type", "unknown", unknown, len(tabs)))
 
     @field
     def pagination(self) -> Row:
@@ -86,6 +88,6 @@ class ContentPage(PlatformPage):
 
     @cached_property
     def _posts(self) -> list[Row]:
-        page, nodes = self._member.parsed
-        author = {"author_name": self._member.fullName, "author_username": self._member.public_identifier}
-        return content_items(page, nodes, self._member.articles, author=author)
+        member = self._member
+        author = {"author_name": member.fullName, "author_username": member.public_identifier}
+        return content_items(member.article_cells, member.activity_cells, member.linked, author)

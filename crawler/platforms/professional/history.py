@@ -1,4 +1,4 @@
-"""Reads positions and schools, complete, masked or from linked data, and returns a dict for each (specification 2.6).
+"""Positions and schools, complete, masked or from the linked data, as rows of the record (specification 2.6).
 
 A masked text is one in which the platform's server replaced each letter by an asterisk. It stays empty in the data:
 neither logos nor the lengths of words are used to reconstruct it.
@@ -7,33 +7,14 @@ neither logos nor the lengths of words are used to reconstruct it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
-from lxml import etree
-
-from crawler.platforms.professional.markup import (
-    DESCRIPTION,
-    NO_SUBTITLE,
-    Card,
-    DateRange,
-    clean_url,
-    image,
-    last_segment,
-    line,
-    link,
-    plain,
-)
-from crawler.reading.json import dicts, nonempty_strings
-from crawler.reading.markup import Node
+from crawler.platforms.professional.markup import Dates, clean_url, last_segment, plain
+from crawler.platforms.professional.payload import Employer, Person, School
 from crawler.reading.values import count, text
 
-EXPERIENCE = 'section[data-section="experience"]'
-EDUCATION = 'section[data-section="educationsDetails"]'
-MASKED_BLOCK = "section.experience-education"
 EMPLOYER_PAGES = ("company", "school", "showcase")
-SECOND_LINE = "h4 + p, h4 p, p.blur"
-"""Selects a masked row's second line. HTML parsers move this paragraph from inside a heading to behind it."""
-
 STRAY_WORD = "undefined"
 """The platform's script writes this word if a school's subject is missing."""
 _MASK = re.compile(r"\*{3,}")
@@ -58,227 +39,175 @@ def is_masked(value: str, *, in_block: bool = False) -> bool:
     return "*" in value and not _NO_WORD.sub("", value)
 
 
-def experience(page: Node, top_card: Row) -> list[Row]:
-    """Return the positions, in full or masked, in page order. ``top_card`` is the company in the profile's head."""
-    rows = []
-    for node in page.css(f"{EXPERIENCE} li.experience-item, {EXPERIENCE} li.experience-group-position"):
-        row = _position(node)
-        if row["masked"] or row["job_title"] or row["company_name"]:
-            rows.append(row)
-    return rows + [_masked_position(node, top_card) for node in _masked_rows(page) if not _is_school(node, page)]
+# Rows of the page's sections
 
 
-def education(page: Node) -> list[Row]:
-    """Return the schools, in full or masked, in page order."""
-    rows = [_school(node, in_block=False) for node in page.css(f"{EDUCATION} li.education__list-item")]
-    rows += [_school(node, in_block=True) for node in _masked_rows(page) if _is_school(node, page)]
-    return [row for row in rows if row["masked"] or row["school_name"]]
-
-
-# Rows that are not masked
-
-
-def _position(node: Node) -> Row:
-    dates = DateRange(node)
-    group = node.ancestor('li[class*="experience-group"]')
-    title = line(node, ".experience-item__title")
-    company = line(node, ".experience-item__subtitle") or line(group, ".experience-group-header__company")
-    url = (
-        link(node, "h4 a")
-        or link(node, "a.profile-section-card__image-link")
-        or link(group, "a.experience-group-header__url")
-    )
-    places = [line(each) for each in node.css("p.experience-item__meta-item") if not each.css(".date-range, time")]
-    return _experience_row(
-        title=title,
-        company=company,
+def position(cells: Row) -> Row:
+    """Build a position from the cells of the section with positions."""
+    dates: Dates = cells["dates"]
+    return _position(
+        **{name: value for name, value in cells.items() if name != "dates"},
         source="page",
-        url=url,
-        company_image=image(node),
+        in_block=False,
         date_range=dates.text,
         start_date=dates.start,
         end_date=dates.end,
         duration=dates.duration,
-        location=next(filter(None, places), ""),
-        description=Card(node).description,
     )
 
 
-def _school(node: Node, *, in_block: bool) -> Row:
-    card, dates = Card(node), DateRange(node)
-    places = _places(node)
-    texts = places or [line(node, SECOND_LINE) if in_block else card.subtitle]
-    hidden = [is_masked(each, in_block=in_block) for each in texts]
-    clear = ["" if masked or each == NO_SUBTITLE else each for each, masked in zip(texts, hidden, strict=True)]
+def school(cells: Row, *, in_block: bool = False) -> Row:
+    """Build a school from the cells of the section with schools. ``in_block``: they are of the masked block."""
+    dates: Dates = cells["dates"]
+    hidden = [is_masked(each, in_block=in_block) for each in cells["places"]]
+    clear = ["" if masked else each for each, masked in zip(cells["places"], hidden, strict=True)]
     degree, field, grade = (*clear, "", "", "")[:3]
-    masked_name = is_masked(card.title, in_block=in_block)
+    masked_name = is_masked(cells["school_name"], in_block=in_block)
     return {
         "date_range": dates.text,
         "degree": degree,
-        "description": "\n".join(filter(None, [*_activities(node), card.description])),
+        "description": "\n".join(filter(None, [*cells["activities"], cells["description"]])),
         "field_of_study": field,
         "grade": grade,
         "end_date": _year(dates.times[1:2]),
         "start_date": _year(dates.times[:1]),
         "masked": masked_name or any(hidden),
-        "school_image": None if masked_name else image(node),
-        "school_name": "" if masked_name else card.title,
-        "school_url": "" if masked_name else link(node, "h3 a, a.profile-section-card__image-link"),
+        "school_image": None if masked_name else cells["school_image"],
+        "school_name": "" if masked_name else cells["school_name"],
+        "school_url": "" if masked_name else cells["school_url"],
     }
 
 
-def _places(node: Node) -> list[str]:
-    """Return degree, field of study and grade of a school, or [] if the page does not separate them.
+def masked_rows(rows: list[Row], company: Row, own_school: Row) -> tuple[list[Row], list[Row]]:
+    """Return the positions and the schools of the masked block. It lists positions first, then schools.
 
-    The page has an empty HTML comment in place of a missing value. If it has more or fewer than three values and
-    comments, and some values have ``data-section``, then the value without it is the degree, and the others follow in
-    the page's order.
+    Nothing separates them: the first row with evidence of a school, and all rows after it, are schools.
+
+    Args:
+        rows: the cells of the rows.
+        company: the company at the top of the profile.
+        own_school: the school there.
     """
-    heading = node.first("h4")
-    found = [each for each in heading.children() if _is_place(each)] if heading else []
-    spans = [each for each in found if each.element.tag == "span"]
-    if len(found) == 3 or all(each.get("data-section") is None for each in spans):
-        return [line(each) if each.element.tag == "span" else "" for each in found] if spans else []
-    degrees = [each for each in spans if each.get("data-section") is None]
-    others = [each for each in spans if each.get("data-section") is not None]
-    return [line(degrees[0]) if degrees else "", *map(line, others)]
+    first = next((n for n, row in enumerate(rows) if _is_school(row, company, own_school)), len(rows))
+    return [_masked_position(row, company) for row in rows[:first]], [_masked_school(row) for row in rows[first:]]
 
 
-def _is_place(node: Node) -> bool:
-    """Whether a part of a school's line is a value, or the empty comment in place of a missing value."""
-    element = node.element
-    return element.tag == "span" or (element.tag is etree.Comment and not element.text.strip(" \t\r\n"))
+def _is_school(row: Row, company: Row, own_school: Row) -> bool:
+    """Whether a row shows years, or the name or the logo of the school at the top of the profile."""
+    if row["name"] == company["name"] or (row["image"] and _picture_id(row["image"]) == _picture_id(company["logo"])):
+        return False
+    if row["name"] == own_school["name"] or row["dates"].times:
+        return True
+    return bool(row["image"]) and _picture_id(row["image"]) == _picture_id(own_school["logo"])
 
 
-def _activities(node: Node) -> list[str]:
-    """Return the paragraphs about clubs and societies, which come before a school's description."""
-    found = (each for part in node.css("div.control-transition") for each in part.css("p"))
-    return [text for text in (line(each) for each in found if not each.ancestor(DESCRIPTION)) if text]
+def _picture_id(url: str | None) -> str:
+    """Return the id of a picture, which is the same in all its sizes: the segment after ``/image/``."""
+    return last_segment(url or "", "v2", "image")
 
 
-def _year(times: list[str]) -> int | None:
-    found = _YEAR.search(times[0]) if times else None
+def _masked_position(row: Row, company: Row) -> Row:
+    same = bool(row["name"]) and row["name"] == company["name"]
+    return _position(
+        in_block=True,
+        job_title=row["second"],
+        company_name=row["name"],
+        source="top_card" if same else "page",
+        company_url=(company["url"] if same else "") or row["url"],
+        company_image=(company["logo"] if same else None) or row["image"],
+    )
+
+
+def _masked_school(row: Row) -> Row:
+    return school(
+        {
+            "school_name": row["name"],
+            "school_url": row["url"],
+            "school_image": row["image"],
+            "places": (row["second"],),
+            "dates": row["dates"],
+            "activities": [],
+            "description": "",
+        },
+        in_block=True,
+    )
+
+
+def _year(times: Iterable[str]) -> int | None:
+    found = _YEAR.search(next(iter(times), ""))
     return count(found[0]) if found else None
 
 
-def _experience_row(*, title: str, company: str, source: str, url: str, in_block: bool = False, **fields: Any) -> Row:
-    """Build a position with all of the contract's keys. Masked values are empty."""
-    masked_title, masked_company = is_masked(title, in_block=in_block), is_masked(company, in_block=in_block)
+def _position(*, job_title: str, company_name: str, source: str, company_url: str, in_block: bool, **shown: Any) -> Row:
+    """Build a position with all of the contract's keys. ``shown`` are further ones. Masked values are empty."""
+    masked_title, masked_company = is_masked(job_title, in_block=in_block), is_masked(company_name, in_block=in_block)
+    others = ("date_range", "description", "duration", "employment_type", "end_date", "location", "start_date")
     return {
+        **dict.fromkeys(others, ""),
         "company_image": None,
-        "date_range": "",
-        "start_date": "",
-        "end_date": "",
-        "duration": "",
-        "location": "",
-        "description": "",
-        **fields,
+        **shown,
         **({"company_image": None} if masked_company else {}),
-        "company_name": "" if masked_company else company,
+        "company_name": "" if masked_company else company_name,
         "company_name_source": "masked" if masked_company else source,
-        "company_slug": "" if masked_company else last_segment(url, *EMPLOYER_PAGES),
-        "company_url": "" if masked_company else url,
-        "employment_type": "",
-        "job_title": "" if masked_title else title,
+        "company_slug": "" if masked_company else last_segment(company_url, *EMPLOYER_PAGES),
+        "company_url": "" if masked_company else company_url,
+        "job_title": "" if masked_title else job_title,
         "masked": masked_company or masked_title,
     }
 
 
-# Masked rows: the page has positions and schools in one list
+# Rows of the linked data, for a page that does not list them
 
 
-def _masked_rows(page: Node) -> list[Node]:
-    found = page.css(f"{MASKED_BLOCK} .experience-education__list li.profile-section-card")
-    return [node for node in found if line(node, "h3")]
-
-
-def _is_school(node: Node, page: Node) -> bool:
-    """Whether a masked row is a school: the profile's top section has it as the school, or the row has years."""
-    name = line(node, "h3")
-    if not is_masked(name, in_block=True):
-        head = page.first("section.top-card-layout")
-        if name == line(head, '[data-section="educationsDetails"] .top-card-link__description'):
-            return True
-        if name == line(head, '[data-section="currentPositionsDetails"] .top-card-link__description'):
-            return False
-    return bool(node.css("time"))
-
-
-def _masked_position(node: Node, top_card: Row) -> Row:
-    company = line(node, "h3")
-    same = company == top_card["name"]
-    return _experience_row(
-        in_block=True,
-        title=line(node, SECOND_LINE) or line(node, "h4"),
-        company=company,
-        source="top_card" if same else "page",
-        url=(top_card["url"] if same else "") or link(node, "h3 a, a.profile-section-card__image-link"),
-        company_image=(top_card["logo"] if same else None) or image(node),
-    )
-
-
-# Rows from the linked data, for a page that does not list them
-
-
-def linked_experience(person: Row) -> list[Row]:
+def linked_experience(person: Person) -> list[Row]:
     """Return the positions in the page's linked data. Only present positions have titles."""
-    present, past = flat(person.get("worksFor")), flat(person.get("alumniOf"))
-    titles = nonempty_strings(person.get("jobTitle"))
+    present, titles = person.employers, [plain(each) for each in person.job_titles if each]
     if len(titles) != len(present):  # titles cannot be matched to employers: keep only whether all are masked
         titles = titles[:1] * len(present) if titles and all(map(is_masked, titles)) else [""] * len(present)
-    rows = [_linked_position(node, plain(title)) for node, title in zip(present, titles, strict=True)]
-    return rows + [_linked_position(node, "") for node in past if node.get("@type") == "Organization"]
+    past = [each for each in person.past if isinstance(each, Employer)]
+    rows = [_linked_position(each, title) for each, title in zip(present, titles, strict=True)]
+    return rows + [_linked_position(each, "") for each in past]
 
 
-def linked_education(person: Row) -> list[Row]:
-    """Return the schools in the page's linked data."""
-    rows = []
-    for node in flat(person.get("alumniOf")):
-        name, role = plain(node.get("name")), _role(node)
-        if node.get("@type") != "EducationalOrganization" or not name:
-            continue
-        rows.append(
-            {
-                "date_range": "",
-                "degree": "",
-                "description": plain(role.get("description")),
-                "field_of_study": "",
-                "grade": "",
-                "end_date": _year([text(role.get("endDate"))]),
-                "start_date": _year([text(role.get("startDate"))]),
-                "masked": is_masked(name),
-                "school_image": None,
-                "school_name": "" if is_masked(name) else name,
-                "school_url": "" if is_masked(name) else clean_url(node.get("url")),
-            }
-        )
-    return rows
+def linked_education(person: Person) -> list[Row]:
+    """Return the schools in the page's linked data. Their names are empty if the page masks positions and schools."""
+    masked = is_masked_person(person)
+    return [_linked_school(each, masked=masked) for each in person.past if isinstance(each, School)]
 
 
-def _linked_position(node: Row, title: str) -> Row:
-    role = _role(node)
-    return _experience_row(
-        title=title,
-        company=plain(node.get("name")),
+def is_masked_person(person: Person) -> bool:
+    """Whether the linked data belongs to the masked variant of a page, which masks positions and schools alike."""
+    names = [each.name for each in person.employers]
+    return any(map(is_masked, [*names, *(each for each in person.job_titles if each)]))
+
+
+def _linked_position(employer: Employer, title: str) -> Row:
+    return _position(
+        job_title=title,
+        company_name=plain(employer.name),
         source="json_ld",
-        url=clean_url(node.get("url")),
-        start_date=text(role.get("startDate")),
-        end_date=text(role.get("endDate")),
-        location=plain(node.get("location")),
-        description=plain(role.get("description")),
+        in_block=False,
+        company_url=clean_url(employer.url),
+        start_date=text(employer.start),
+        end_date=text(employer.end),
+        location=plain(employer.location),
+        description=plain(employer.description),
     )
 
 
-def _role(node: Row) -> Row:
-    member = node.get("member")
-    return member if isinstance(member, dict) else {}
-
-
-def flat(value: Any) -> list[Row]:
-    """Return those elements of a list that are dicts, without the dicts in nested lists.
-
-    If the list's only element is another list, return the dicts in that list.
-    """
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
-        value = value[0]
-    return dicts([value] if isinstance(value, dict) else value)
+def _linked_school(found: School, *, masked: bool) -> Row:
+    name = plain(found.name)
+    hidden = masked or is_masked(name)
+    return {
+        "date_range": "",
+        "degree": "",
+        "description": plain(found.description),
+        "field_of_study": "",
+        "grade": "",
+        "end_date": _year([text(found.end)]),
+        "start_date": _year([text(found.start)]),
+        "masked": hidden,
+        "school_image": None,
+        "school_name": "" if hidden else name,
+        "school_url": "" if hidden else clean_url(found.url),
+    }

@@ -1,153 +1,104 @@
-"""Professional network: all lists of a profile, from the page's sections or else from its linked data.
-
-Each row of a section must give a row of the list. The rows that were not understood are counted.
-"""
+"""All lists of a profile as rows of the record, from the page's sections or its linked data (specification 2.6)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
-from crawler.platforms.professional import history, sections
-from crawler.reading.markup import Node
+from crawler.platforms.professional import history, posts
+from crawler.platforms.professional.document import Document
+from crawler.platforms.professional.markup import Dates, plain
+from crawler.platforms.professional.payload import LinkedData, Person
 
 Row = dict[str, Any]
 
-_PERSON = '[class*="base-aside-card__title"]'
-"""Selects the names of other members."""
-
-
-def _outermost(section: Node) -> list[Node]:
-    return section.outermost("li")
-
-
-def _innermost(section: Node) -> list[Node]:
-    return [row for row in section.css("li") if not row.has("li")]
-
-
-def _posts(section: Node) -> list[Node]:
-    return [row for row in section.outermost("li") if row.has('a[href*="/posts/"]')]
-
-
-# The section of each list, and its rows: list items, except those of people and pictures within a row.
-_ROWS: dict[str, tuple[str, Callable[[Node], list[Node]]]] = {
-    "activity": ('section[data-section="posts"]', _posts),
-    "articles": ('section[data-section="articles"]', _outermost),
-    "awards": ('section[data-section="honors-and-awards"]', _outermost),
-    "certifications": ('section[data-section="certifications"]', _outermost),
-    "courses": ('section[data-section="courses"]', _outermost),
-    "education": (history.EDUCATION, _outermost),
-    "experience": (history.EXPERIENCE, _innermost),
-    "languages": ('section[data-section="languages"]', _outermost),
-    "organizations": ('section[data-section="organizations"]', _outermost),
-    "people_also_viewed": ("section.browsemap", _outermost),
-    "projects": ('section[data-section="projects"]', _outermost),
-    "publications": ('section[data-section="publications"]', _outermost),
-    "recommendations": ('section[data-section="recommendations"]', _outermost),
-    "skills": ('section[data-section="skills"]', _outermost),
-    "volunteer_experience": ('section[data-section="volunteering"]', _outermost),
-}
-_LINKED = {"awards": "Person.awards", "education": "Person.alumniOf", "languages": "Person.knowsLanguage"}
-"""List -> its path in the linked data, for lists that ``unread_linked_rows`` checks."""
 HISTORY = ("experience", "education")
-"""The lists that a masked page has in one section."""
+MASKED = "masked_history"
+"""The field of the section that a masked page has in place of both."""
 
 
-class Unread(NamedTuple):
-    """The rows of a section that were not understood."""
-
-    list_name: str
-    section: str
-    """The section's selector, or the list's path in the linked data."""
-    number: int
-    is_whole: bool
-    """Whether no row of the section was understood."""
-
-
-def shown_lists(page: Node, linked_posts: list[Row], top_card: Row) -> dict[str, list[Any]]:
-    """Return all lists from the page's sections, by field name. ``top_card`` is the company in the profile's head."""
+def shown_lists(document: Document, activity: Iterable[Row]) -> dict[str, list[Any]]:
+    """Return the lists from the page's sections, by field name. ``activity``: the cells of the activity."""
+    rows, head = document.sections.rows, document.head
+    positions, schools = history.masked_rows(rows.get(MASKED, []), head.company, head.school)
     return {
-        "activity": sections.activity(page, linked_posts),
-        "articles": sections.articles(page),
-        "awards": sections.awards(page),
-        "certifications": sections.certifications(page),
-        "courses": sections.courses(page),
-        "education": history.education(page),
-        "experience": history.experience(page, top_card),
-        "languages": sections.languages(page),
-        "organizations": sections.organizations(page),
-        "people_also_viewed": sections.people_also_viewed(page),
-        "projects": sections.projects(page),
-        "publications": sections.publications(page),
-        "recommendations": sections.recommendations(page),
-        "skills": sections.skills(page),
-        "volunteer_experience": sections.volunteer_experience(page),
+        **{
+            name: rows.get(name, []) for name in ("awards", "certifications", "courses", "languages", "recommendations")
+        },
+        "activity": [posts.activity(row) for row in activity],
+        "articles": [posts.article(row) for row in rows.get("articles", [])],
+        "education": [history.school(row) for row in rows.get("education", [])] + schools,
+        "experience": [history.position(row) for row in rows.get("experience", [])] + positions,
+        "organizations": [_organization(row) for row in rows.get("organizations", [])],
+        "people_also_viewed": [_person(row, "summary") for row in rows.get("people_also_viewed", [])],
+        "projects": [_dated(row) for row in rows.get("projects", [])],
+        "publications": rows.get("publications", []),
+        "same_name": [_namesake(row) for row in rows.get("same_name", [])],
+        "skills": [row["name"] for row in rows.get("skills", [])],
+        "volunteer_experience": [_volunteering(row) for row in rows.get("volunteer_experience", [])],
     }
 
 
-def linked_lists(person: Row, articles: list[Row]) -> dict[str, list[Any]]:
+def absent(document: Document) -> set[str]:
+    """Return the names of the lists of the linked data that no section of the page has."""
+    present = set(document.sections.rows)
+    return {"articles", "awards", "languages", *HISTORY} - present - set(HISTORY if MASKED in present else ())
+
+
+def linked_lists(linked: LinkedData) -> dict[str, list[Any]]:
     """Return the lists that the page's linked data has, by field name."""
+    person = linked.person
+    articles = [posts.linked_article(each) for each in linked.articles]
+    found: dict[str, list[Any]] = {"articles": [posts.article(row) for row in articles]}
+    return found | (_of_person(person) if person else {name: [] for name in ("awards", "languages", *HISTORY)})
+
+
+def _of_person(person: Person) -> dict[str, list[Any]]:
+    awards = filter(None, map(plain, person.awards))
+    names = filter(None, (plain(each.name) for each in person.languages))
     return {
-        "articles": sections.linked_articles(articles),
-        "awards": sections.linked_awards(person),
+        "awards": [{"title": title, "issuer": "", "date": "", "description": ""} for title in awards],
         "education": history.linked_education(person),
         "experience": history.linked_experience(person),
-        "languages": sections.linked_languages(person),
+        "languages": [{"name": name, "proficiency": ""} for name in names],
     }
 
 
-def unread_linked_rows(person: Row, linked: dict[str, list[Any]], absent: set[str]) -> list[Unread]:
-    """Return the lists of the linked data in which rows were not understood.
+def _dated(row: Row) -> Row:
+    dates: Dates = row["dates"]
+    return {name: value for name, value in row.items() if name != "dates"} | {"date_range": dates.text}
 
-    ``linked``: the lists that were read from the linked data. ``absent``: the names of the lists that no section of the
-    page has. Other lists are not checked.
+
+def _organization(row: Row) -> Row:
+    found = _dated(row)
+    written = "\n".join(found.pop("paragraphs"))
+    return found | {"description": found["description"] or written}
+
+
+def _volunteering(row: Row) -> Row:
+    found = _dated(row)
+    return found | {"cause": next(iter(found.pop("paragraphs")), "")}
+
+
+def _person(row: Row, line: str) -> Row:
+    """Return a member's card. ``line``: how the record names the line below the name.
+
+    Of two details, the first is the number of followers. A single one is a number if it contains a digit.
     """
-    present = {
-        "awards": person.get("awards"),
-        "education": [node for node in history.flat(person.get("alumniOf")) if node.get("@type") != "Organization"],
-        "languages": person.get("knowsLanguage"),
+    details = row["details"]
+    is_count = len(details) > 1 or any(each.isdigit() for text in details for each in text)
+    followers, location = (*details, "", "")[:2] if is_count else ("", *details, "")[:2]
+    return {
+        "followers": followers,
+        "image": row["image"],
+        "link": row["link"],
+        "location": location,
+        "name": row["name"],
+        line: row["summary"],
     }
-    return [
-        Unread(name, _LINKED[name], len(rows) - len(linked[name]), is_whole=False)
-        for name, rows in present.items()
-        if name in absent and isinstance(rows, list) and len(rows) > len(linked[name])
-    ]
 
 
-def has_rows(page: Node, name: str) -> bool:
-    """Whether the page has rows of a list, whether or not they can be understood."""
-    return _present(page, name) > 0 or (name in HISTORY and bool(page.css(f"{history.MASKED_BLOCK} li")))
-
-
-def _present(page: Node, name: str) -> int:
-    """Return the number of rows in a list's section, whether or not they can be understood."""
-    section, rows = _ROWS[name]
-    return sum(len(rows(each)) for each in page.css(section))
-
-
-def unread_rows(page: Node, shown: dict[str, list[Any]]) -> list[Unread]:
-    """Return the sections in which rows were not understood. ``shown`` are the lists from the page's sections."""
-    found = [
-        Unread(name, f"{section} li", present - len(shown[name]), not shown[name])
-        for name, (section, _) in _ROWS.items()
-        if (present := _present(page, name)) > len(shown[name])
-    ]
-    masked = sum(len(_outermost(block)) for block in page.css(history.MASKED_BLOCK))
-    understood = sum(len(shown[name]) for name in HISTORY)
-    if masked > understood:
-        found.append(Unread("experience", f"{history.MASKED_BLOCK} li", masked - understood, not understood))
-    people = _unknown_people(page)
-    if people:
-        found.append(Unread("people_also_viewed", "section.browsemap", people, not shown["people_also_viewed"]))
-    several = page.css('[data-section="websites"] dd a')
-    websites = len(sections.websites(page)) if several else 0
-    if len(several) > websites:
-        found.append(Unread("websites", '[data-section="websites"] dd', len(several) - websites, not websites))
+def _namesake(row: Row) -> Row:
+    found = _person(row, "headline")
+    del found["followers"]
     return found
-
-
-def _unknown_people(page: Node) -> int:
-    """Return the number of other members in lists that no function reads."""
-    rows = [row for row in page.outermost("li") if not row.has(sections.SAME_NAME)]
-    people = [person for row in rows if row.has(_PERSON) for person in row.css(_PERSON) if person.number != row.number]
-    return sum(not person.is_inside("section.browsemap") for person in people)

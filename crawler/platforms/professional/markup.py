@@ -1,35 +1,102 @@
-"""Functions that read texts, links, images and list cards from the HTML of a profile page."""
+"""Parses a profile page, and reads texts, links, images and dates from its elements."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
-from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+from web_poet import HttpResponse
+
+from crawler.errors import ExtractionFailed
 from crawler.platforms.professional import PLATFORM
-from crawler.platforms.professional.language import is_followers
-from crawler.reading.markup import BREAK, Node, text_of
 from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
-PLACEHOLDER_HOST = "static.licdn.com"
-"""The host of the platform's own pictures: placeholders, default covers, icons. Members' pictures have other hosts."""
+PLACEHOLDERS = ("https://static.licdn.com/", "http://static.licdn.com/")
+"""The beginning of the URLs of the platform's own pictures: placeholders, default covers, icons."""
 TRACKING = "trk="
 REDIRECT_PATH = "/redir/redirect"
 NO_SUBTITLE = "-"
 """The platform's placeholder for a missing second line of a card."""
 
-FURNITURE = 'button, code, script, style, svg, [class*="modal--sign-in"], [class*="modal--contextual-sign-in"]'
-"""Selects elements whose text is not content: buttons, scripts, and the sign-in windows."""
-DATES = 'time, [class*="date-range"]'
+MAX_TAGS = 10_000
+"""The parser's time grows with the square of the nesting. Real pages have about 2,300 opening tags."""
+MAX_TAG_WORDS = 500
+"""The parser's time grows with the square of a tag's attributes. Real pages have at most about 20."""
+FURNITURE = ":is(br, p button, .see-more-text button)"
+"""Selects the line breaks, and the buttons in texts.
+
+Sign-in windows stay: no selector of the table or of the top section matches in one. A list without ``:is`` would select
+some elements several times.
+"""
+_OPENING_TAG = re.compile(rb"<[a-zA-Z]")
+_LONG = 4_000
+"""Only a part without "<" that has more bytes can have too many attributes."""
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_LINE = "\v"
+"""Replaces ``<br>`` in the tree. It is white space, so only ``lines`` treats it as a line break."""
 _DASHES = "-‐‑–—"
 """The dashes between two dates. Their kind depends on the page's language."""
-_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-DESCRIPTION = '[class*="show-more-less-text"]'
-"""Selects descriptions. Of a long one, the page contains a shortened version, too."""
+_BACKGROUND = re.compile(r"url\([\"']?(.*?)[\"']?\)")
+
+
+def parse(response: HttpResponse) -> LexborHTMLParser:
+    """Parse a page.
+
+    Raises:
+        ExtractionFailed: the page has so many tags or attributes that parsing could take seconds.
+    """
+    body = bytes(response.body) if response.encoding == "utf-8" else response.text.encode(errors="replace")
+    if _has_many_tags(body) or _has_many_attributes(body):
+        raise ExtractionFailed(
+            f"The page has more than {MAX_TAGS:,} elements, or one with more than {MAX_TAG_WORDS} attributes. "
+            "Real pages have about 2,300 elements.",
+            details=[{"loc": ["html"], "msg": "Too many elements or attributes", "type": "too_large"}],
+            reason="too_large",
+        )
+    return LexborHTMLParser(body)
+
+
+def _has_many_tags(body: bytes) -> bool:
+    number = body.count(b"<")  # of opening tags, closing tags and comments
+    if number <= MAX_TAGS:
+        return False
+    return number > 2 * MAX_TAGS or len(list(islice(_OPENING_TAG.finditer(body), MAX_TAGS + 1))) > MAX_TAGS
+
+
+def _has_many_attributes(body: bytes) -> bool:
+    """Whether a tag has many attributes. No tag of a real page is followed by so many words of text."""
+    place, half = 0, _LONG // 2
+    while place < len(body):
+        if body.find(b"<", place, place + half) >= 0:
+            place += half
+            continue
+        # A long part contains a whole window without "<".
+        start, end = body.rfind(b"<", 0, place) + 1, body.find(b"<", place)
+        place = end if end >= 0 else len(body)
+        if place - start > _LONG and _has_many_words(body[start:place]):
+            return True
+    return False
+
+
+def _has_many_words(part: bytes) -> bool:
+    if part[:6].lower().startswith((b"script", b"style")):
+        part = part.partition(b">")[0]
+    words = part.replace(b"/", b" ").split(None, MAX_TAG_WORDS) if part[:1].isalpha() else []
+    return len(words) > MAX_TAG_WORDS
+
+
+def remove_furniture(tree: LexborHTMLParser) -> None:
+    """Remove the buttons in texts, and put a line break before each ``<br>``."""
+    for each in reversed(tree.css(FURNITURE)):  # inner elements first: removing an element frees the elements in it
+        if each.tag == "br":
+            each.insert_before(_LINE)
+        else:
+            each.decompose()
 
 
 def collapsed(value: str) -> str:
@@ -37,31 +104,33 @@ def collapsed(value: str) -> str:
     return " ".join(value.split())
 
 
-def line(node: Node | None, css: str = "", *, hidden: str = FURNITURE) -> str:
-    """Return the text of an element, or of the first match in it, on one line; "" without such an element."""
-    found = node.first(css) if css and node else node
-    return collapsed("".join(each for each in found.pieces(hidden) if each is not BREAK)) if found else ""
+def line(node: LexborNode | None) -> str:
+    """Return the text of an element on one line; "" without an element."""
+    return collapsed(node.text()) if node else ""
 
 
-def lines(node: Node | None) -> str:
+def lines(node: LexborNode) -> str:
     """Return the text of an element. Only ``<br>`` counts as a line break; other breaks are source formatting."""
-    pieces = node.pieces(FURNITURE) if node else ()
-    return _trimmed("".join(piece if piece is BREAK else re.sub(r"\s+", " ", piece) for piece in pieces))
+    return _trimmed(part.replace("\n", " ") for part in _BREAK.sub(_LINE, node.text()).split(_LINE))
 
 
-def paragraphs(node: Node | None) -> str:
+def paragraphs(node: LexborNode) -> str:
     """Return the text of an element with all line breaks in its HTML source, because the page displays them."""
-    return _trimmed("".join(node.pieces(FURNITURE))) if node else ""
-
-
-def _trimmed(value: str) -> str:
-    """Trim each line of a text. A literal ``<br>`` counts as a line break: the platform escapes some of these tags."""
-    return "\n".join(map(collapsed, _BREAK.sub("\n", value).split("\n"))).strip("\n")
+    return _trimmed(_BREAK.sub("\n", node.text()).replace(_LINE, "\n").split("\n"))
 
 
 def plain(value: object) -> str:
     """Return a text from the linked data without the HTML line breaks and character references that it contains."""
-    return html.unescape(_trimmed(text(value)))
+    return html.unescape(_trimmed(_BREAK.sub("\n", text(value)).split("\n")))
+
+
+def _trimmed(parts: object) -> str:
+    return "\n".join(map(collapsed, parts)).strip("\n")  # type: ignore[call-overload]
+
+
+def href(node: LexborNode) -> str:
+    """Return the clean URL of a link."""
+    return clean_url(node.attributes.get("href"))
 
 
 def clean_url(value: object) -> str:
@@ -73,22 +142,14 @@ def clean_url(value: object) -> str:
     ('https://a.example/?x=1', '')
     """
     url = absolute_url(ORIGIN, value)
+    address, _, query = url.partition("?")
+    if not query or (query.startswith(TRACKING) and "&" not in query):  # the common cases
+        return address if query else url
     parts = urlsplit(url)
     if parts.path == REDIRECT_PATH:
-        return clean_url_of(parse_qs(parts.query).get("url", [""])[0])
+        return absolute_url("", parse_qs(parts.query).get("url", [""])[0])
     query = "&".join(each for each in parts.query.split("&") if not each.startswith(TRACKING))
-    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, "")) if url else ""
-
-
-def clean_url_of(value: str) -> str:
-    """Return the clean form of a URL that is already absolute, "" for any other value."""
-    return absolute_url("", value)
-
-
-def link(node: Node | None, css: str) -> str:
-    """Return the clean URL of the first link that matches, "" without a link."""
-    found = node.first(css) if node else None
-    return clean_url(found.get("href")) if found else ""
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
 
 
 def picture(value: object) -> str | None:
@@ -98,17 +159,18 @@ def picture(value: object) -> str | None:
     True
     """
     url = absolute_url(ORIGIN, value)
-    return url if url and urlsplit(url).netloc != PLACEHOLDER_HOST else None
+    return url if url and not url.startswith(PLACEHOLDERS) else None
 
 
-def image(node: Node | None, css: str = "img") -> str | None:
-    """Return the URL of the first member's picture in an element, or None. The platform's own pictures are skipped.
+def image(node: LexborNode) -> str | None:
+    """Return the URL of the picture that an element shows, or None for the platform's own pictures.
 
-    Pages saved by a browser have the URL in ``src``, others in the attribute for lazy loading.
+    Pages saved by a browser have the URL in ``src`` or in the style, others in an attribute for lazy loading.
     """
-    found = node.css(css) if node else []
-    urls = (picture(each.get("data-delayed-url") or each.get("src")) for each in found)
-    return next(filter(None, urls), None)
+    found = node.attributes
+    delayed = found.get("data-delayed-url") or found.get("src") or found.get("data-delayed-background")
+    style = None if delayed else _BACKGROUND.search(found.get("style") or "")
+    return picture(style[1] if style else delayed)
 
 
 def last_segment(url: str, *kinds: str) -> str:
@@ -124,15 +186,14 @@ def last_segment(url: str, *kinds: str) -> str:
     return ""
 
 
-class DateRange:
-    """A ``.date-range`` element of the page: its text, its dates, and its duration."""
+class Dates(NamedTuple):
+    """A ``.date-range`` element of the page."""
 
-    def __init__(self, node: Node) -> None:
-        found = node.first(".date-range")
-        self.text = collapsed("".join(_own_and_times(found))) if found else ""
-        self.times = [time for time in (line(each) for each in found.css("time")) if time] if found else []
-        spans = found.css(".date-range > span") if found else []
-        self.duration = collapsed("".join(piece for span in spans for piece in span.pieces("time")))
+    text: str
+    """Both dates, as the page shows them."""
+    times: tuple[str, ...]
+    """The one or two dates in it."""
+    duration: str
 
     @property
     def start(self) -> str:
@@ -144,93 +205,29 @@ class DateRange:
         """The second date, or the word such as "Present" that the page has in its place. "" if absent."""
         if len(self.times) > 1:
             return self.times[1]
-        after = self.text.partition(self.times[0])[2] if self.times else ""
-        return after.strip().lstrip(_DASHES).strip() if after.strip().startswith(tuple(_DASHES)) else ""
+        after = self.text.partition(self.times[0])[2].strip() if self.times else ""
+        return after.lstrip(_DASHES).strip() if after.startswith(tuple(_DASHES)) else ""
 
 
-def _own_and_times(node: Node) -> Iterator[str]:
-    """Yield the texts that are directly in an element or in a ``<time>`` in it."""
-    yield node.element.text or ""
-    for child in node.element:
-        yield from map(text_of, [child] if child.tag == "time" else child.iter("time"))
-        yield child.tail or ""
+NO_DATES = Dates("", (), "")
 
 
-class Card:
-    """A row in most of the page's lists: a title, a line below it, dates, a text, and the people who took part."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-
-    @cached_property
-    def title(self) -> str:
-        """The text of the heading."""
-        return line(self.node, "h3")
-
-    @property
-    def title_url(self) -> str:
-        """The URL that the heading links to."""
-        return link(self.node, "h3 a")
-
-    @cached_property
-    def subtitle(self) -> str:
-        """The line below the heading, without dates; "" if the card has none."""
-        subtitle = line(self.node, "h4", hidden=f"{FURNITURE}, {DATES}")
-        return "" if subtitle == NO_SUBTITLE else subtitle
-
-    @property
-    def subtitle_url(self) -> str:
-        """The URL that the subtitle links to."""
-        return link(self.node, "h4 a")
-
-    @property
-    def date_range(self) -> str:
-        """The dates, as the page shows them."""
-        return DateRange(self.node).text
-
-    @property
-    def date(self) -> str:
-        """The first date, as the page shows it."""
-        return line(self.node, "time")
-
-    @property
-    def description(self) -> str:
-        """The description. If the page contains a shortened and a full version, it is the full version."""
-        whole = self.node.first(".show-more-less-text__text--more")
-        return lines(whole or self.node.first(".show-more-less-text__text--less, .show-more-less-text"))
-
-    @cached_property
-    def paragraphs(self) -> list[str]:
-        """The paragraphs that are neither dates nor the description."""
-        found = [
-            each
-            for each in self.node.css("p")
-            if not each.has('[class*="date-range"]') and not each.is_inside(DESCRIPTION)
-        ]
-        return [text for text in map(line, found) if text]
-
-    @property
-    def contributors(self) -> list[str]:
-        """Names of the people whose pictures the card shows."""
-        names = (collapsed(each.get("title") or "") for each in self.node.css("a.face-pile__url"))
-        return [name for name in names if name]
+UNREADABLE = object()
+"""What a reader returns for an element that has a value which cannot be read."""
 
 
-def cards(page: Node, section: str) -> list[Card]:
-    """Return the cards with a title in a section. Rows inside a card are lists of people, not cards."""
-    found = (row for each in page.css(f'section[data-section="{section}"]') for row in each.outermost("li"))
-    return [card for card in map(Card, found) if card.title]
+def dates(node: LexborNode) -> Any:
+    """Read a date range: texts and ``<time>`` elements, and a ``<span>`` with the duration.
 
-
-def person_card(node: Node) -> dict[str, Any]:
-    """Return the fields in a small card about another member. ``line`` is the text under the name."""
-    details = [line(each) for each in node.css(".base-aside-card__metadata > div")]
-    followers = next((each for each in details if is_followers(each) or each[:1].isdigit()), "")
-    return {
-        "name": line(node, ".base-aside-card__title, h3"),
-        "line": lines(node.first(".base-aside-card__subtitle, h4")).replace("\n", " "),
-        "followers": followers,
-        "location": next((each for each in details if each != followers), ""),
-        "link": link(node, "a.base-card__full-link, a"),
-        "image": image(node),
-    }
+    ``node``: the range, or a ``<time>`` in it: then the class of the range is of no importance. Return ``UNREADABLE``
+    for a range without ``<time>``.
+    """
+    whole = node.parent if node.tag == "time" else node
+    times: list[str] = []
+    durations: list[str] = []
+    for each in whole.iter() if whole else ():
+        (times if each.tag == "time" else durations).append(line(each))
+    if not any(times):
+        return UNREADABLE
+    duration = " ".join(filter(None, durations))
+    return Dates(line(whole).removesuffix(duration).rstrip(), tuple(filter(None, times)), duration)

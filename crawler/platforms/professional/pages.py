@@ -9,37 +9,29 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import attrs
+import orjson
 from web_poet import field
 
 from crawler.errors import ExtractionFailed
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
-from crawler.platforms.professional import blocks, history, lists, sections
+from crawler.platforms.professional import blocks, head, lists
 from crawler.platforms.professional.availability import availability
 from crawler.platforms.professional.country import country_of_host, country_of_location
-from crawler.platforms.professional.head import HEAD, Head
-from crawler.platforms.professional.language import is_english, is_followers
-from crawler.platforms.professional.markup import (
-    clean_url,
-    collapsed,
-    last_segment,
-    line,
-    lines,
-    picture,
-    plain,
-)
-from crawler.reading.json import dicts, dig, linked_data
-from crawler.reading.markup import Node, indexed, indexed_text
-from crawler.reading.values import count, stated_count, text
-
-NAME = f"h1.{blocks.HEADING}"
-CANONICAL = 'link[rel="canonical"]'
-WHOLE_PAGE = 'meta[name="pageKey"]'
-"""Selects an element that the platform's pages have, but not saved parts of pages."""
-_CONTAINER = "section.core-section-container"
+from crawler.platforms.professional.document import CANONICAL, Document, read_document
+from crawler.platforms.professional.markup import clean_url, last_segment, picture, plain
+from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
+from crawler.platforms.professional.posts import completed, linked_article, statistic
+from crawler.reading.unread import Unread
+from crawler.reading.values import text
 
 _ELLIPSIS = ("…", "...")
 
 Row = dict[str, Any]
+
+
+def _listed(name: str) -> Any:
+    """Declare a field with a list."""
+    return field(lambda self: self._lists[name])
 
 
 @attrs.define(slots=False)
@@ -80,65 +72,29 @@ class ProfilePage(PlatformPage):
     def about_truncated(self) -> bool:
         return self._about[1]
 
-    @field
-    def activity(self) -> list[Row]:
-        return self._lists["activity"]
+    activity = _listed("activity")
 
     @field
     def activity_count(self) -> int:
         return len(self._lists["activity"])
 
-    @field
-    def articles(self) -> list[Row]:
-        return self._lists["articles"]
-
-    @field
-    def awards(self) -> list[Row]:
-        return self._lists["awards"]
-
-    @field
-    def certifications(self) -> list[Row]:
-        return self._lists["certifications"]
-
-    @field
-    def courses(self) -> list[Row]:
-        return self._lists["courses"]
-
-    @field
-    def languages(self) -> list[Row]:
-        return self._lists["languages"]
-
-    @field
-    def organizations(self) -> list[Row]:
-        return self._lists["organizations"]
-
-    @field
-    def projects(self) -> list[Row]:
-        return self._lists["projects"]
-
-    @field
-    def publications(self) -> list[Row]:
-        return self._lists["publications"]
-
-    @field
-    def recommendations(self) -> list[Row]:
-        return self._lists["recommendations"]
-
-    @field
-    def same_name(self) -> list[Row]:
-        return sections.same_name(self._page)
+    articles = _listed("articles")
+    awards = _listed("awards")
+    certifications = _listed("certifications")
+    courses = _listed("courses")
+    languages = _listed("languages")
+    organizations = _listed("organizations")
+    projects = _listed("projects")
+    publications = _listed("publications")
+    recommendations = _listed("recommendations")
+    same_name = _listed("same_name")
 
     @field
     def services(self) -> list[str]:
         return []  # no public page has such a section
 
-    @field
-    def skills(self) -> list[str]:
-        return self._lists["skills"]
-
-    @field
-    def volunteer_experience(self) -> list[Row]:
-        return self._lists["volunteer_experience"]
+    skills = _listed("skills")
+    volunteer_experience = _listed("volunteer_experience")
 
     @field
     def background_cover_image_url(self) -> str:
@@ -146,7 +102,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def connections(self) -> str:
-        return self._head.connections
+        return self._counts[1]
 
     @field
     def contact_info(self) -> dict[str, str]:
@@ -154,7 +110,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def country(self) -> str:
-        country = plain(dig(self._person, "address", "addressCountry"))
+        country = plain(self._person.country) if self._person else ""
         if re.fullmatch(r"[A-Z]{2}", country):
             return country
         host = urlsplit(self._profile_url).netloc
@@ -162,11 +118,11 @@ class ProfilePage(PlatformPage):
 
     @field
     def current_company(self) -> Row:
-        return self._head.affiliation("currentPositionsDetails")
+        return self._head.company
 
     @field
     def current_school(self) -> Row:
-        return self._head.affiliation("educationsDetails")
+        return self._head.school
 
     @field
     def data_availability(self) -> Row:
@@ -174,17 +130,13 @@ class ProfilePage(PlatformPage):
         return availability(
             {**self._lists, "about": about, "about_truncated": truncated, "headline": self._head.headline},
             masked=self._masked,
-            source="public_profile_page" if self._page.has(NAME) else "json_ld",
+            source="public_profile_page" if self._head.name else "json_ld",
             locale=self._locale,
+            is_unread=bool(self.unread),
         )
 
-    @field
-    def education(self) -> list[Row]:
-        return self._lists["education"]
-
-    @field
-    def experience(self) -> list[Row]:
-        return self._lists["experience"]
+    education = _listed("education")
+    experience = _listed("experience")
 
     @field
     def firstName(self) -> str:  # noqa: N802  # the contract's name
@@ -211,13 +163,11 @@ class ProfilePage(PlatformPage):
     def location(self) -> str:
         return self._location
 
-    @field
-    def people_also_viewed(self) -> list[Row]:
-        return self._lists["people_also_viewed"]
+    people_also_viewed = _listed("people_also_viewed")
 
     @field
     def profile_photo(self) -> str:
-        linked = picture(dig(self._person, "image", "contentUrl"))
+        linked = picture(self._person.image) if self._person else None
         return self._head.photo or picture(self._meta("og:image")) or linked or ""
 
     @field
@@ -238,97 +188,84 @@ class ProfilePage(PlatformPage):
 
     @field
     def websites(self) -> list[Row]:
-        return sections.websites(self._page)
+        return self._head.websites
 
     # The parts that other page objects of this page read, too
 
     @property
-    def parsed(self) -> tuple[Node, list[Row]]:
-        """The page, and the nodes in its linked data."""
-        return self._page, self._nodes
+    def cells(self) -> dict[str, list[Row]]:
+        """The cells of all sections' rows, by field name. A field is present if the page has its section."""
+        return self._document.sections.rows
+
+    @cached_property
+    def activity_cells(self) -> list[Row] | None:
+        """The cells of the activity, with full texts from the linked data. None if the page has no such section."""
+        cells = self.cells.get("activity")
+        return None if cells is None else completed(cells, self.linked.postings)
+
+    @property
+    def article_cells(self) -> list[Row]:
+        """The cells of the articles: from the page's section, or else from the linked data."""
+        return self.cells["articles"] if "articles" in self.cells else list(map(linked_article, self.linked.articles))
+
+    @cached_property
+    def linked(self) -> LinkedData:
+        """The page's linked data. It is empty if the page has none, or if it is broken."""
+        return self.payload(LinkedData, orjson.dumps(self._document.nodes), what="the linked data")
 
     @property
     def shown_followers(self) -> str:
         """The number of followers in the page's words, "" if the page does not show it."""
-        above_posts = line(self._page, 'section[data-section="posts"] > h3')
-        return self._head.followers or (above_posts if is_followers(above_posts) else "")
+        return self._counts[0] or self._document.above_posts
 
     @property
     def follower_count(self) -> int | None:
         """The exact number of followers in the linked data, else the rounded number that the page shows."""
-        exact = self._linked_followers
-        return stated_count(self.shown_followers, "followers?") if exact is None else exact
-
-    # The two sources
-
-    @property
-    def _is_linked_data_only(self) -> bool:
-        """Whether the response is linked data that was saved without its page."""
-        is_markup = self.response.body[:100].lstrip().startswith(b"<")  # without decoding the page
-        return not is_markup and bool(self.response.text.lstrip().startswith(("{", "[")))
-
-    @cached_property
-    def _page(self) -> Node:
-        return indexed_text("") if self._is_linked_data_only else indexed(self.response)
-
-    @cached_property
-    def _head(self) -> Head:
-        return Head(self._page)
-
-    @cached_property
-    def _nodes(self) -> list[Row]:
-        """The nodes in the page's linked data, or [] if it is missing or broken."""
-        if self._is_linked_data_only:
-            return linked_data([self.response.text])
-        return linked_data(script.text for script in self._page.css('script[type="application/ld+json"]'))
-
-    @cached_property
-    def _person(self) -> Row:
-        """The member's node in the linked data, or {} if there is none."""
-        return next((node for node in self._nodes if node.get("@type") == "Person" and text(node.get("name"))), {})
-
-    def _typed(self, kind: str) -> list[Row]:
-        return [node for node in self._nodes if node.get("@type") == kind]
+        shown = head.shown_count(self.shown_followers)
+        return shown.value if shown and self._linked_followers is None else self._linked_followers
 
     # Parts that several fields use
 
     @cached_property
-    def _shown(self) -> dict[str, list[Any]]:
-        """The lists from the page's sections, by field name."""
-        top_card = self._head.affiliation("currentPositionsDetails")
-        return lists.shown_lists(self._page, self._typed("DiscussionForumPosting"), top_card)
+    def _document(self) -> Document:
+        return read_document(self.response)
+
+    @property
+    def _head(self) -> head.Head:
+        return self._document.head
+
+    @cached_property
+    def _person(self) -> Person | None:
+        """The member in the linked data, or None."""
+        return self.linked.person
 
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
         """All lists in the profile, by field name. Linked data replaces only lists that the page does not have."""
-        return self._shown | {name: self._linked[name] for name in self._absent}
+        absent = lists.absent(self._document)
+        shown = lists.shown_lists(self._document, self.activity_cells or [])
+        return shown | {name: rows for name, rows in lists.linked_lists(self.linked).items() if name in absent}
 
     @cached_property
-    def _linked(self) -> dict[str, list[Any]]:
-        """The lists from the page's linked data, by field name."""
-        return lists.linked_lists(self._person, self._typed("Article"))
-
-    @property
-    def _absent(self) -> set[str]:
-        """Names of the lists that no section of the page has. They are taken from the linked data."""
-        return {name for name in self._linked if not self._shown[name] and not lists.has_rows(self._page, name)}
-
-    @property
     def _linked_followers(self) -> int | None:
-        """The exact number of followers in the linked data, which has one statistic or a list of statistics."""
-        statistics = self._person.get("interactionStatistic")
-        several = (each for each in dicts(statistics) if "FollowAction" in str(each.get("interactionType")))
-        return count(dig(next(several, statistics), "userInteractionCount"))
+        return statistic(self._person.statistics, FOLLOW) if self._person else None
+
+    @cached_property
+    def _counts(self) -> tuple[str, str]:
+        """The texts about followers and connections. If they cannot be told apart, both are ""."""
+        above, number = self._document.above_posts, self._linked_followers
+        found = head.sorted_counts(self._head.counts, known_followers=above, number=number)
+        if found is None:
+            self.unread += [Unread("followers", "unknown"), Unread("connections", "unknown")]
+        return found or ("", "")
 
     @cached_property
     def _name(self) -> str:
-        # The heading is inside a button, and ``line`` skips the text in buttons.
-        heading = self._page.first(NAME)
-        return (collapsed(heading.text) if heading else "") or plain(self._person.get("name"))
+        return self._head.name or (plain(self._person.name) if self._person else "")
 
     @cached_property
     def _location(self) -> str:
-        return self._head.location or plain(dig(self._person, "address", "addressLocality"))
+        return self._head.location or (plain(self._person.locality) if self._person else "")
 
     @cached_property
     def _profile_url(self) -> str:
@@ -337,23 +274,29 @@ class ProfilePage(PlatformPage):
     @property
     def _stated_urls(self) -> tuple[object, ...]:
         """The profile's URL in the three places where the page and the linked data have it."""
-        canonical = self._page.first(CANONICAL)
-        return canonical.get("href") if canonical else None, self._meta("og:url"), self._person.get("url")
+        return self._document.canonical, self._meta("og:url"), self._person.url if self._person else None
 
     @cached_property
     def _about(self) -> tuple[str, bool]:
         """The text about the member, and whether it is cut. A text from the page's meta description counts as cut."""
-        found = self._page.css('section[data-section="summary"] .core-section-container__content p')
-        about = "\n".join(filter(None, map(lines, found)))
+        about = "\n".join(row["text"] for row in self.cells.get("about", []))
         if about:
-            return about, self._masked and about.endswith(_ELLIPSIS)
-        about = plain(self._person.get("description"))
+            return about, about.endswith(_ELLIPSIS) and self._masked
+        about = plain(self._person.description) if self._person else ""
         if about:
             return about, about.endswith(_ELLIPSIS)
         # A description begins with the headline. If the headline was not found, it would be taken for the text.
-        is_readable = bool(self._page.has(NAME) and (self._head.headline or self._masked)) and is_english(self._locale)
-        about = sections.described(self._meta("og:description"), self._head.headline) if is_readable else ""
+        if self._head.name and (self._head.headline or self._masked):
+            about = head.described_about(self._meta("og:description"), self._head.headline, self._known_names)
         return about, bool(about)
+
+    @property
+    def _known_names(self) -> set[str]:
+        """Names with which the lines after the text about the member end in the page's meta description."""
+        employers = {row["company_name"] for row in self._lists["experience"]}
+        schools = {row["school_name"] for row in self._lists["education"]}
+        own = {self._head.company["name"], self._head.past_company, self._head.school["name"]}
+        return employers | schools | own | {self._location, self._location.partition(",")[0]}
 
     @property
     def _locale(self) -> str:
@@ -364,11 +307,10 @@ class ProfilePage(PlatformPage):
     def _masked(self) -> bool:
         """Whether the platform served the masked variant of the page."""
         rows = self._lists["experience"] + self._lists["education"]
-        return self._page.has(history.MASKED_BLOCK) or any(row["masked"] for row in rows)
+        return lists.MASKED in self.cells or any(row["masked"] for row in rows)
 
     def _meta(self, name: str) -> str:
-        found = self._page.first(f'meta[property="{name}"], meta[name="{name}"]')
-        return collapsed(text(found.get("content"))) if found else ""
+        return self._document.meta.get(name, "")
 
     # Validation
 
@@ -376,7 +318,7 @@ class ProfilePage(PlatformPage):
         if self._name and self._profile_url:
             return
         blocks.raise_for_other_pages(self.response)
-        raise missing_error("The page has no profile.", [CANONICAL if self._name else NAME], reason="no_profile")
+        raise missing_error("The page has no profile.", [CANONICAL if self._name else head.NAME], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
         """Raise an error if the page is another member's, or names several members.
@@ -397,31 +339,24 @@ class ProfilePage(PlatformPage):
             raise mismatch_error(message, [CANONICAL], requested)
 
     def _raise_if_unrecognised(self) -> None:
-        """Raise an error if the structure of the top section, of all positions or of all schools is unknown.
+        """Raise an error if the top section, all positions or all schools could not be read, or no section is known.
 
-        If the structure of single rows or of another part is unknown, add an error to ``skipped``.
+        Other parts that could not be read are added to ``unread``. The top section and the list of other members are on
+        all ten counted pages, of 2024-03 to 2026-07; any other section may be absent.
         """
-        unknown = []
-        if self._page.has(WHOLE_PAGE):
-            unknown += [css for css in (NAME, HEAD) if not self._page.has(css)]
-        containers = [each for each in self._page.css(_CONTAINER) if "bottom-cta-banner" not in each.classes]
-        if containers and not self._page.has(f"{_CONTAINER}[data-section], {history.MASKED_BLOCK}"):
-            unknown.append(f"{_CONTAINER}[data-section]")
-        if self._page.has(".experience-education__list, .blurred-list") and not self._page.has(history.MASKED_BLOCK):
-            unknown.append(history.MASKED_BLOCK)
-        linked = lists.unread_linked_rows(self._person, self._linked, self._absent)
-        for unread in [*lists.unread_rows(self._page, self._shown), *linked]:
-            if unread.is_whole and unread.list_name in lists.HISTORY:
-                unknown.append(unread.section)
-            else:
-                message = f"{unread.number} rows of {unread.list_name} could not be read."
-                self.skip(missing_error(message, [unread.section], reason="blind"))
+        sections = self._document.sections
+        unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]
+        if self._document.is_whole and not (self._head.exists and self._head.name):
+            unknown.append(head.CSS if self._head.name else head.NAME)
+        if sections.unknown and not sections.known:
+            unknown.append("sections")
         if unknown:
-            selectors = [[css] for css in unknown]
-            raise missing_error("These parts could not be read: the layout changed.", *selectors, reason="blind")
-        if self._head.unknown_counts:
-            message = "The page's language is unknown: followers and connections cannot be told apart."
-            self.skip(missing_error(message, ["followers"], ["connections"], reason="unknown_language"))
+            paths = ([path] for path in unknown)
+            raise missing_error("These parts could not be read: the layout changed.", *paths, reason="blind")
+        self.unread += [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
+        if self._document.is_whole and "people_also_viewed" not in self.cells:
+            self.unread.append(Unread("people_also_viewed[]", "missing", loses_rows=True))
+        _ = self.linked, self._counts  # both may add unread parts, which the note in ``data_availability`` mentions
 
 
 def _comparable(name: str) -> str:

@@ -1,107 +1,171 @@
-"""Reads a member's articles and activity as content items (specification 2.4), with their figures and dates."""
+"""A member's articles and activity: rows of the flat record (2.6), and content items with figures and dates (2.4)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from crawler.platforms.professional import sections
-from crawler.platforms.professional.markup import clean_url, last_segment, line, plain
-from crawler.reading.json import dicts, dig
-from crawler.reading.markup import Node
-from crawler.reading.values import count, stated_day, text, unix_time
+from crawler.platforms.professional.markup import clean_url, last_segment, picture, plain
+from crawler.platforms.professional.payload import LIKE, Article, LinkedData, Posting, Statistic
+from crawler.reading.values import count, stated_day, unix_time
 
 Row = dict[str, Any]
 
-ARTICLE, POSTING = "Article", "DiscussionForumPosting"
-"""Types of nodes in the linked data."""
-
-# "Liked by Jane Doe" in the layout with a list, "Jane Doe liked this" in the layout with tabs.
-_VERB = re.compile(r"^(\w+)(?: on)? by |\b(\w+)(?: on)? this$")
-_TYPES = {"liked": "like", "reacted": "like", "reposted": "share", "shared": "share"}
-_POSTED = "posted"
+_CUT = "…"
+_TAB = "public_profile__"
+_REACTIONS, _POSTS, _COMMENTS = f"{_TAB}reactions", f"{_TAB}posts", f"{_TAB}comments"
+TABS = frozenset({_REACTIONS, _POSTS, _COMMENTS})
+"""The tracking names of links, by which a card shows the tab that it is in."""
 _ACTIVITY_ID = re.compile(r"[-:](?:activity|share|ugcPost)[-:](\d+)")
+_ID_TIME_SHIFT = 22
+"""An activity's id contains the milliseconds since 1970 in the bits above these (8 of 8 posts of 2026-06 agree)."""
+_OWNER = re.compile(r"/posts/([^/_?#]+)_")
 _AUTHOR_PATHS = ("in", "company", "school", "showcase")
 """First path segments in the URLs of members, companies and schools. Their name is the second segment."""
 
 
-class _Entry(NamedTuple):
-    """An article or a post: its card, its link, and the fields that depend on where it was read."""
-
-    card: Node | None
-    """The card's HTML. None if only the linked data has the entry."""
-    link: str
-    image: str | None
-    fields: Row
+# The flat record
 
 
-def content_items(page: Node, nodes: list[Row], articles: list[Row], *, author: Row) -> list[Row]:
+def activity(row: Row) -> Row:
+    """Return the record's row for a card of the activity."""
+    return {name: row[name] for name in ("action", "author", "author_url", "image", "link", "text")}
+
+
+def article(row: Row) -> Row:
+    """Return the record's row for the card of an article."""
+    return {name: row[name] for name in ("image", "link", "title")}
+
+
+def completed(rows: list[Row], postings: Iterable[Posting]) -> list[Row]:
+    """Return the activity with the full texts from the linked data, where the page shows only a beginning."""
+    whole = {clean_url(each.url): plain(each.text) for each in postings}
+    return [row | {"text": _uncut(row["text"], whole.get(row["link"], ""))} for row in rows]
+
+
+def _uncut(shown: str, whole: str) -> str:
+    cut = shown.endswith(_CUT) and " ".join(whole.split()).startswith(shown.removesuffix(_CUT).rstrip())
+    return whole if cut else shown
+
+
+def linked_article(found: Article) -> Row:
+    """Return the cells of an article that only the linked data has."""
+    return {"image": picture(found.image) or "", "link": clean_url(found.url), "title": plain(found.title), "day": ""}
+
+
+# Content items
+
+
+def content_items(articles: list[Row], cards: list[Row] | None, linked: LinkedData, author: Row) -> list[Row]:
     """Return the member's articles, then the activity. Entries whose link has no id are left out.
 
     Args:
-        page: the profile's page.
-        nodes: the nodes in its linked data. They have exact dates, and numbers that some cards lack.
-        articles: the articles of the flat profile, for a page that has them only in the linked data.
+        articles: the cells of the articles.
+        cards: the cells of the activity, None if the page has no section with it.
+        linked: the linked data. It has exact dates, and numbers that some cards lack.
         author: the member's ``author_name`` and ``author_username``.
     """
-    linked = {clean_url(node.get("url")): node for node in nodes if node.get("@type") in {ARTICLE, POSTING}}
-    entries = [*_articles(page, articles, author), *_activity(page, linked)]
-    return [_item(entry, linked.get(entry.link, {})) for entry in entries if _id(entry.link)]
+    nodes: dict[str, Article | Posting] = {clean_url(each.url): each for each in linked.postings}
+    nodes |= {clean_url(each.url): each for each in linked.articles}
+    items = [
+        _item(row, nodes.get(row["link"]), {**author, "caption": row["title"], "content_type": "article"})
+        for row in articles
+    ]
+    if cards is None:
+        items += [_item({"link": clean_url(each.url)}, each, _posting_fields(each)) for each in linked.postings]
+    else:
+        items += _activity_items(cards, nodes, author)
+    return [item for item in items if item["content_id"]]
 
 
-def _articles(page: Node, rows: list[Row], author: Row) -> Iterator[_Entry]:
-    cards: list[tuple[Node | None, Row]] = [*sections.article_cards(page)] or [(None, row) for row in rows]
-    for card, row in cards:
-        fields = {**author, "caption": row["title"], "content_type": "article"}
-        yield _Entry(card, row["link"], row["image"], fields)
+def _activity_items(cards: list[Row], nodes: dict[str, Article | Posting], author: Row) -> Iterator[Row]:
+    own_name = author["author_username"].casefold()
+    owners = [_owner(row["link"]) for row in cards]
+    own = [owner.casefold() == own_name for owner in owners]
+    own_labels = {_label(row) for row, is_own in zip(cards, own, strict=True) if is_own}
+    for row, owner, is_own in zip(cards, owners, own, strict=True):
+        fields = _author(row, author if is_own else {"author_name": "", "author_username": owner})
+        fields |= {"caption": row["text"], "content_type": _content_type(row, own_labels, is_own=is_own)}
+        yield _item(row, nodes.get(row["link"]), fields)
 
 
-def _activity(page: Node, linked: dict[str, Row]) -> Iterator[_Entry]:
-    """Yield the cards of the activity, or the posts in the linked data if the page has no section with activity."""
-    posts = {url: node for url, node in linked.items() if node["@type"] == POSTING}
-    for card, row in sections.activity_cards(page, list(posts.values())):
-        found = _VERB.search(row["action"])
-        verb = (found[1] or found[2]).lower() if found else ""
-        # In the layout with a list, the card names the member who acted, instead of the post's author.
-        names_author = sections.is_slide(card) or verb == _POSTED
-        author = _author(row["author"], row["author_url"]) if names_author else {}
-        fields = {**author, "caption": row["text"], "content_type": _TYPES.get(verb, "post")}
-        yield _Entry(card, row["link"], row["image"], fields)
-    if page.css('section[data-section="posts"]'):
-        return
-    for url, node in posts.items():
-        author = _author(plain(dig(node, "author", "name")), clean_url(dig(node, "author", "url")))
-        yield _Entry(None, url, None, {**author, "caption": plain(node.get("text")), "content_type": "post"})
+def _content_type(row: Row, own_labels: set[str], *, is_own: bool) -> str:
+    """Return what the member did, without reading words.
+
+    In the layout with tabs, the tab shows it, and a frame around another author's post. In the layout with a list, the
+    post's author does: the member's own posts are posts. The line above a post names what the member did; another
+    author's post is shared if its line is the same as that of one of the member's own posts, and else liked.
+    """
+    if "kind" in row:
+        if row["kind"] == _REACTIONS:
+            return "like"
+        return "share" if row["kind"] == _POSTS and (row["shared"] or not is_own) else "post"
+    if is_own:
+        return "post"
+    return "share" if _label(row) in own_labels else "like"
 
 
-def _author(name: str, url: str) -> Row:
-    return {"author_name": name, "author_username": last_segment(url, *_AUTHOR_PATHS)}
+def _label(row: Row) -> str:
+    return str(row["action"].replace(row["author"], ""))
 
 
-def _item(entry: _Entry, node: Row) -> Row:
-    """Build a content item. ``node`` is the same article or post in the linked data, or {}."""
-    card = entry.card
-    reactions = _number(card, "data-num-reactions")
-    day = stated_day(line(card, ".base-main-card__metadata"))
-    published = unix_time(node.get("datePublished"))
+def _author(row: Row, owner: Row) -> Row:
+    """Return the author of a post: as the card names it in the layout with tabs, else by the name in the link."""
+    if "kind" not in row:
+        return dict(owner)
+    return {"author_name": row["author"], "author_username": last_segment(row["author_url"], *_AUTHOR_PATHS)}
+
+
+def _owner(link: str) -> str:
+    """Return the name of a post's author in its link, "" if the link has none.
+
+    >>> _owner("https://www.linkedin.com/posts/jane-doe_hello-activity-7400000000000000001-Xq_9")
+    'jane-doe'
+    >>> _owner("https://www.linkedin.com/posts/hello-activity-7400000000000000001-Xq_9")
+    ''
+    """
+    found = _OWNER.search(link)
+    return unquote(found[1]) if found and not _ACTIVITY_ID.search(found[1]) else ""
+
+
+def _posting_fields(found: Posting) -> Row:
+    username = last_segment(clean_url(found.author_url), *_AUTHOR_PATHS)
     return {
-        **_empty_item(),
-        **entry.fields,
-        "comment_count": _number(card, "data-num-comments"),
-        "content_code": _id(entry.link),
-        "content_id": _id(entry.link),
-        "content_link": entry.link,
-        "images": [entry.image] if entry.image else [],
-        "like_count": _linked_likes(node) if reactions is None else reactions,
-        "published_date": int(day.timestamp()) if published is None and day else published,
+        "author_name": plain(found.author),
+        "author_username": username,
+        "caption": plain(found.text),
+        "content_type": "post",
     }
 
 
-def _number(card: Node | None, attribute: str) -> int | None:
-    found = card.first(f"[{attribute}]") if card else None
-    return count(found.get(attribute)) if found else None
+def _item(row: Row, node: Article | Posting | None, fields: Row) -> Row:
+    """Build a content item. ``node`` is the same article or post in the linked data."""
+    found = _id(row["link"])
+    reactions, image = row.get("reactions"), row.get("image")
+    published = unix_time(node.published) if node else None
+    if published is None:
+        published = _time_of_id(found) if found.isdigit() else _day(row.get("day") or "")
+    return {
+        **_EMPTY_ITEM,
+        "media_links": dict.fromkeys(("high", "low", "medium", "watermarked")),
+        "hashtags": [],
+        "mentions": [],
+        **fields,
+        "comment_count": row.get("comments"),
+        "content_code": found,
+        "content_id": found,
+        "content_link": row["link"],
+        "images": [image] if image else [],
+        "like_count": statistic(node.statistics, LIKE) if node and reactions is None else reactions,
+        "published_date": published,
+    }
+
+
+def statistic(statistics: list[Statistic], kind: str) -> int | None:
+    """Return the number in the first statistic of a kind, or None."""
+    return next((count(each.number) for each in statistics if (each.kind or "").endswith(kind)), None)
 
 
 def _id(link: str) -> str:
@@ -112,46 +176,39 @@ def _id(link: str) -> str:
     >>> _id("https://www.linkedin.com/pulse/na%C3%AFve-questions-jane-doe/")
     'naïve-questions-jane-doe'
     """
-    path = urlsplit(link).path.rstrip("/")
-    found = _ACTIVITY_ID.search(path)
-    return found[1] if found else unquote(path.rpartition("/")[2])
+    found = _ACTIVITY_ID.search(link)
+    return found[1] if found else unquote(urlsplit(link).path.rstrip("/").rpartition("/")[2])
 
 
-def _linked_likes(node: Row) -> int | None:
-    """Return the number of likes in a node of the linked data, which has one statistic or a list of statistics."""
-    statistics = node.get("interactionStatistic")
-    found = (
-        each for each in dicts([statistics, *dicts(statistics)]) if "LikeAction" in text(each.get("interactionType"))
-    )
-    return count(dig(next(found, None), "userInteractionCount"))
+def _time_of_id(found: str) -> int | None:
+    """Return the time in an activity's id, in Unix seconds. Ids before 2012 have no time.
+
+    >>> _time_of_id("7468440836972625921"), _time_of_id("12345")
+    (1780615052, None)
+    """
+    seconds = (int(found) >> _ID_TIME_SHIFT) // 1000 if len(found) == 19 else 0
+    return seconds or None
 
 
-def _empty_item() -> Row:
-    """Return a content item without data."""
-    return {
-        "age_restriction_status": None,
-        "author_id": None,
-        "author_name": "",
-        "author_username": "",
-        "caption": "",
-        "comment_count": None,
-        "content_code": "",
-        "content_id": "",
-        "content_language": None,
-        "content_link": "",
-        "content_type": "",
-        "first_comment": None,
-        "hashtags": [],
-        "images": [],
-        "like_count": None,
-        "media_links": dict.fromkeys(("high", "low", "medium", "watermarked")),
-        "mentions": [],
-        "published_date": None,
-        "slideshow_status": None,
-        "subtitles": None,
-        "thumbnail_image": "",
-        "transcript": None,
-        "video_duration_seconds": None,
-        "video_link": None,
-        "view_count": None,
-    }
+def _day(text: str) -> int | None:
+    day = stated_day(text)
+    return int(day.timestamp()) if day else None
+
+
+_EMPTY_ITEM: Row = {
+    "age_restriction_status": None,
+    "author_id": None,
+    "author_name": "",
+    "author_username": "",
+    "caption": "",
+    "content_language": None,
+    "first_comment": None,
+    "slideshow_status": None,
+    "subtitles": None,
+    "thumbnail_image": "",
+    "transcript": None,
+    "video_duration_seconds": None,
+    "video_link": None,
+    "view_count": None,
+}
+"""What the page does not show."""

@@ -143,7 +143,7 @@ class DataAvailability(Model):
     """Names of the fields that the platform withheld from this page, entirely or in part. Never empty: the platform
     shows two of them to members only."""
     note: str
-    """An English sentence that says which variant of the page the platform served."""
+    """An English text that says which variant of the page the platform served, or that parts of it are unread."""
     positions_found: int
     """Number of rows in ``experience``, including masked rows."""
     positions_masked_by_linkedin: int
@@ -209,7 +209,8 @@ class Profile(Model):
     data_availability: DataAvailability
     """Which fields the platform showed and which it withheld."""
     education: list[Education]
-    """Schools, in page order. A masked row counts as a school only if it shows years."""
+    """Schools, in page order. Of masked rows, the first with years, or with the logo of ``current_school``, and all
+    after it are schools."""
     experience: list[Experience]
     """Positions, in page order."""
     first_name: str = Field(alias="firstName")

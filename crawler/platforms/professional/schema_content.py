@@ -27,7 +27,8 @@ class MemberItem(content.ContentItem):
     author_name: str
     """Name of the author. "" for another person's post in the layout with a list, which does not name its author."""
     author_username: str
-    """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. "" if ``author_name`` is ""."""
+    """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. In the layout with a list, it is
+    the name in the post's link. "" if the link has none."""
     caption: str
     """The article's title, or the post's text, which may be cut with "…" in the layout with a list."""
     comment_count: int | None
@@ -39,15 +40,15 @@ class MemberItem(content.ContentItem):
     content_link: str = Field(min_length=1)
     """URL of the article or post. Never empty."""
     content_type: ContentType
-    """``article``; or what the member did, in the words of the post's card: ``post``, ``like`` or ``share``. The layout
-    with tabs says "shared" of the member's own posts, too. A card with other words is a ``post``. Never empty."""
+    """``article``; or what the member did: ``post``, ``like`` or ``share``. The tab and the author of the post decide,
+    not the words of its card. Never empty."""
     images: list[str]
     """URL of the card's image; empty if the card has none, or only a placeholder."""
     like_count: int | None
     """Number of reactions of all kinds. Null if neither the card nor the linked data has it."""
     published_date: int | None
-    """Time of publication in Unix seconds; midnight UTC if only the day is known. Null if the page shows only an age
-    ("21h"), or nothing."""
+    """Time of publication in Unix seconds: from the linked data, or from the id of a post; midnight UTC if only the day
+    of an article is known. Null if none of them is known."""
 
 
 class MemberProfile(content.ContentProfile):

@@ -1,331 +1,320 @@
-"""Reads a profile page's lists, except positions and schools, and returns a dict for each row (specification 2.6)."""
+"""The table of the sections of a profile page, and of the values in their rows (specification 2.6).
+
+Which cells a row always has was counted over the real pages of 2024-03 to 2026-07 (``docs/platforms/professional.md``).
+Sections are found by name, never by their headings, which depend on the page's language.
+"""
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from typing import Any
 
+from selectolax.lexbor import LexborNode
+
 from crawler.platforms.professional.markup import (
-    cards,
-    clean_url,
+    NO_DATES,
+    NO_SUBTITLE,
     collapsed,
+    dates,
+    href,
     image,
     line,
-    link,
+    lines,
     paragraphs,
-    person_card,
-    picture,
-    plain,
 )
-from crawler.reading.json import dig
-from crawler.reading.markup import Node
+from crawler.platforms.professional.table import INNERMOST, OUTERMOST, Cell, Layout, Section, Table
+from crawler.reading.values import count
 
-Rows = list[dict[str, Any]]
-Card = tuple[Node, dict[str, Any]]
-"""A card's HTML and its data."""
-
-_ACTION = re.compile(r" (?:shared|reposted|liked|reacted on|commented on) this$")
 _QUOTES = "“”„‟«»\"' \n\xa0"
-_CUT = "…"
-SAME_NAME = 'a[href*="public_profile_samename"]'
-"""Selects the links to other members with the same name, by a tracking mark."""
 
-# Matches the parts that follow the text about the member in the page's meta description.
-_DESCRIPTION_END = re.compile(
-    r"(?:^| · )(?:(?:Experience|Education|Location): |[^·]{0,40}\b(?:connections?|followers?) on |View ).*$", re.DOTALL
+
+# Readers of cells
+
+
+def shown(node: LexborNode) -> str | None:
+    """Read a text on one line, "" for the platform's placeholder."""
+    return _value(line(node))
+
+
+def _value(text: str) -> str | None:
+    return "" if text == NO_SUBTITLE else text or None
+
+
+def undated(node: LexborNode) -> str | None:
+    """Read a line that may also contain dates, without them."""
+    parts = (each.text() for each in node.iter(include_text=True) if not _is_date(each))
+    return _value(collapsed("".join(parts)))
+
+
+def _is_date(node: LexborNode) -> bool:
+    return node.tag == "time" or (node.tag == "span" and node.css_first("time") is not None)
+
+
+def described(node: LexborNode) -> str | None:
+    """Read a description. If the page contains a shortened and a full version, the full version is read."""
+    versions = [each for each in node.iter() if "show-more-less-text__text" in (each.attributes.get("class") or "")]
+    return lines(versions[-1] if versions else node) or None
+
+
+def places(node: LexborNode) -> tuple[str, ...] | None:
+    """Read the degree, the field of study and the grade of a school.
+
+    The page has an empty HTML comment in place of a missing value. If it has more or fewer than three values and
+    comments, and some values have ``data-section``, then the value without it is the degree, and the others follow in
+    the page's order.
+    """
+    found = [each for each in node.iter(include_text=True) if each.tag == "span" or _is_empty_comment(each)]
+    spans = [each for each in found if each.tag == "span"]
+    if not spans:
+        text = shown(node)
+        return None if text is None else (text,)
+    marked = [each for each in spans if "data-section" in each.attributes]
+    if len(found) == 3 or not marked:
+        return tuple(line(each) if each.tag == "span" else "" for each in found)
+    degrees = [line(each) for each in spans if "data-section" not in each.attributes]
+    return (degrees[0] if degrees else "", *map(line, marked))
+
+
+def _is_empty_comment(node: LexborNode) -> bool:
+    return node.tag == "-comment" and not (node.comment_content or "").strip(" \t\r\n")
+
+
+def link(node: LexborNode) -> str | None:
+    """Read the URL of a link."""
+    return href(node) or None
+
+
+def shown_image(node: LexborNode) -> str:
+    """Read the URL of a picture, "" for the platform's placeholder."""
+    return image(node) or ""
+
+
+def quoted(node: LexborNode) -> str | None:
+    """Read a recommendation, without the quotation marks around it."""
+    return paragraphs(node).strip(_QUOTES) or None
+
+
+def one_line(node: LexborNode) -> str | None:
+    """Read a text with literal line breaks on one line."""
+    return lines(node).replace("\n", " ") or None
+
+
+def details(node: LexborNode) -> list[str] | None:
+    """Read the lines below a member's name: one element for each line, or a single line."""
+    listed = [line(each) for each in node.iter()]
+    return [each for each in listed if each] or ([line(node)] if line(node) else None)
+
+
+def number(attribute: str) -> Cell:
+    """Declare a number that an attribute contains, null if no element has it."""
+    return Cell(f"[{attribute}]", lambda node: count(node.attributes.get(attribute)), empty=None, often=3)
+
+
+def _attribute(name: str) -> Any:
+    return lambda node: collapsed(node.attributes.get(name) or "") or None
+
+
+# Cells that several sections have
+
+TITLE = Cell("h3", shown, "identity")
+TITLE_URL = Cell("h3 a[href]", link)
+SUBTITLE = Cell("h4", shown, "always")
+DATED = Cell(".date-range", dates, empty=NO_DATES, often=3, fallback="time")
+DATE = Cell("time", shown, often=3)
+DESCRIPTION = Cell(".show-more-less-text", described)
+LOGO = Cell("img", shown_image, empty=None)
+CONTRIBUTORS = Cell("a.face-pile__url", _attribute("title"), every=True)
+PARAGRAPHS = Cell('p:not([class*="show-more-less"]):not(:has(time))', shown, every=True)
+_ABOUT = ".core-section-container__content > p"
+FULL_LINK = "a.base-card__full-link"
+POST_LINK = f'{FULL_LINK}[href*="/posts/"]'
+_CONTENT = ".profile-activity-content-card"
+TAB_LINK = f":not({_CONTENT}) > {POST_LINK}"
+"""Selects the links to a post whose text says what the member did, but not those around a picture."""
+REACTIONS, COMMENTS = number("data-num-reactions"), number("data-num-comments")
+_AUTHOR, _ROOT = ".profile-activity-original-author", ".profile-activity-root-author"
+"""Select the author of a post, and that of another post in it."""
+_NAME = ".base-main-card__title"
+_LOGO_LINK = "a.profile-section-card__image-link[href]"
+_PERSON = {
+    "name": Cell(".base-aside-card__title", shown, "identity"),
+    "summary": Cell(".base-aside-card__subtitle", one_line, often=10),
+    "details": Cell(".base-aside-card__metadata", details, empty=(), often=3),
+}
+PEOPLE = (
+    Layout(  # since 2026-07
+        OUTERMOST,
+        {**_PERSON, "link": Cell(f"{FULL_LINK}[href]", link, "always"), "image": Cell("img", shown_image, empty=None)},
+        mark="div.base-aside-card",
+    ),
+    Layout(  # 2024 to 2026-01
+        OUTERMOST,
+        {
+            **_PERSON,
+            "link": Cell("a.base-aside-card[href]", link, "always"),
+            "image": Cell("[data-delayed-background]", shown_image, empty=None, fallback="img"),
+        },
+        mark="a.base-aside-card",
+    ),
 )
+"""The cards about other members."""
 
 
-def described(description: str, headline: str) -> str:
-    """Return the text about the member from the page's meta description, where it follows the headline.
-
-    >>> described("CEO · I write. · Experience: A · 8 connections on LinkedIn. View Jo’s profile on LinkedIn.", "CEO")
-    'I write.'
-    """
-    return _DESCRIPTION_END.sub("", description.removeprefix(headline).removeprefix(" · "))
+def _rows(css: str = OUTERMOST, *, mark: str = "", filled: str = "", needed: str = "", **cells: Cell) -> Layout:
+    return Layout(css, cells, mark, filled, needed)
 
 
-# Recent activity: a page has one of two layouts
+def _section(names: str, field: str, *layouts: Layout, mark: str = "", **cells: Cell) -> Section:
+    """Declare a section. ``cells``: those of its only layout, a list with one item for each row."""
+    return Section(tuple(names.split()), field, layouts or (Layout(OUTERMOST, cells),), mark)
 
 
-def activity(page: Node, linked: Rows) -> Rows:
-    """Return the activity from either layout, in page order.
-
-    The member's comments in the layout with tabs are skipped, because they lack an author.
-    """
-    return [row for _, row in activity_cards(page, linked)]
-
-
-def activity_cards(page: Node, linked: Rows) -> list[Card]:
-    """Return the HTML and the data of each card in the activity.
-
-    Texts that the page cuts are completed from ``linked``: the posts in the page's linked data.
-    """
-    whole = {clean_url(node.get("url")): plain(node.get("text")) for node in linked}
-    found = []
-    for node in page.css('section[data-section="posts"] li'):
-        if is_slide(node):
-            row = _tab_card(node)
-        elif node.is_child("ul[data-test-id='activities__list']"):
-            row = _list_card(node)
-        else:
-            continue
-        row["text"] = _uncut(row["text"], whole.get(row["link"], ""))
-        if row["link"] or row["text"]:
-            found.append((node, row))
-    return found
-
-
-def is_slide(node: Node) -> bool:
-    """Whether a card of the activity belongs to the layout with tabs."""
-    return "slide-list__item" in node.classes
-
-
-def _list_card(node: Node) -> dict[str, Any]:
-    return {
-        "action": line(node, "h4.base-main-card__subtitle"),
-        "author": line(node, "h4.base-main-card__subtitle a"),
-        "author_url": link(node, "h4.base-main-card__subtitle a"),
-        "image": image(node, "img.main-activity-card__img"),
-        "link": link(node, "a.base-card__full-link"),
-        "text": line(node, "h3.base-main-card__title"),
-    }
-
-
-def _tab_card(node: Node) -> dict[str, Any]:
-    # A card has two to five links of this class: to the author, to the post (twice in a reaction), to shared content.
-    links = [
-        (collapsed("".join(span.text for span in each.outermost("span"))), each)
-        for each in node.css("a.base-card__full-link")
-    ]
-    actions = [(label, each) for label, each in links if _ACTION.search(label)]
-    action, post = next(
-        iter(actions or [each for each in links if "/posts/" in (each[1].get("href") or "")]), ("", None)
-    )
-    author = node.first(".profile-activity-original-author") or node.first(".profile-activity-root-author")
-    return {
-        "action": action,
-        "author": line(author, ".base-main-card__title"),
-        "author_url": link(author, "a.base-card__full-link"),
-        "image": image(node, ".profile-activity-content-card img") or image(node, "img.object-contain"),
-        "link": clean_url(post.get("href")) if post else "",
-        "text": paragraphs(node.first(".see-more-text")),
-    }
-
-
-def _uncut(shown: str, whole: str) -> str:
-    """Return the full text from the linked data if the page shows only its beginning, else the shown text."""
-    cut = shown.endswith(_CUT) and " ".join(whole.split()).startswith(shown.removesuffix(_CUT).rstrip())
-    return whole if cut else shown
-
-
-# Articles, skills, and people
-
-
-def articles(page: Node) -> Rows:
-    """Return the articles from the page's section."""
-    return [row for _, row in article_cards(page)]
-
-
-def article_cards(page: Node) -> list[Card]:
-    """Return the HTML and the data of each card in the page's section with articles."""
-    found = [
-        (
-            node,
-            {
-                "image": image(node, ".base-main-card__media img") or "",
-                "link": link(node, "a.base-card__full-link"),
-                "title": line(node, "h3.base-main-card__title"),
-            },
-        )
-        for node in page.css('section[data-section="articles"] li .base-main-card')
-    ]
-    return [(node, row) for node, row in found if row["title"] or row["link"]]
-
-
-def linked_articles(nodes: Rows) -> Rows:
-    """Return the articles from the linked data."""
-    rows = [
-        {
-            "image": picture(dig(node, "image", "url")) or "",
-            "link": clean_url(node.get("url")),
-            "title": plain(node.get("headline") or node.get("name")),
-        }
-        for node in nodes
-    ]
-    return [row for row in rows if row["title"] or row["link"]]
-
-
-def skills(page: Node) -> list[str]:
-    """Return the names of the skills."""
-    return [
-        name for name in (line(node) for node in page.css('section[data-section="skills"] li.skills__item')) if name
-    ]
-
-
-def recommendations(page: Node) -> Rows:
-    """Return the texts in which other people recommend the member, without the quotation marks around them."""
-    rows = [
-        {
-            "name": line(node, "h3"),
-            "url": link(node, "a"),
-            "text": paragraphs(node.first(".endorsement-card__content")).strip(_QUOTES),
-        }
-        for node in page.css('section[data-section="recommendations"] .endorsement-card')
-    ]
-    return [row for row in rows if row["name"]]
-
-
-def people_also_viewed(page: Node) -> Rows:
-    """Return other members that the page links to. The section is found by its class, because its heading varies."""
-    rows = []
-    for node in page.css("section.browsemap li .base-aside-card"):
-        person = person_card(node)
-        if person["name"]:
-            person["summary"] = person.pop("line")
-            rows.append(person)
-    return rows
-
-
-def same_name(page: Node) -> Rows:
-    """Return other members with the same name. Their cards are found by a tracking mark in the links."""
-    rows = []
-    marked = [each for each in page.css("li") if each.has(SAME_NAME)] if page.has(SAME_NAME) else []
-    for node in marked:
-        if any(each.has(SAME_NAME) for each in node.css("li")[1:]):
-            continue
-        person = person_card(node)
-        if person["name"]:
-            del person["followers"]
-            person["headline"] = person.pop("line")
-            rows.append(person)
-    return rows
-
-
-def websites(page: Node) -> Rows:
-    """Return the websites from the top section. A single website is a link there; several are a list in a dialog."""
-    found = page.css('[data-section="websites"]')
-    several = [row for section in found for row in section.css(".websites-list__row")]
-    if several:
-        rows = [{"label": line(node, "dt"), "url": link(node, "dd a")} for node in several]
-    else:
-        single = [each for section in found for each in section.css("a")]
-        label = ".top-card-link__description"
-        rows = [{"label": line(node, label), "url": clean_url(node.get("href"))} for node in single]
-    return [row for row in rows if row["url"]]
-
-
-# Lists whose rows are cards
-
-
-def awards(page: Node) -> Rows:
-    """Return the honours from the page's section."""
-    return [
-        {"title": card.title, "issuer": card.subtitle, "date": card.date, "description": card.description}
-        for card in cards(page, "honors-and-awards")
-    ]
-
-
-def linked_awards(person: dict[str, Any]) -> Rows:
-    """Return the honours from the linked data, which has only their titles."""
-    return [
-        {"title": plain(title), "issuer": "", "date": "", "description": ""}
-        for title in _list(person.get("awards"))
-        if plain(title)
-    ]
-
-
-def certifications(page: Node) -> Rows:
-    """Return the licences and certificates."""
-    return [
-        {
-            "name": card.title,
-            "issuer": card.subtitle,
-            "issued": card.date,
-            "credential_url": link(
-                card.node, 'a[data-tracking-control-name$="see-credential"], a[href*="see-credential"]'
+TABLE = Table(
+    (
+        _section("summary", "about", _rows(_ABOUT, text=Cell(_ABOUT, lambda node: lines(node) or None, "identity"))),
+        _section(
+            "articles",
+            "articles",
+            title=TITLE,
+            link=Cell(f"{FULL_LINK}[href]", link, "identity"),
+            image=Cell(".base-main-card__media img", shown_image, "always"),
+            day=Cell(".base-main-card__metadata", shown, often=3),
+            reactions=REACTIONS,
+            comments=COMMENTS,
+        ),
+        _section(
+            "posts activities",
+            "activity",
+            _rows(  # tabs, since 2026-07
+                "li.slide-list__item",
+                filled=".slide-list",
+                link=Cell(TAB_LINK, link, "identity"),
+                action=Cell(TAB_LINK, shown, "always"),
+                kind=Cell(TAB_LINK, _attribute("data-tracking-control-name")),
+                author=Cell(f"{_AUTHOR} {_NAME}", shown, "always", fallback=f"{_ROOT} {_NAME}"),
+                author_url=Cell(f"{_AUTHOR} {FULL_LINK}", link, "always", fallback=f"{_ROOT} {FULL_LINK}"),
+                image=Cell(f"{_CONTENT} img", shown_image, empty=None, fallback="img.object-contain"),
+                text=Cell(".see-more-text", lambda node: paragraphs(node) or None),
+                shared=Cell(_ROOT, lambda _: True, empty=False),
+                reactions=REACTIONS,
+                comments=COMMENTS,
             ),
-            "url": card.title_url,
-        }
-        for card in cards(page, "certifications")
-    ]
-
-
-def courses(page: Node) -> Rows:
-    """Return the courses that the member took. Courses that the member taught are in another section."""
-    return [{"name": card.title, "number": card.subtitle} for card in cards(page, "courses")]
-
-
-def languages(page: Node) -> Rows:
-    """Return the languages from the page's section."""
-    return [{"name": card.title, "proficiency": card.subtitle} for card in cards(page, "languages")]
-
-
-def linked_languages(person: dict[str, Any]) -> Rows:
-    """Return the languages from the linked data, which has only their names."""
-    return [
-        {"name": plain(dig(node, "name")), "proficiency": ""}
-        for node in _list(person.get("knowsLanguage"))
-        if plain(dig(node, "name"))
-    ]
-
-
-def organizations(page: Node) -> Rows:
-    """Return the memberships in organizations."""
-    return [
-        {
-            "name": card.title,
-            "position": card.subtitle,
-            "date_range": card.date_range,
-            "description": card.description or "\n".join(card.paragraphs),
-        }
-        for card in cards(page, "organizations")
-    ]
-
-
-def projects(page: Node) -> Rows:
-    """Return the projects."""
-    return [
-        {
-            "title": card.title,
-            "url": card.title_url,
-            "date_range": card.date_range,
-            "description": card.description,
-            "contributors": card.contributors,
-        }
-        for card in cards(page, "projects")
-    ]
-
-
-def publications(page: Node) -> Rows:
-    """Return the publications."""
-    return [
-        {
-            "title": card.title,
-            "publisher": card.subtitle,
-            "date": card.date,
-            "url": card.title_url,
-            "description": card.description,
-            "contributors": card.contributors,
-        }
-        for card in cards(page, "publications")
-    ]
-
-
-def volunteer_experience(page: Node) -> Rows:
-    """Return the member's unpaid positions."""
-    return [
-        {
-            "role": card.title,
-            "organization": card.subtitle,
-            "organization_url": card.subtitle_url,
-            "cause": next(iter(card.paragraphs), ""),
-            "date_range": card.date_range,
-            "description": card.description,
-        }
-        for card in cards(page, "volunteering")
-    ]
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+            _rows(  # a list, since 2024
+                link=Cell(POST_LINK, link, "identity"),
+                action=Cell("h4", shown, "always"),
+                author=Cell("h4 a", shown, "always"),
+                author_url=Cell("h4 a[href]", link, "always"),
+                image=Cell("img.main-activity-card__img", shown_image, "always", None),
+                text=Cell("h3", shown, "always"),
+            ),
+        ),
+        _section(
+            "experience",
+            "experience",
+            _rows(
+                INNERMOST,
+                job_title=Cell(".experience-item__title", shown, "identity"),
+                company_name=Cell(".experience-item__subtitle", shown, "identity"),
+                company_url=Cell("h4 a[href]", link, fallback=_LOGO_LINK),
+                company_image=LOGO,
+                dates=replace(DATED, kind="always"),
+                location=Cell("p.experience-item__meta-item:not(:has(time))", shown),
+                description=DESCRIPTION,
+            ),
+        ),
+        _section(
+            "educationsDetails education",
+            "education",
+            school_name=TITLE,
+            school_url=Cell("h3 a[href]", link, fallback=_LOGO_LINK),
+            school_image=LOGO,
+            places=Cell("h4", places, "always", ()),
+            dates=replace(DATED, often=10),
+            activities=Cell('div.control-transition p:not([class*="show-more-less"])', shown, every=True),
+            description=DESCRIPTION,
+        ),
+        _section(  # positions and schools of a masked profile
+            "experience-education",
+            "masked_history",
+            _rows(
+                filled=".blurred-content",
+                needed=".visible-list",
+                name=Cell('h3:not([class*="blurred"])', shown, "identity"),
+                second=Cell("h4", shown, "always", fallback="h4 + p"),  # some HTML parsers move it behind the heading
+                url=Cell("h3 a[href]", link, fallback=_LOGO_LINK),
+                image=LOGO,
+                dates=replace(DATED, often=0),
+            ),
+        ),
+        _section(
+            "certifications",
+            "certifications",
+            name=TITLE,
+            issuer=SUBTITLE,
+            issued=DATE,
+            credential_url=Cell('a[data-tracking-control-name$="see-credential"]', link),
+            url=TITLE_URL,
+        ),
+        _section(
+            "volunteering",
+            "volunteer_experience",
+            role=TITLE,
+            organization=SUBTITLE,
+            organization_url=Cell("h4 a[href]", link),
+            paragraphs=PARAGRAPHS,
+            dates=DATED,
+            description=DESCRIPTION,
+        ),
+        _section("honors-and-awards", "awards", title=TITLE, issuer=SUBTITLE, date=DATE, description=DESCRIPTION),
+        _section(
+            "projects",
+            "projects",
+            title=TITLE,
+            url=TITLE_URL,
+            dates=DATED,
+            description=DESCRIPTION,
+            contributors=CONTRIBUTORS,
+        ),
+        _section(
+            "publications",
+            "publications",
+            title=TITLE,
+            publisher=Cell("h4", undated),
+            date=DATE,
+            url=TITLE_URL,
+            description=DESCRIPTION,
+            contributors=CONTRIBUTORS,
+        ),
+        _section("languages", "languages", name=TITLE, proficiency=SUBTITLE),
+        _section("courses", "courses", name=TITLE, number=Cell("h4", shown)),
+        _section(
+            "organizations",
+            "organizations",
+            name=TITLE,
+            position=Cell("h4", shown),
+            dates=DATED,
+            description=DESCRIPTION,
+            paragraphs=PARAGRAPHS,
+        ),
+        _section(
+            "recommendations",
+            "recommendations",
+            name=TITLE,
+            url=Cell("a[href]", link),
+            text=Cell(".endorsement-card__content", quoted, "always"),
+        ),
+        _section("skills", "skills", name=Cell("li", shown, "identity")),
+        _section("browsemap", "people_also_viewed", *PEOPLE),
+        _section("samename", "same_name", *PEOPLE, mark='a[href*="public_profile_samename"]'),
+    ),
+    not_read=(
+        "instructor-courses",  # courses that the member taught
+        "patents",
+        "test-scores",
+        "groups",
+        "contributions",
+        "bottom-cta-banner",  # an invitation to sign in
+        "related-posts",
+        "course-recommendations",
+    ),
+)

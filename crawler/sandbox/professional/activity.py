@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from crawler.sandbox.professional.figures import figures
+from crawler.sandbox.professional.figures import figures, is_framed
 from crawler.sandbox.professional.markup import CARD, MAIN_TITLE, STATIC, Markup, show_more, tracked
 from crawler.sandbox.professional.words import Row
 
@@ -94,14 +94,9 @@ def _tabs(markup: Markup, member: Member) -> str:
         for name in names
     )
     panels = "".join(
-        f'<div class="tab__panel w-full pt-1 {name.lower()}" tabindex="0" role="tabpanel" hidden>'
-        f'<section class="slide-list relative"><header class="slide-list__header mb-1.5"></header>'
-        '<div class="slide-list__nav"><div class="slide-list__nav-wrap slide-list__nav-wrap--prev">'
-        f'<button class="slide-list__nav-button"><icon class="slide-list__nav-icon"></icon>'
-        '</button></div></div><div class="relative overflow-hidden slide-list__container p-1">'
-        f'<ul class="slide-list__list items-stretch flex" role="list">{"".join(_slide(markup, row) for row in shown)}'
-        "</ul></div></section></div>"
-        for name, shown in zip(names, (posts, [], reactions), strict=True)
+        f'<div class="tab__panel w-full pt-1 {kind}" tabindex="0" role="tabpanel" hidden>'
+        f"{_slides(''.join(_slide(markup, row) for row in shown))}</div>"
+        for kind, shown in (("posts", posts), ("", []), ("reactions", reactions))
     )
     return (
         f'<div class="tabs activities-tab w-full" data-tab-id="activities-tab"><ul class="tabs__list" role="tablist">'
@@ -109,14 +104,28 @@ def _tabs(markup: Markup, member: Member) -> str:
     )
 
 
+def _slides(cards: str) -> str:
+    """Build the cards of a tab, "" without cards."""
+    return cards and (
+        '<section class="slide-list relative"><header class="slide-list__header mb-1.5"></header>'
+        '<div class="slide-list__nav"><div class="slide-list__nav-wrap slide-list__nav-wrap--prev">'
+        '<button class="slide-list__nav-button"><icon class="slide-list__nav-icon"></icon>'
+        '</button></div></div><div class="relative overflow-hidden slide-list__container p-1">'
+        f'<ul class="slide-list__list items-stretch flex" role="list">{cards}</ul></div></section>'
+    )
+
+
 def _slide(markup: Markup, row: Row) -> str:
     author, post = _author(markup, row), _post(markup, row)
     if row["action"].endswith("shared this"):
-        inner = f'<div class="px-2">{author}</div><div class="{CARD}">{post}</div>'
+        inner = (
+            f'<div class="px-2">{author}</div><div class="{CARD}">{post}{_frame(row) if is_framed(row) else ""}</div>'
+        )
     else:  # another member's post in a frame, with one link above the post and another link inside it
         inner = (
             f'<div class="px-2"><a class="face-pile" href="#">{markup.picture(None, "face-pile__image")}</a></div>'
-            f'<div class="{CARD}">{markup.full_link(row["link"], row["action"])}<div class="profile-activity-card">'
+            f'<div class="{CARD}">{markup.full_link(row["link"], row["action"], _tab(row))}'
+            f'<div class="profile-activity-card">'
             f'<div class="px-1.5">{author}</div><div class="{CARD}">{post}</div></div></div>'
         )
     return (
@@ -126,10 +135,27 @@ def _slide(markup: Markup, row: Row) -> str:
     )
 
 
-def _author(markup: Markup, row: Row) -> str:
+def _frame(row: Row) -> str:
+    """Build another member's post inside a post of the member."""
+    link = f'<a class="base-card__full-link" href="{escape(row["link"])}" data-tracking-control-name="{_tab(row)}"></a>'
     return (
-        f'<div class="flex flex-row"><div class="{CARD} base-main-card profile-activity-original-author">'
-        f"{markup.full_link(row['author_url'], row['author'])}{markup.picture(None)}"
+        f'<div class="profile-activity-card"><div class="{CARD} base-main-card profile-activity-root-author">'
+        f'<a class="base-card__full-link" href="{STATIC}/in/x"></a><h3 class="{MAIN_TITLE}">Somebody</h3></div>'
+        f'<div class="{CARD}">{link}<div data-see-more-text="more" class="see-more-text">A shared post</div></div>'
+        "</div>"
+    )
+
+
+def _tab(row: Row) -> str:
+    """Return the tracking name of the links in a card, which depends on the card's tab."""
+    return f"public_profile__{'posts' if row['action'].endswith('shared this') else 'reactions'}"
+
+
+def _author(markup: Markup, row: Row) -> str:
+    place = "original" if row["action"].endswith("shared this") else "root"
+    return (
+        f'<div class="flex flex-row"><div class="{CARD} base-main-card profile-activity-{place}-author">'
+        f"{markup.full_link(row['author_url'], row['author'], 'publisher-author-card')}{markup.picture(None)}"
         f'<div class="base-main-card__info"><h3 class="{MAIN_TITLE}">\n  {escape(row["author"])}\n</h3>'
         '<div class="body-text base-main-card__metadata">21h</div></div><div class="base-main-card__ctas"></div></div>'
         '<div class="ellipsis-menu" data-test-id="profile-feed-activity-card__ellipsis-menu"></div></div>'
@@ -137,14 +163,15 @@ def _author(markup: Markup, row: Row) -> str:
 
 
 def _post(markup: Markup, row: Row) -> str:
+    tab = _tab(row)
     content = (
-        f'<div class="{CARD} profile-activity-content-card">{markup.full_link(row["link"], "public_profile__posts")}'
+        f'<div class="{CARD} profile-activity-content-card">{markup.full_link(row["link"], tab, tab)}'
         f'<div class="relative h-[240px]">{markup.picture(row["image"], "w-full h-full object-contain")}</div></div>'
         if row["image"]
         else ""
     )
     return (
-        f"{markup.full_link(row['link'], row['action'])}"
+        f"{markup.full_link(row['link'], row['action'], tab)}"
         f'<div data-see-more-text="more" class="see-more-text whitespace-break-spaces">{escape(row["text"])}'
         f"      \n</div>{content}"
     )

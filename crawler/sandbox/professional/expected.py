@@ -36,6 +36,7 @@ def record(member: Member) -> dict[str, Any]:
     activity = [_activity(member, row) for row in _in_page_order(member)]
     return {
         **{name: member.rows[name] for name in LISTS},
+        "people_also_viewed": [_neighbour(member, row) for row in member.rows["people_also_viewed"]],
         "about": about,
         "about_truncated": truncated,
         "activity": activity,
@@ -99,6 +100,11 @@ def _followers(member: Member) -> str:
     return followers_shown(member) or (f"{member.followers} followers" if member.linked else "")
 
 
+def _neighbour(member: Member, row: Row) -> Row:
+    """Build another member's row. The layout of 2024 does not show numbers of followers."""
+    return row | {"followers": ""} if member.rendered else row
+
+
 def _in_page_order(member: Member) -> list[Row]:
     rows = member.rows["activity"]
     if member.layout == "list":
@@ -128,8 +134,7 @@ def _experience(member: Member) -> list[Row]:
         "company_slug": at.slug if at == member.employer else "",
         "company_url": at.url if at == member.employer else "",
     }
-    # A masked school without years cannot be distinguished from a position, so it is expected as a position.
-    others = len(member.positions) - 1 + sum(not study.start for study in member.studies)
+    others = len(member.positions) - 1 + len(member.studies) - len(_known_schools(member))
     return [first] + [_hidden() for _ in range(others)]
 
 
@@ -144,7 +149,7 @@ def _position(position: Position) -> Row:
         "description": position.description,
         "duration": position.duration,
         "employment_type": "",
-        "end_date": position.end if position.start else "",
+        "end_date": position.end,
         "job_title": position.title,
         "location": position.location,
         "start_date": position.start,
@@ -162,8 +167,20 @@ def _hidden() -> Row:
 
 def _education(member: Member) -> list[Row]:
     if member.masked:
-        return [_masked_study(study) for study in member.studies if study.start]
+        return [_masked_study(study) for study in _known_schools(member)]
     return [_study(study) for study in member.studies]
+
+
+def _known_schools(member: Member) -> tuple[Study, ...]:
+    """Return the schools that a masked page shows to be schools: the first one with years, or with the logo of the
+    school at the top of the page, and all after it. A school before it is expected as a position.
+    """
+    shown = (n for n, study in enumerate(member.studies) if study.start or study.at.logo == _own_logo(member))
+    return member.studies[next(shown, len(member.studies)) :]
+
+
+def _own_logo(member: Member) -> str:
+    return member.studies[0].at.logo or "none"
 
 
 def _study(study: Study) -> Row:

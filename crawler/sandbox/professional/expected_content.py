@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from crawler.sandbox.professional.expected import followers_shown, record
-from crawler.sandbox.professional.figures import figures
+from crawler.sandbox.professional.figures import figures, is_framed
 from crawler.sandbox.professional.linked import is_own
 from crawler.sandbox.professional.words import Row
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
 
 UNITS = {"M": 1_000_000, "K": 1_000}
-VERBS = {"Posted": "post", "Liked": "like", "shared": "share", "liked": "like"}
 
 
 def content_record(member: Member) -> dict[str, Any]:
@@ -79,22 +78,28 @@ def _post(member: Member, row: Row) -> Row:
     """Build the expected item of an activity row.
 
     In the layout with a list, cards have no numbers of reactions and comments, and name no author except the member.
+    The name of any author in URLs is in the link of the post.
     """
-    stated, tabs = figures(row), member.layout == "tabs"
-    linked = member.linked and is_own(member, row)
-    verb = row["action"].split()[-2] if tabs else row["action"].split()[0]
-    named = tabs or verb == "Posted"
+    stated, tabs, own = figures(row), member.layout == "tabs", is_own(member, row)
+    linked = member.linked and own
+    owner = row["link"].rpartition("/")[2].partition("_")[0]
     activity = row["link"].rpartition("-activity-")[2].partition("-")[0]
     return {
-        **_item(row, caption=row["text"], kind=VERBS[verb]),
-        "author_name": row["author"] if named else "",
-        "author_username": unquote(row["author_url"].rpartition("/")[2]) if named else "",
+        **_item(row, caption=row["text"], kind=_kind(row, own=own, tabs=tabs)),
+        "author_name": row["author"] if tabs or own else "",
+        "author_username": unquote(owner),
         "content_code": activity,
         "content_id": activity,
         "comment_count": stated.comments if tabs else None,
         "like_count": stated.reactions if tabs or linked else None,
-        "published_date": stated.published if linked else None,
+        "published_date": stated.published,
     }
+
+
+def _kind(row: Row, *, own: bool, tabs: bool) -> str:
+    if not own:
+        return "like"
+    return "share" if tabs and is_framed(row) else "post"
 
 
 def _item(row: Row, *, caption: str, kind: str) -> Row:

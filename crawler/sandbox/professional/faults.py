@@ -40,7 +40,7 @@ FAULTS = COMMON | {
     "nameless": Fault("EXTRACTION_FAILED", "a profile without a name"),
     "no-address": Fault("EXTRACTION_FAILED", "a profile without its URL"),
     "blind": Fault("EXTRACTION_FAILED", "positions with renamed classes"),
-    "blind-sections": Fault("EXTRACTION_FAILED", "sections without their `data-section` names"),
+    "blind-sections": Fault("EXTRACTION_FAILED", "sections under other names"),
     "no-linked-data": Fault("OK", "a page without linked data"),
     "broken-linked-data": Fault("OK", "truncated linked data"),
     "deep-linked-data": Fault("OK", "linked data of ten thousand nested lists"),
@@ -161,7 +161,9 @@ _DAMAGES: dict[str, Callable[[str], str]] = {
     "nameless": _nameless,
     "no-address": _no_address,
     "blind": lambda page: page.replace("experience-item", "xp-entry").replace("experience-group-position", "xp-entry"),
-    "blind-sections": lambda page: re.sub(r' data-section="[a-zA-Z-]+">', ">", page),
+    "blind-sections": lambda page: re.sub(
+        r'[a-z-]+" data-section="([a-zA-Z-]+)">', r'x-\1" data-section="x-\1">', page
+    ),
     "no-linked-data": lambda page: _LINKED.sub("", page),
     "broken-linked-data": lambda page: _LINKED.sub(lambda found: found[0][: len(found[0]) // 2], page),
     "deep-linked-data": lambda page: _LINKED.sub("[" * 10_000 + "]" * 10_000, page),

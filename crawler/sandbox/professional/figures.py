@@ -44,10 +44,19 @@ class Figures:
 
 
 def figures(row: Row) -> Figures:
-    """Return the figures of a row of articles or activity, computed from the row's link, not drawn at random."""
+    """Return the figures of a row of articles or activity, computed from the row's link, not drawn at random.
+
+    The id of a post contains its time of publication.
+    """
     seed = zlib.crc32(row["link"].encode())
+    _, is_post, after = row["link"].partition("-activity-")
     return Figures(
         reactions=seed % 9_973 if seed % 11 else 0,
         comments=seed % 709 if seed % 7 else None,
-        published=FIRST_DAY + seed % (DAYS * DAY_SECONDS),
+        published=(int(after.partition("-")[0]) >> 22) // 1000 if is_post else FIRST_DAY + seed % (DAYS * DAY_SECONDS),
     )
+
+
+def is_framed(row: Row) -> bool:
+    """Whether a post of the member contains another member's post in a frame: then the member has shared it."""
+    return zlib.crc32(row["link"].encode()) % 4 == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from crawler.sandbox.professional.figures import figures
 from crawler.sandbox.professional.section import masked
@@ -51,7 +52,7 @@ def linked_data(member: Member) -> Node:
 
 def is_own(member: Member, row: Row) -> bool:
     """Return whether a row of the activity is the member's own post. The linked data lists no other rows of it."""
-    return bool(row["author"] == member.name) and row["action"].startswith(("Posted", member.name))
+    return f"/posts/{quote(member.slug)}_" in row["link"]
 
 
 def _person(member: Member) -> Node:

@@ -14,19 +14,20 @@ class Lists(Words):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._ids = 7_400_000_000_000_000_000
+        self._ids = 7_000_000_000_000_000_000
 
     def lists(self, name: str, url: str, traits: Row, *, masked: bool) -> dict[str, list[Row]]:
         """Invent all lists of a profile except positions and schools. With the trait ``whole``, no list is empty."""
         makers = {**self._cards(), **self._works(), **self._links(name, url, tabs=traits["layout"] == "tabs")}
         clear = {"activity", "people_also_viewed", "projects", "volunteer_experience", "websites", "same_name"}
-        sizes = {"activity": (0, 3, 13), "articles": (0, 10), "people_also_viewed": (0, 10, 20), "websites": (0, 1, 3)}
+        sizes = {"activity": (0, 3, 13), "articles": (0, 10), "people_also_viewed": (10, 20), "websites": (0, 1, 3)}
         shown = {"people_also_viewed"} if traits.get("thin") else clear if masked else makers.keys()
         found: dict[str, list[Row]] = {}
         for key, make in makers.items():
             choice = sizes.get(key, (0, 0, 2))
             size = max(choice) if traits.get("whole") else self.random.choice(choice)
             found[key] = [make() for _ in range(size if key in shown else 0)]
+        found["people_also_viewed"][0] |= {"summary": self.phrase(3), "location": CITIES[0]}
         return found
 
     def _cards(self) -> Makers:
@@ -104,11 +105,13 @@ class Lists(Words):
         }
 
     def activity(self, name: str, url: str, *, tabs: bool) -> Row:
-        """Invent an activity row: a post, and whether the member liked or shared it. The list layout has no author."""
-        self._ids += self.random.randint(1, 10**9)
-        post = f"{PUBLIC}/posts/{self.random.choice(WORDS)}_{self.random.choice(WORDS)}-activity-{self._ids}-Xq_9"
+        """Invent an activity row: a post, and whether the member wrote or liked it. The list layout has no author."""
+        self._ids += self.random.randint(1, 10**15)
         own = self.random.random() < 0.5
-        author, author_url = (name, url) if own or not tabs else self.somebody()
+        writer, writer_url = (name, url) if own else self.somebody()
+        author, author_url = (writer, writer_url) if own or tabs else (name, url)
+        slug = writer_url.rpartition("/")[2]
+        post = f"{PUBLIC}/posts/{slug}_{self.random.choice(WORDS)}-activity-{self._ids}-Xq_9"
         action = f"{name} {'shared' if own else 'liked'} this" if tabs else f"{'Posted' if own else 'Liked'} by {name}"
         return {
             "action": action,

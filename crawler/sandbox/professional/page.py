@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MODALS = ("follow", "nav", "browse", "activity", "experience", "bottom", "base", "upsell", "report")
 DEFAULT_COVER = f"{STATIC}/5q92mjc5c51bjlwaj3rs9aa82"
 LANGUAGES = 27
+NEWLINE = "\n  "
 
 
 def profile(member: Member, *, light: bool) -> bytes:
@@ -115,13 +116,11 @@ def _top_card(markup: Markup, member: Member) -> str:
         markup.sign_in(member.first, member.slug, f"top-card_{trk}", member.photo)
         for trk in ("logo", "title", "contact-info", "secondary-cta")
     )
-    place = f'<span>{escape(member.location)}</span>\n<span class="before:middot"></span>' if member.location else ""
+    shown = (followers_text(member.followers), member.connections) if member.counted else ()
     counts = (
-        f'<div class="not-first-middot"><span>\n  {followers_text(member.followers)}\n</span>\n'
-        f"<span>\n  {member.connections}\n</span></div>"
-        if member.counted
-        else ""
+        f'<div class="not-first-middot">{"".join(f"<span>{NEWLINE}{each}{NEWLINE}</span>" for each in shown)}</div>'
     )
+    subheader = _subheader_2024(member) if member.rendered else _subheader(member, contact)
     return (
         '<section class="top-card-layout container-lined overflow-hidden"><figure class="cover-img min-h-[87px]">'
         '<div class="cover-img__image-frame"><div class="cover-img__image-position"><img class="cover-img__image" '
@@ -133,12 +132,25 @@ def _top_card(markup: Markup, member: Member) -> str:
         '<button class="cursor-pointer"><h1 class="top-card-layout__title font-sans text-lg font-bold">\n'
         f"  {escape(member.name)}\n</h1></button>{title}{headline}"
         '<h3 class="top-card-layout__first-subline font-sans text-md"><div class="profile-info-subheader">\n'
-        f'{place}<button class="link cursor-pointer">\n  Contact Info\n</button>{contact}{counts}</div></h3>'
+        f"{subheader}{counts}</div></h3>"
         '<h4 class="top-card-layout__second-subline font-sans text-sm"><div class="mutual-connections">'
         '<div class="face-pile__images-container"></div></div></h4><div class="top-card-layout__cta-container">'
         '<a class="top-card-layout__cta top-card-layout__cta--primary" href="/signup">Join to view profile</a>'
         f"{message}</div></div>{_chips(markup, member)}</div></div></section>"
     )
+
+
+def _subheader(member: Member, contact: str) -> str:
+    """Build the location and the link to the contact data in the layout since 2026-07."""
+    place = f'<span>{escape(member.location)}</span>\n<span class="before:middot"></span>' if member.location else ""
+    return f'{place}<button class="link cursor-pointer">\n  Contact Info\n</button>{contact}'
+
+
+def _subheader_2024(member: Member) -> str:
+    """Build the location and the link to the contact data in the layout of 2024: in a group of their own."""
+    place = f"<span>{escape(member.location)}</span>" if member.location else ""
+    link = '<span class="link cursor-pointer" data-modal="public_profile_contact-info_modal">Contact Info</span>'
+    return f'<div class="not-first-middot">{place}{link}</div>'
 
 
 def _chips(markup: Markup, member: Member) -> str:
@@ -225,15 +237,28 @@ def _rail(markup: Markup, member: Member) -> str:
 
 
 def _aside(markup: Markup, row: Row, trk: str, text: str) -> str:
-    meta = "".join(f"<div>\n  {escape(each)}\n</div>" for each in (row["followers"], row["location"]) if each)
     subtitle = f'<p class="base-aside-card__subtitle font-sans text-sm">\n  {escape(text)}\n</p>' if text else ""
     href = f"{escape(row['link'])}?trk=public_profile_{trk}"
+    title = f'<h3 class="base-aside-card__title">\n  {escape(row["name"])}\n</h3>{subtitle}'
+    if markup.rendered:
+        return _aside_2024(row, href, title)
+    meta = "".join(f"<div>\n  {escape(each)}\n</div>" for each in (row["followers"], row["location"]) if each)
     return (
         f'<li><div class="{CARD} base-aside-card"><a class="base-card__full-link" href="{href}"><span class="sr-only">'
-        f"{escape(row['name'])}</span></a>{markup.picture(row['image'])}<div class='base-aside-card__info'>"
-        f'<h3 class="base-aside-card__title">\n  {escape(row["name"])}\n</h3>{subtitle}'
+        f"{escape(row['name'])}</span></a>{markup.picture(row['image'])}<div class='base-aside-card__info'>{title}"
         f'<div class="base-aside-card__metadata">{meta}</div><div class="base-aside-card__action">'
         f'<a href="{href}" class="btn-sm">Connect</a></div></div></div></li>'
+    )
+
+
+def _aside_2024(row: Row, href: str, title: str) -> str:
+    """Build another member's card in the layout of 2024: a link with the location, but without followers."""
+    url = escape(row["image"] or f"{STATIC}/9c8pery4andzj6ohjkjp54ma2")
+    return (
+        f'<li><a class="{CARD} base-aside-card" href="{href}"><div class="box-border lazy-loaded" '
+        f'data-delayed-background="" style="background-image: url(&quot;{url}&quot;);"></div>'
+        f"<div class='base-aside-card__info'>{title}<div class=\"base-aside-card__metadata\">"
+        f'\n  {escape(row["location"])}\n</div></div></a><a href="/login" class="btn-sm">Connect</a></li>'
     )
 
 

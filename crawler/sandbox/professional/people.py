@@ -13,7 +13,14 @@ from crawler.sandbox.professional.words import CITIES, FIRST, LAST, PUBLIC, Inst
 
 SPECIAL: dict[str, Row] = {
     # These members exist for every seed. The pages with faults are made from the first member.
-    "mara-lindqvist": {"first": "Mara", "last": "Lindqvist", "layout": "tabs", "whole": True, "linked": True},
+    "mara-lindqvist": {
+        "first": "Mara",
+        "last": "Lindqvist",
+        "layout": "tabs",
+        "whole": True,
+        "linked": True,
+        "counted": True,
+    },
     "tomas-okafor-4a0756": {"first": "Tomas", "last": "Okafor", "masked": True, "layout": "list"},
     "masked-linked": {"first": "Ines", "last": "van der Berg", "masked": True, "linked": True, "about": True},
     "masked-described": {"first": "Ilse", "last": "Moreau", "masked": True, "linked": False, "about": True},
@@ -70,7 +77,7 @@ class Position:
     title: str
     start: str
     end: str
-    """The last month or year of the position, or "Present". Like ``start``, it is "" for a position without dates."""
+    """The last month or year of the position, or "Present"."""
     duration: str
     location: str
     description: str
@@ -78,7 +85,7 @@ class Position:
     @property
     def date_range(self) -> str:
         """Return the start and the end as the page shows them."""
-        return f"{self.start} - {self.end}" if self.start else ""
+        return f"{self.start} - {self.end}"
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ class Member:
     layout: str
     """The layout of the section with recent activity: "tabs" or "list"."""
     rendered: bool
-    """Whether the page is served as a browser saves it, with pictures loaded."""
+    """Whether the page is served as a browser saved it in 2024: with pictures loaded, in the layout of that time."""
     counted: bool
     """Whether the page shows the numbers of followers and connections."""
 
@@ -231,16 +238,15 @@ class MemberFactory(Lists):
     def position(self, at: Institution, ended: int, *, lasting: bool) -> Position:
         """Invent a position. ``lasting``: the member still has it; else it ended in the month ``ended``."""
         months = self.random.randint(1, 90)
-        dated = self.random.random() < 0.9
         end = NOW if lasting else ended
         years, rest = divmod(months, 12)
         spelt = [f"{n} {unit}{'s' * (n > 1)}" for n, unit in ((years, "year"), (rest, "month")) if n]
         return Position(
             at=at,
             title=self.random.choice(TITLES),
-            start=self._month(end - months) if dated else "",
-            end=("Present" if lasting else self._month(end)) if dated or lasting else "",
-            duration=" ".join(spelt) if dated else "",
+            start=self._month(end - months),
+            end="Present" if lasting else self._month(end),
+            duration=" ".join(spelt),
             location=self.random.choice(("", *CITIES)),
             description=self.text(self.random.randint(1, 6), breaks=True) if self.random.random() < 0.4 else "",
         )

@@ -110,13 +110,16 @@ def _masked_block(markup: Markup, member: Member) -> str:
         markup.card(heading(masked(at.name)), second, dates and f"<p>{dates}</p>", markup.logo(at.logo))
         for at, second, dates in rows
     )
+    blurred = hidden and (
+        '<div class="blurred-content blur" tabindex="-1" aria-hidden="true">'
+        f'<ul class="blurred-list" aria-hidden="true">{hidden}</ul></div>'
+    )
     return (
         '<section class="core-section-container core-section-container--with-border py-4 pp-section '
         'experience-education" data-nosnippet="true"><h2 class="core-section-container__title section-title">'
         'Experience & Education</h2><div class="core-section-container__content break-words">'
         '<div class="blurred-overlay w-screen h-screen relative experience-education__list">'
-        f'<ul class="visible-list">{visible}</ul><div class="blurred-content blur" tabindex="-1" aria-hidden="true">'
-        f'<ul class="blurred-list" aria-hidden="true">{hidden}</ul></div>'
+        f'<ul class="visible-list">{visible}</ul>{blurred}'
         '<a class="blurred-overlay__sign-in-cta" href="/uas/login">View the full profile</a></div></div></section>'
     )
 

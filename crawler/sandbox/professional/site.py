@@ -60,7 +60,16 @@ class Site:
 
     def _with_fault(self, slug: str) -> Member:
         """Return a copy of a member, under a fault's name as its profile name. The fault damages the copy's page."""
-        return replace(self.members["mara-lindqvist"], slug=slug)
+        member = self.members["mara-lindqvist"]
+
+        def renamed(url: str) -> str:
+            old = member.slug
+            return url.replace(f"/posts/{old}_", f"/posts/{slug}_").replace(f"/in/{old}", f"/in/{slug}")
+
+        activity = [
+            row | {name: renamed(row[name]) for name in ("author_url", "link")} for row in member.rows["activity"]
+        ]
+        return replace(member, slug=slug, rows=member.rows | {"activity": activity})
 
     # The site
 

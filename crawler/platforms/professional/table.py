@@ -1,0 +1,296 @@
+"""The table of a page's sections: how a section is declared, and how all sections are read by their declarations.
+
+A section is found by its name, its rows by a selector, and each value of a row by a cell. A section with an unknown
+name, a known section without rows, and rows without a required cell become ``Unread``. A section that is absent does
+not: members fill in different sections.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from crawler.platforms.professional.markup import UNREADABLE, line
+from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
+from crawler.reading.values import count
+
+T = TypeVar("T")
+Row = dict[str, Any]
+Kind = Literal["identity", "always", "sometimes"]
+
+OUTERMOST = "li:not(li li)"
+"""Selects the items of a section's list, but not the lists of people inside an item."""
+INNERMOST = "li:not(:has(li))"
+"""Selects the items of a section whose items are in groups."""
+
+_CORE = "core-section-container"
+_ASIDE = "aside-section-container"
+_SECTIONS = f"section:not([aria-modal]), div.{_CORE}, div.{_ASIDE}"
+_PERSON = ".base-aside-card"
+"""Selects cards about members. At the right of the page, only sections with such cards are part of the record."""
+_MORE = ".show-more-less__more-button"
+_SHOWN_FIRST = "[data-max-num-to-show]"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a row. The first matching element with a value counts."""
+
+    css: str
+    read: Callable[[LexborNode], Any]
+    """Returns None if the element has nothing to read, "" for the platform's placeholder of a missing value, and
+    ``UNREADABLE`` if the row has a value that cannot be read."""
+    kind: Kind = "sometimes"
+    """A row without any ``identity`` is not a row. ``always``: every row of the counted real pages has the cell."""
+    empty: Any = ""
+    """The value for a row without it."""
+    often: int = 0
+    """The number of rows among which at least one has the cell. 0: there is no such number."""
+    fallback: str = ""
+    """Selects other elements with the value. They count if ``css`` finds no value in some rows."""
+    every: bool = False
+    """Whether the values of all matching elements count, as a list."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The rows of a section in one layout of the page."""
+
+    rows: str
+    cells: Mapping[str, Cell]
+    mark: str = ""
+    """Selects an element that only sections in this layout contain. "": they are known by their rows."""
+    filled: str = ""
+    """Selects elements that contain rows wherever they are."""
+    needed: str = ""
+    """Selects an element that every section in this layout contains."""
+
+    def hollow(self, node: LexborNode) -> int:
+        """Return the number of the section's elements that should contain rows and do not, or are missing."""
+        filled = node.css(self.filled) if self.filled else []
+        is_missing = bool(self.needed) and node.css_first(self.needed) is None
+        return sum(each.css_first("li") is None for each in filled) + is_missing
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page."""
+
+    names: tuple[str, ...]
+    """The values of ``data-section`` and the classes by which the section is known."""
+    field: str
+    """The name of its rows in ``Sections.rows``."""
+    layouts: tuple[Layout, ...]
+    """The layouts, newest first. The first layout with rows counts."""
+    mark: str = ""
+    """Selects an element that only this section contains, if its name is unproven."""
+
+    def rows(self, node: LexborNode) -> tuple[Layout | None, list[LexborNode]]:
+        """Return the layout of a section and its rows, None and no rows if it is in none of the layouts."""
+        for layout in self.layouts:
+            rows = [] if layout.mark and node.css_first(layout.mark) is None else node.css(layout.rows)
+            if rows:
+                return layout, rows
+        return None, []
+
+
+@dataclass(frozen=True)
+class Table:
+    """The sections of a page."""
+
+    sections: tuple[Section, ...]
+    not_read: tuple[str, ...]
+    """Names of known sections that have no place in the record."""
+
+    @cached_property
+    def _by_name(self) -> dict[str, Section]:
+        return {name: each for each in self.sections for name in each.names}
+
+    def section(self, node: LexborNode) -> Section | None:
+        """Return the section that an element is, or None for an unknown section."""
+        found = node.attributes
+        names = [found.get("data-section") or "", *(found.get("class") or "").split()]
+        known = next((self._by_name[name] for name in names if name in self._by_name), None)
+        return known or next((each for each in self.sections if each.mark and node.css_first(each.mark)), None)
+
+    def is_known(self, node: LexborNode) -> bool:
+        """Whether an element is a known section that is not read, or is at the right of the page without members."""
+        found = node.attributes
+        classes = (found.get("class") or "").split()
+        if found.get("data-section") in self.not_read or set(self.not_read).intersection(classes):
+            return True
+        return _ASIDE in classes and node.css_first(_PERSON) is None
+
+    def find(self, tree: LexborHTMLParser) -> list[LexborNode]:
+        """Return all sections of a page, also those with unknown names, in page order."""
+        return [each for each in tree.css(_SECTIONS) if self._is_section(each)]
+
+    def _is_section(self, node: LexborNode) -> bool:
+        found = node.attributes
+        classes = (found.get("class") or "").split()
+        return "data-section" in found or any(name in self._by_name or name in (_CORE, _ASIDE) for name in classes)
+
+
+@dataclass
+class Sections:
+    """The sections of a page, after reading."""
+
+    rows: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    """The rows by the field of their section. A field is present if the page has the section."""
+    unread: list[Unread] = field(default_factory=list)
+    known: int = 0
+    """Number of sections with a known name, without those at the right of the page."""
+    unknown: int = 0
+    """Number of sections with an unknown name."""
+
+    def lost(self, name: str) -> bool:
+        """Whether the page has a section and none of its rows could be read."""
+        return name in self.rows and not self.rows[name]
+
+
+def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
+    """Read all sections of a page whose furniture has been removed."""
+    found, unknown, inside = Sections(), [], 0
+    nodes = table.find(tree)
+    places = {each.mem_id: True for each in nodes}
+    parts: dict[str, list[Part]] = defaultdict(list)
+    for node in nodes:
+        section = table.section(node)
+        inside += section is not None and _place(node.parent, places) is True
+        if section is not None:
+            found.known += not _is_aside(node)
+            rows, read = read_rows(node, section)
+            found.rows[section.field] += rows
+            parts[section.field] += read
+        elif not table.is_known(node):
+            classes = (node.attributes.get("class") or "").split()
+            unknown.append(node.attributes.get("data-section") or (classes[-1] if classes else ""))
+    found.unknown = len(unknown)
+    if unknown:
+        found.unread.append(unknown_names("sections", unknown, of=len(nodes)))
+    if inside:  # no real page has a section inside another one: their rows cannot be told apart
+        found.unread.append(Unread("sections[]", "contradiction", inside, len(nodes)))
+    for name, each in parts.items():
+        found.unread += _summed(name, each)
+    return found
+
+
+def _is_aside(node: LexborNode) -> bool:
+    return _ASIDE in (node.attributes.get("class") or "").split()
+
+
+class Part(NamedTuple):
+    """What is wrong with a cell, or with the rows (``cell`` is "") of one section."""
+
+    cell: str
+    cause: Literal["missing", "contradiction", "unknown"]
+    rows: int
+    of: int
+    loses_rows: bool
+
+
+def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Part]]:
+    """Read the rows of a section. Return them, and what could not be read."""
+    layout, rows = section.rows(node)
+    if layout is None:
+        return [], [Part("", "missing", 1, 1, loses_rows=True)]
+    read: list[Row] = [{} for _ in rows]
+    places = dict(zip((row.mem_id for row in rows), read, strict=True))
+    parts, outside = [], 0
+    for name, cell in layout.cells.items():
+        outside += _read_cell(node, name, cell, cell.css, places)
+        if cell.fallback and not all(name in row for row in read):
+            outside += _read_cell(node, name, cell, cell.fallback, places)
+        missing = _missing(name, cell, read)
+        if missing:
+            parts.append(Part(name, "missing", missing, len(rows), loses_rows=False))
+    identities = [name for name, cell in layout.cells.items() if cell.kind == "identity"]
+    kept = [row for row in read if any(row.get(name) for name in identities)]
+    lost = len(rows) - len(kept)
+    if lost or outside:
+        parts.append(Part("", "unknown", max(lost, outside), len(rows) + outside, loses_rows=True))
+    hollow = layout.hollow(node)
+    if hollow:
+        parts.append(Part("", "missing", hollow, len(rows) + hollow, loses_rows=True))
+    stated = _stated_rows(node)
+    if stated and len(rows) not in stated:
+        parts.append(Part("", "contradiction", 1, 1, loses_rows=True))
+    empty = {name: cell.empty for name, cell in layout.cells.items() if not cell.every}
+    every = [name for name, cell in layout.cells.items() if cell.every]
+    for row in kept:
+        row.update({name: [] for name in every if name not in row})
+        row.update({name: value for name, value in empty.items() if row.get(name) in (None, "")})
+    return kept, parts
+
+
+def _read_cell(section: LexborNode, name: str, cell: Cell, css: str, places: dict[int, Row]) -> int:
+    """Read a cell of all rows. Return the number of elements that identify a row, but are in none."""
+    outside = 0
+    for each in section.css(css):
+        row = _place(each, places)
+        if row is None:
+            outside += cell.kind == "identity"
+        elif cell.every or row.get(name) in (None, ""):
+            value = cell.read(each)
+            if value is None:
+                continue
+            if cell.every:
+                row.setdefault(name, []).append(value)
+            else:
+                row[name] = value
+    return outside
+
+
+def _place(node: LexborNode | None, places: Mapping[int, T]) -> T | None:
+    """Return the value for the nearest of an element and its ancestors that is in ``places``, by its id in memory."""
+    while node is not None:
+        found = places.get(node.mem_id)
+        if found is not None:
+            return found
+        node = node.parent
+    return None
+
+
+def _missing(name: str, cell: Cell, rows: list[Row]) -> int:
+    """Return the number of rows without a cell, 0 if it may be missing from them."""
+    unreadable = [row for row in rows if row.get(name) is UNREADABLE]
+    for row in unreadable:
+        del row[name]
+    missing = sum(name not in row for row in rows)
+    is_gone = 0 < cell.often <= len(rows) == missing
+    return missing if cell.kind != "sometimes" or is_gone else len(unreadable)
+
+
+def _stated_rows(section: LexborNode) -> set[int]:
+    """Return the numbers of rows that the button below a shortened list allows: "Show 14 more", or "Show all 26"."""
+    button = section.css_first(_MORE)
+    number = re.search(r"\d{1,4}", line(button)) if button else None
+    if number is None:
+        return set()
+    shown = section.css_first(_SHOWN_FIRST)
+    first = (count(shown.attributes.get("data-max-num-to-show")) if shown else None) or 0
+    return {int(number[0]), int(number[0]) + first}
+
+
+def _summed(name: str, parts: Iterable[Part]) -> Iterable[Unread]:
+    """Sum up the parts of all sections with one name: one entry per path."""
+    by_path: dict[tuple[str, str], list[Part]] = defaultdict(list)
+    for part in parts:
+        by_path[part.cell, part.cause].append(part)
+    for (cell, cause), found in by_path.items():
+        rows, of = sum(each.rows for each in found), sum(each.of for each in found)
+        path = f"{name}[].{cell}" if cell else f"{name}[]"
+        yield Unread(path, cause, rows, of, found[0].loses_rows)  # type: ignore[arg-type]  # a key of the dict
+
+
+def unknown_names(path: str, names: Iterable[str], *, of: int) -> Unread:
+    """Describe parts of the page under unknown names."""
+    listed = list(names)
+    shown = tuple(dict.fromkeys(" ".join(each.split())[:MAX_NAME_LENGTH] for each in listed))[:MAX_NAMES]
+    return Unread(f"{path}[].…unknown", "unknown", len(listed), max(of, len(listed)), loses_rows=True, names=shown)

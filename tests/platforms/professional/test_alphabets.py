@@ -1,0 +1,104 @@
+"""Pages whose words are in another alphabet give the same record, but for the texts themselves (PR3-3)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import string
+from collections.abc import Iterator
+from typing import Any
+
+import lxml.html
+import pytest
+
+from crawler.platforms.professional.content import ContentPage
+from crawler.platforms.professional.pages import ProfilePage
+from tests.platforms.professional.test_unread import MEMBERS, TRANSCRIBED, WHOLE, body_of, needs_captures, page_of
+
+CYRILLIC = str.maketrans(
+    string.ascii_letters, "абцдефгхийклмнопярстувжызАБЦДЕФГХИЙКЛМНОПЯРСТУВЖЫЗЮю"[: len(string.ascii_letters)]
+)
+NUMBER = re.compile(r"([A-Z][a-z]{2} \d{1,2}, \d{4}|\d[\d.,]*[KMB]?\b|\bundefined\b|<br\s*/?>)")
+"""Matches dates, numbers, escaped line breaks, and a word that a script of the platform writes in every language."""
+METAS = ("profile:first_name", "profile:last_name", "og:title", "og:description")
+TEXTS = {
+    *("about", "action", "author", "biography", "caption", "cause", "company_name", "connections", "date_range"),
+    *("degree", "description", "display_name", "duration", "end_date", "field_of_study", "firstName", "followers"),
+    *("fullName", "grade", "headline", "issuer", "job_title", "label", "lastName", "location", "name", "number"),
+    *("organization", "position", "proficiency", "publisher", "role", "school_name", "skills", "contributors"),
+    *("subscriber_count_text", "summary", "text", "title", "author_name"),
+}
+"""The fields whose values are texts of the page. All other values stay the same."""
+
+
+def other_letters(text: str) -> str:
+    """A text with other letters. Numbers stay as they are, also "41M"."""
+    return "".join(part if NUMBER.fullmatch(part) else part.translate(CYRILLIC) for part in NUMBER.split(text))
+
+
+def in_another_alphabet(body: bytes) -> bytes:
+    """A page with other letters in all texts, except dates, the location, and scripts."""
+    root = lxml.html.document_fromstring(body, parser=lxml.html.HTMLParser(encoding="utf-8"))
+    for each in root.iter():
+        if not isinstance(each.tag, str):
+            each.tail = other_letters(each.tail or "")
+            continue
+        if each.tag not in ("script", "style", "time") and not is_location(each):
+            each.text = other_letters(each.text or "")
+        if each.getparent() is not None:
+            each.tail = other_letters(each.tail or "")
+        if each.get("property") in METAS:
+            each.set("content", other_letters(each.get("content")))
+        if "face-pile__url" in (each.get("class") or ""):
+            each.set("title", other_letters(each.get("title")))
+    return b"<!DOCTYPE html>" + bytes(lxml.html.tostring(root, encoding="utf-8"))
+
+
+def is_location(element: Any) -> bool:
+    """Whether an element is the member's location: its last part is the name of a country."""
+    above = [element.getparent(), *([element.getparent().getparent()] if element.getparent() is not None else [])]
+    classes = [(each.get("class") or "") for each in above if each is not None]
+    return element.tag == "span" and any("profile-info-subheader" in each for each in classes)
+
+
+def records(body: bytes) -> tuple[Any, list[str]]:
+    pages = [page_of(body, kind) for kind in (ProfilePage, ContentPage)]
+    return [asyncio.run(page.to_item()) for page in pages], [str(each) for page in pages for each in page.unread]
+
+
+def differences(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before.keys() | after.keys():
+            yield from differences(before.get(key), after.get(key), (*path, key))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for one, other in zip(before, after, strict=True):
+            yield from differences(one, other, path)
+    elif before != after and not (path[-1] in TEXTS and shape(before) == shape(after)):
+        yield f"{'.'.join(path)}: {before!r} -> {after!r}"
+
+
+def shape(text: Any) -> Any:
+    """A text with one letter in place of all letters."""
+    return re.sub(r"[^\W\d_]", "x", text) if isinstance(text, str) else text
+
+
+def assert_same_record(name: str) -> None:
+    body = lxml.html.tostring(
+        lxml.html.document_fromstring(body_of(name), parser=lxml.html.HTMLParser(encoding="utf-8")), encoding="utf-8"
+    )
+    (before, unread), (after, unread_after) = records(b"<!DOCTYPE html>" + body), records(in_another_alphabet(body))
+    assert (unread, unread_after) == ([], [])
+    assert before != after
+    assert list(differences(before, after)) == []
+
+
+@needs_captures
+@pytest.mark.parametrize("name", WHOLE)
+def test_pr3_3_a_recorded_page_in_another_alphabet_gives_the_same_record(name: str) -> None:
+    assert_same_record(name)
+
+
+# A cut text is completed from the linked data, whose letters stay: the member with 40 positions has such texts.
+@pytest.mark.parametrize("name", [*TRANSCRIBED, *(name for name in MEMBERS if name != "forty-positions")])
+def test_pr3_3_a_page_in_another_alphabet_gives_the_same_record(name: str) -> None:
+    assert_same_record(name)

@@ -1,0 +1,240 @@
+"""What a changed page loses is always reported: sections, containers and required cells, in both layouts (PR3-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed
+from crawler.platforms.professional.content import ContentPage
+from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.sections import TABLE
+from crawler.sandbox.professional.site import Site
+from crawler.sandbox.protocol import FakeRequest
+from scripts import captures
+from tests.platforms.professional.mutating import Marked, Reading, is_silent, reading
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "crawler.platforms.professional.pages.ProfilePage"
+WHOLE = (
+    "cfa3fe63800c",
+    "961164b53ee7",
+    "a48a929f0136",
+    "70310b5ddb3a",
+    "675355348e00",
+    "97ae64139187",
+    "2501a081162d",
+)
+"""The whole pages among the captures."""
+TRANSCRIBED = (
+    "transcribed-profile-20260727",
+    "transcribed-profile-20260727-2",
+    "transcribed-profile-grouped-positions-20260727",
+    "transcribed-profile-masked-20260727",
+)
+MEMBERS = ("mara-lindqvist", "tomas-okafor-4a0756", "forty-positions", "shown-by-a-browser", "nobody-yet")
+"""The last but one has a page in the layout of 2024."""
+SAMPLE = 60
+"""Number of changes of each page in the fast tests. The same ones in each run."""
+NOTE_OF_ALL = "in full"
+
+needs_captures = pytest.mark.skipif(
+    not captures.CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not available"
+)
+
+
+def page_of(body: bytes | str, kind: type[ProfilePage | ContentPage] = ProfilePage) -> ProfilePage | ContentPage:
+    raw = body.encode() if isinstance(body, str) else body
+    response = HttpResponse("https://www.linkedin.com", raw, headers={"Content-Type": "text/html; charset=utf-8"})
+    return kind(response=response, page_params=PageParams({}))
+
+
+@cache
+def body_of(name: str) -> bytes:
+    """A page by its name: a capture, a transcribed fixture, or a member of the sandbox."""
+    if name in WHOLE:
+        return captures.body_of(name)
+    if name in TRANSCRIBED:
+        return (FIXTURES / name / "inputs" / "HttpResponse-body.html").read_bytes()
+    return Site(light=True).page(FakeRequest(f"/in/{quote(name)}"))[2]
+
+
+@cache
+def marked(name: str) -> tuple[Marked, Reading]:
+    page = Marked(body_of(name))
+    return page, reading(page.unchanged)
+
+
+def silent_changes(name: str, sample: int | None) -> Iterator[str]:
+    page, before = marked(name)
+    chosen = page.changes
+    if sample is not None:
+        chosen = random.Random(name).sample(chosen, min(sample, len(chosen)))  # noqa: S311  # the same ones each time
+    for change in chosen:
+        if is_silent(before, reading(page.changed(change))):
+            yield change.label
+
+
+@pytest.mark.parametrize("name", [*TRANSCRIBED, *MEMBERS])
+def test_pr3_1_no_sampled_change_is_silent(name: str) -> None:
+    assert list(silent_changes(name, SAMPLE)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [*TRANSCRIBED, *MEMBERS])
+def test_pr3_1_no_change_is_silent(name: str) -> None:
+    assert list(silent_changes(name, None)) == []
+
+
+@needs_captures
+@pytest.mark.soak
+@pytest.mark.parametrize("name", WHOLE)
+def test_pr3_1_no_change_of_a_recorded_page_is_silent(name: str) -> None:
+    assert list(silent_changes(name, None)) == []
+
+
+def test_pr3_1_the_changes_cover_each_section_and_required_cell() -> None:
+    labels = " ".join(change.label for name in MEMBERS for change in marked(name)[0].changes)
+    for section in TABLE.sections:
+        assert any(f" {name}" in f" {labels}" for name in section.names), section.field
+        for layout in section.layouts:
+            required = [name for name, cell in layout.cells.items() if cell.kind != "sometimes"]
+            assert all(f": {name} of all removed" in labels for name in required), section.field
+
+
+# No warning on good pages (PR3-2)
+
+
+@needs_captures
+@pytest.mark.parametrize("kind", [ProfilePage, ContentPage])
+@pytest.mark.parametrize("name", WHOLE)
+def test_pr3_2_a_whole_page_has_no_warning(name: str, kind: type[ProfilePage | ContentPage]) -> None:
+    page = page_of(body_of(name), kind)
+    asyncio.run(page.to_item())
+    assert (page.unread, page.skipped) == ([], [])
+
+
+@pytest.mark.parametrize("name", [*TRANSCRIBED, *MEMBERS])
+def test_pr3_2_a_whole_page_of_ours_has_no_warning(name: str) -> None:
+    page = page_of(body_of(name))
+    asyncio.run(page.to_item())
+    assert (page.unread, page.skipped) == ([], [])
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "unread"),
+    [
+        (
+            ' skills" data-section="skills"',
+            ' x" data-section="x"',
+            "sections[].…unknown: unknown in 1 of 19 (x), not collected",
+        ),
+        ('<h3 class="base-aside-card__title', '<h3 class="x', "people_also_viewed[]"),
+        (" browsemap", " x", "people_also_viewed[]: missing, not collected"),
+        ("top-card__links-container", "x", "top_card.company: missing"),
+        (
+            'data-section="currentPositionsDetails"><a',
+            'data-section="x"><a',
+            "top_card[].…unknown: unknown (x), not collected",
+        ),
+        ("profile-info-subheader", "x", "location: missing"),
+        ("top-card-layout__headline", "x", "headline: unknown"),
+        ('"date-range"', '"x"', ""),
+        ("<time>", "<b>", "experience[].dates: missing"),
+        ("public_profile__posts", "x", "posts[].content_type: unknown"),
+        ("<h4", "<div", "languages[].proficiency: missing in 2 of 2"),
+    ],
+)
+def test_pr3_1_unread_parts_have_a_path_and_the_note_mentions_them(old: str, new: str, unread: str) -> None:
+    body = body_of("mara-lindqvist").decode()
+    assert old in body
+    page = page_of(body.replace(old, new), ContentPage)
+    asyncio.run(page.to_item())
+    said = [str(each) for each in page.unread]
+    assert any(each.startswith(unread) for each in said) if unread else said == [], said
+    flat = page_of(body.replace(old, new))
+    note = asyncio.run(flat.to_item())["data_availability"]["note"]
+    assert (NOTE_OF_ALL in note) == (not flat.unread)
+
+
+def test_pr3_1_a_stated_number_of_rows_is_compared() -> None:
+    body = body_of("transcribed-profile-grouped-positions-20260727").decode()
+    page = page_of(body.replace("Utut 2 more netove", "Utut 14 more netove"))
+    asyncio.run(page.to_item())
+    assert [str(each) for each in page.unread] == ["skills[]: contradiction, not collected"]
+
+
+def test_pr3_1_no_name_of_a_section_left_is_an_error() -> None:
+    body = re.sub(r'[a-z-]+" data-section="([a-zA-Z-]+)">', r'x" data-section="x">', body_of("mara-lindqvist").decode())
+    with pytest.raises(ExtractionFailed) as refused:
+        asyncio.run(page_of(body).to_item())
+    assert (refused.value.reason, refused.value.details[0]["loc"]) == ("blind", ["sections"])
+
+
+# Masked profiles
+
+
+def test_pr3_6_the_first_school_and_all_rows_after_it_are_schools() -> None:
+    """The recorded masked page shows years in its only school; its logo is that of the school at the top."""
+    body = body_of("transcribed-profile-masked-20260727").decode()
+    without_years = re.sub(r'(<ul class="blurred-list".*?)<time>.*?</time>', r"\1", body, flags=re.DOTALL)
+    logos = re.findall(
+        r'data-delayed-url="(https://media[^"]*)"', body[body.index('data-section="educationsDetails"') :]
+    )
+    last = without_years.rindex("data-delayed-url", 0, without_years.index("blurred_overlay__title"))
+    end = without_years.index('"', last + 18)
+    same_logo = f'{without_years[:last]}data-delayed-url="{logos[0]}{without_years[end:]}'
+    before = asyncio.run(page_of(body).to_item())
+    item = asyncio.run(page_of(same_logo).to_item())
+    assert [len(item[name]) for name in ("experience", "education")] == [
+        len(before[name]) for name in ("experience", "education")
+    ]
+    assert all(row["masked"] and not row["school_name"] and not row["school_image"] for row in item["education"])
+
+
+# Pages that are made to be slow
+
+
+HOSTILE = {
+    "2 MB of unclosed tags": (b"<div>" * 400_000, "too_large"),
+    "100,000 nested elements": (b"<div>" * 100_000 + b"</div>" * 100_000, "too_large"),
+    "100,000 open elements": (b"<div>" * 100_000, "too_large"),
+    "7,000 nested elements": (b"<div>" * 7_000, None),
+    "7,000 nested sections": (b"<section>" * 7_000, None),
+    "1 MB of one attribute": (b'<div title="' + b"x" * 1_000_000 + b'">', None),
+    "1 MB of an attribute without an end": (b'<div title="' + b"x" * 1_000_000, None),
+    "500,000 classes": (b'<div class="' + b"x " * 500_000 + b'">', "too_large"),
+    "100,000 attributes": (b"<div " + b" ".join(b"a%d" % each for each in range(100_000)) + b">", "too_large"),
+    "100,000 attributes between slashes": (
+        b"<div " + b"/".join(b"a%d" % each for each in range(100_000)) + b">",
+        "too_large",
+    ),
+    "50,000 attributes with angle brackets": (
+        b"<div " + b" ".join(b'a%d="<"' % each for each in range(50_000)) + b">",
+        "too_large",
+    ),
+}
+"""Parts of a page, and the reason of the error for a page with them. Without limits, some take 20 s to parse."""
+
+
+@pytest.mark.parametrize("kind", [ProfilePage, ContentPage])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_page_gives_data_or_a_typed_error(name: str, kind: type[ProfilePage | ContentPage]) -> None:
+    part, reason = HOSTILE[name]
+    page = page_of(body_of("mara-lindqvist").replace(b"<section", part + b"<section", 1), kind)
+    if reason is None:
+        assert asyncio.run(page.to_item())
+        return
+    with pytest.raises(ExtractionFailed) as refused:
+        asyncio.run(page.to_item())
+    assert refused.value.reason == reason
