@@ -1,0 +1,77 @@
+"""The Scrapy add-on with which this project's spiders run, in this project and in any other one.
+
+It changes nothing for the spiders of others: they keep their project's settings and Scrapy's own components.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy.settings import default_settings
+from scrapy_poet import Addon as PageObjects  # type: ignore[attr-defined]  # it has no __all__
+from scrapy_poet import InjectionMiddleware  # type: ignore[attr-defined]  # likewise
+
+from crawler import settings as project
+from crawler.components import install
+from crawler.downloads import zyte
+from crawler.spiders.base import PlatformSpider
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+SETTINGS: dict[str, Any] = {
+    "CONCURRENT_ITEMS": 1,  # default 100: Scrapy creates this many tasks for each callback, which yields one item
+    "CONCURRENT_REQUESTS": 256,  # default 16: ThrottleMiddleware limits the downloads
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 256,  # default 8: ThrottleMiddleware limits the downloads
+    "COOKIES_ENABLED": False,  # default True: the targets in a crawler must not share a session
+}
+"""Scrapy's settings that fit this project's spiders only."""
+
+OF_THE_PROJECT = frozenset(
+    {
+        *("ADDONS", "BOT_NAME", "COMMANDS_MODULE", "SPIDER_LOADER_CLASS", "SPIDER_MODULES"),
+        *("ASYNCIO_EVENT_LOOP", "EXTENSIONS_BASE", "LOG_LEVEL", "REMOTE_CONTROL_ENABLED", "TELNETCONSOLE_ENABLED"),
+    }
+)
+"""Settings in ``crawler/settings.py`` that belong to this project, or to its process, and not to its spiders."""
+
+
+class Addon:
+    """Gives this project's spiders the settings and components that they need: ``ADDONS = {"crawler.Addon": 500}``.
+
+    The settings of the project, of the spider and of the command line override its settings.
+    """
+
+    def __init__(self, spider: type[Spider]) -> None:
+        self.spider = spider
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler.spidercls)
+
+    @classmethod
+    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
+        """Set the defaults of the project's own settings. Spiders read them before ``update_settings`` is called."""
+        for name, value in _settings().items():
+            if not hasattr(default_settings, name):
+                settings.set(name, value, priority="addon")
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Set the spider's settings and components, if it is a spider of this project or a subclass of one."""
+        if not issubclass(self.spider, PlatformSpider):
+            return
+        settings.setdict({**_settings(), **SETTINGS}, priority="addon")
+        install(settings)
+        PageObjects().update_settings(settings)
+        # A component of this project replaces it. None also prevents that scrapy-poet's add-on adds it later.
+        settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", InjectionMiddleware, None)
+        zyte.Addon().update_settings(settings)
+
+
+def _settings() -> dict[str, Any]:
+    """Return the settings in ``crawler/settings.py`` that its spiders need in any project."""
+    return {name: value for name, value in vars(project).items() if name.isupper() and name not in OF_THE_PROJECT}

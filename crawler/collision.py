@@ -1,0 +1,48 @@
+"""Finds another project's package ``crawler`` that this package hides.
+
+``scrapy`` searches the project's folder after the installed packages, and Scrapyd an egg. If social-retail-crawler is
+installed in the same environment, such a project would get the settings and the spiders of this package.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from scrapy.utils.conf import closest_scrapy_cfg
+
+OWN = Path(__file__).parent
+
+
+def hidden_package() -> str | None:
+    """Return the location of the package ``crawler`` of the project or egg that is to be run, if this one hides it."""
+    config = closest_scrapy_cfg()
+    eggs = [entry for entry in sys.path if entry.endswith(".egg")]
+    for entry in [*([str(Path(config).parent)] if config else []), *eggs]:
+        found = PathFinder.find_spec(OWN.name, [entry])
+        locations = list(found.submodule_search_locations or ()) if found else []
+        # Copies of this package, such as a clone in which the installed package is used, have the same spiders.
+        is_own = _has("collision", locations)
+        is_package = found is not None and found.origin is not None  # and not a folder with data
+        if (is_package or _has("settings", locations)) and not is_own:
+            return locations[0]
+    return None
+
+
+def _has(module: str, locations: list[str]) -> bool:
+    return PathFinder.find_spec(f"{OWN.name}.{module}", locations) is not None
+
+
+def refuse_hidden_package() -> None:
+    """End the process with one sentence and exit code 2 if this package hides the package of the project.
+
+    No caller could handle an exception: Scrapy reads the settings before it knows the command.
+    """
+    if (hidden := hidden_package()) is not None:
+        print(
+            f"The package crawler of social-retail-crawler in {OWN} hides the package crawler in {hidden}: "
+            "install social-retail-crawler in an environment of its own.",
+            file=sys.stderr,
+        )
+        sys.exit(2)

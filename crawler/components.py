@@ -1,0 +1,174 @@
+"""The components of this project's spiders, and the check that the essential ones are enabled.
+
+``crawler.Addon`` adds them to Scrapy's ``*_BASE`` settings, so that a user's ``EXTENSIONS``, ``ITEM_PIPELINES`` and so
+on do not replace them. The value ``None`` in such a setting disables a component, unless the component is essential.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import UsageError
+from scrapy.utils.misc import load_object
+from scrapy.utils.python import global_object_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy.settings import BaseSettings
+
+COMPONENTS: dict[str, dict[str, Any]] = {
+    "DOWNLOAD_HANDLERS": {
+        "http": "crawler.downloads.handlers.HttpHandler",  # Scrapy's handler, limited by CLOSE_GRACE
+        "https": "crawler.downloads.handlers.HttpHandler",
+        **dict.fromkeys(("file", "data", "s3", "ftp")),  # Scrapy enables all of them, but URLs are user input
+    },
+    "DOWNLOADER_MIDDLEWARES": {
+        "crawler.downloads.log_context.BindTarget": 10,  # first, so that all log lines of the others have the id
+        "crawler.middlewares.AllowedOrigins": 20,  # before the others. A redirected request passes through it again
+        "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins replaces it
+        "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+        "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
+        "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+        "crawler.middlewares.Decompression": 590,
+        "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+        "crawler.middlewares.Redirect": 600,
+        "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
+        "crawler.middlewares.Retry": 550,
+        "crawler.downloads.injection.PlannedInjection": 543,  # scrapy-poet's middleware, with one plan per callback
+        "crawler.middlewares.ThrottleMiddleware": 990,  # nearest to the network: cached responses need no slot
+    },
+    "SPIDER_MIDDLEWARES": {
+        "crawler.downloads.log_context.BindTarget": 10,  # before all others
+        "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine, because others may drop a target's item
+        # The next five process every response or callback result for links, but the spiders follow no links.
+        "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects interpret statuses
+        "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # pages of different targets are unrelated
+        "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+        "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+        "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
+    },
+    "ITEM_PIPELINES": {
+        "crawler.pipelines.ValidationPipeline": 300,
+        "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that may change the data
+        "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
+    },
+    "EXTENSIONS": {
+        "crawler.targets.closing.AnnounceClosing": 0,
+        "scrapy.extensions.feedexport.FeedExporter": None,
+        "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter, and sends a signal when a target is stored
+        "crawler.monitoring.monitors.Monitors": 500,
+        "crawler.targets.checkpoint.Resume": 400,
+        "crawler.targets.redis_queue.extension.Queue": 400,
+        "crawler.monitoring.progress.Progress": 600,
+        "crawler.monitoring.summary.Summary": 600,
+        "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
+        "crawler.sandbox.extension.SandboxExtension": 100,
+    },
+    "FEED_EXPORTERS": {
+        "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
+        "jsonl": "crawler.outputs.exporters.JsonLinesExporter",
+        "jl": "crawler.outputs.exporters.JsonLinesExporter",
+        "gz": "crawler.outputs.exporters.JsonLinesExporter",  # Scrapy takes the format of out.jsonl.gz from ".gz"
+        "parquet": "crawler.outputs.parquet.ParquetExporter",
+        "csv": "crawler.outputs.csv_exporter.CsvExporter",
+    },
+}
+"""Setting -> its components: class and order, or the name of a feed format or URL scheme and its class."""
+
+SANDBOX = "crawler.sandbox.extension.SandboxExtension"
+ESSENTIAL: dict[str, dict[str, str]] = {
+    "DOWNLOADER_MIDDLEWARES": {
+        "crawler.middlewares.AllowedOrigins": "requests could be sent to other hosts than the platform's",
+        "crawler.middlewares.ThrottleMiddleware": "requests would ignore the platform's budget and circuit breakers",
+    },
+    "SPIDER_MIDDLEWARES": {"crawler.targets.tracker.TargetTracker": "targets would have no outcomes"},
+    "ITEM_PIPELINES": {"crawler.pipelines.ValidationPipeline": "records would not be validated"},
+    "EXTENSIONS": {
+        "crawler.outputs.feeds.Feeds": "records would not be written to the feeds",
+        SANDBOX: "requests would be sent to the real platforms, although SANDBOX is set",
+    },
+}
+"""Setting -> its components without which no spider of this project starts, and what would happen without them."""
+
+ABOVE_COMMAND_LINE = 50
+"""Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
+
+ADDON = "crawler.Addon"
+"""The add-on's path for users."""
+ADDON_PATHS = frozenset({ADDON, "crawler.addon.Addon"})
+
+
+def install(settings: BaseSettings) -> None:
+    """Add the components to the ``*_BASE`` settings, in place. A second call changes nothing.
+
+    ``settings.set()`` at an add-on's priority would have no effect on a setting that a settings module contains.
+    """
+    for name, components in COMPONENTS.items():
+        base = settings[f"{name}_BASE"]
+        for component, value in components.items():
+            base.pop(component, None)  # its priority may be higher
+            base.set(component, value, priority="default")
+
+
+def require(settings: BaseSettings) -> None:
+    """Check the settings of a spider before add-ons are applied, and set what must be set before them.
+
+    These are the defaults of the project's own settings, and ``Check``, which runs after all other add-ons.
+
+    Raises:
+        UsageError: ``ADDONS`` lacks the add-on, or the settings disable an essential component. Scrapy's commands print
+            the message, which is one sentence, and end with exit code 2.
+    """
+    addons = settings["ADDONS"]
+    if ADDON_PATHS.isdisjoint(_enabled(addons)):
+        raise UsageError(
+            f'ADDONS lacks {ADDON}, which the spiders of social-retail-crawler need: add "{ADDON}": 500 to ADDONS'
+        )
+    for name in ESSENTIAL:
+        _require(settings, name, COMPONENTS[name], settings[name])
+    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does so only where a runner has the add-on
+    # Not in place: where a crawler is created first and crawled later, Scrapy sets its process's settings once more.
+    settings.set("ADDONS", {**addons, f"{__name__}.{Check.__name__}": math.inf}, priority=ABOVE_COMMAND_LINE)
+
+
+class Check:
+    """The last add-on of each spider: checks what the other add-ons have made of the settings.
+
+    The spiders add it themselves. A user's ``ADDONS`` does not remove it.
+    """
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Check that the essential components are enabled.
+
+        Raises:
+            UsageError: as for ``require``.
+        """
+        for name in ESSENTIAL:
+            _require(settings, name, settings[f"{name}_BASE"], settings[name])
+
+
+def _require(settings: BaseSettings, name: str, *parts: Mapping[Any, Any]) -> None:
+    """Check the essential components of a setting. Of the ``parts`` of its value, later ones override earlier ones."""
+    enabled = _enabled(*parts)
+    for path, consequence in ESSENTIAL[name].items():
+        needless = path == SANDBOX and not settings.getbool("SANDBOX")
+        if path not in enabled and not needless and not _has_subclass(path, enabled):
+            raise UsageError(
+                f"{name} disables {path}: {consequence}. Remove the entry, or also enable a subclass of this component"
+            )
+
+
+def _enabled(*parts: Mapping[Any, Any]) -> set[str]:
+    """Return the paths of the enabled components. The components themselves are not imported."""
+    orders = {
+        key if isinstance(key, str) else global_object_name(key): order for part in parts for key, order in part.items()
+    }
+    return {path for path, order in orders.items() if order is not None}
+
+
+def _has_subclass(path: str, enabled: set[str]) -> bool:
+    essential = load_object(path)
+    loaded = [load_object(each) for each in sorted(enabled)]
+    return any(isinstance(each, type) and issubclass(each, essential) for each in loaded)

@@ -1,0 +1,325 @@
+"""Users' components are added to those of the project. None of the essential ones can be switched off by accident."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.crawler import Crawler
+from scrapy.exceptions import UsageError
+from scrapy.settings import Settings
+from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
+
+import crawler.settings
+from crawler.browser.sessions import HANDLER
+from crawler.commands.crawl import check_arguments
+from crawler.components import COMPONENTS, ESSENTIAL, SANDBOX
+from crawler.registry import spider
+from crawler.sandbox.retail.site import Site
+from crawler.service.clients.keys import KeyStore
+from crawler.spiders.retail import RetailSpider
+from tests.crawls import ROOT, comparable, lines
+from tests.service.client import CATEGORY, HEADERS, call
+from tests.service.conftest import running
+from tests.shop import open_shop
+
+OWN = "tests.own_components"
+ADDED: dict[str, dict[str, Any]] = {
+    "EXTENSIONS": {f"{OWN}.Webhook": 1},
+    "ITEM_PIPELINES": {f"{OWN}.Pipeline": 300},
+    "DOWNLOADER_MIDDLEWARES": {f"{OWN}.Middleware": 300},
+    "SPIDER_MIDDLEWARES": {f"{OWN}.Middleware": 300},
+    "FEED_EXPORTERS": {"own": f"{OWN}.Exporter"},
+    "DOWNLOAD_HANDLERS": {"ftp": None},
+}
+RAN = {"extension finished", "pipeline", "downloader middleware", "spider middleware", "exporter"}
+WITH_OURS = {"crawler.Addon": 500, f"{OWN}.Addon": 600}
+OPTIONAL = ("monitoring.progress.Progress", "monitoring.summary.Summary", "monitoring.monitors.Monitors")
+ARGUMENTS = ("-a", "cat_id=976759")
+
+
+class Project:
+    """A folder with a ``scrapy.cfg``, in which no connection of Scrapy's commands can leave loopback."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.log, self.refused = folder, folder / "own.log", folder / "refused.log"
+        (folder / "scrapy.cfg").write_text("[settings]\ndefault = crawler.settings\n")
+
+    def run(self, *arguments: str, settings: Mapping[str, Any] | None = None, **environment: str) -> Any:
+        options = [part for name, value in (settings or {}).items() for part in ("-s", f"{name}={_text(value)}")]
+        return subprocess.run(
+            [sys.executable, "-m", "scrapy", *arguments, *options],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(ROOT / "tests/loopback_only"), str(self.folder), str(ROOT)]),
+                "OWN_LOG": str(self.log),
+                "LOOPBACK_LOG": str(self.refused),
+                **environment,
+            },
+            timeout=300,
+        )
+
+    @property
+    def ran(self) -> set[str]:
+        """What the user's components have noted."""
+        return set(self.log.read_text().splitlines()) if self.log.exists() else set()
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def settings_with(**values: Any) -> Settings:
+    settings = Settings()
+    settings.setmodule(crawler.settings, priority="project")
+    settings.setdict(values, priority="cmdline")
+    return settings
+
+
+def enabled(settings: Settings, name: str) -> list[type]:
+    """The components of a setting that a crawler enables, in their order."""
+    return [load_object(each) for each in build_component_list(settings.get_component_priority_dict_with_base(name))]
+
+
+def applied(**values: Any) -> Settings:
+    """The settings of a crawler after all add-ons."""
+    crawler = Crawler(RetailSpider, settings_with(**values))
+    crawler.addons.load_settings(crawler.settings)
+    return crawler.settings
+
+
+@pytest.mark.parametrize("way", ["command line", "settings module", "environment"])
+def test_ct_13_ct_14_ct_15_users_settings_only_add(project: Project, way: str) -> None:
+    """Six settings at once: the user's components are called, and the record and the feeds are those without them."""
+    settings: dict[str, Any] = {"SANDBOX": "1", "FAILURES_FEED": "failures.jsonl"}
+    given = ADDED | {"ADDONS": WITH_OURS}
+    environment = {}
+    if way == "settings module":
+        lines_of_module = "".join(f"{name} = {value!r}\n" for name, value in given.items())
+        (project.folder / "own_settings.py").write_text(f"from crawler.settings import *\n{lines_of_module}")
+        (project.folder / "scrapy.cfg").write_text("[settings]\ndefault = own_settings\n")
+    elif way == "environment":
+        environment = {f"CRAWLER_{name}": json.dumps(value) for name, value in given.items()}
+    else:
+        settings |= given
+    feeds = ("-O", "out.jsonl", "-O", "out.own:own", "-O", "out.parquet", "-O", "out.csv")
+    run = project.run("crawl", "retail", *ARGUMENTS, *feeds, settings=settings, **environment)
+    assert run.returncode == 0, run.stderr
+    assert project.ran == RAN | {"add-on"}
+    assert not project.refused.exists()
+    expected = Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})
+    assert comparable(lines(project.folder / "out.jsonl")) == comparable([expected])
+    assert {path.name for path in project.folder.glob("out.*")} == {"out.jsonl", "out.own", "out.parquet", "out.csv"}
+
+
+def test_ct_13_the_guard_finds_requests_that_leave_loopback(project: Project) -> None:
+    settings = {"PLATFORM_ORIGINS": '{"retail": "http://outside.test"}', "RETRY_TIMES": "0"}
+    run = project.run("crawl", "retail", *ARGUMENTS, settings=settings)
+    assert run.returncode == 4, run.stderr
+    assert "outside.test" in project.refused.read_text()
+
+
+def test_ct_14_records_are_validated_with_a_users_pipeline(project: Project) -> None:
+    settings = {"SANDBOX": "1", "ITEM_PIPELINES": {f"{OWN}.WrongTitle": 200}, "FAILURES_FEED": "failures.jsonl"}
+    (project.folder / "targets.jsonl").write_text('{"id": "a", "cat_id": "976759"}\n')
+    run = project.run("crawl", "retail", "-a", "targets=targets.jsonl", "-O", "out.jsonl", settings=settings)
+    assert run.returncode == 4, run.stderr
+    (failure,) = lines(project.folder / "failures.jsonl")
+    assert (failure["id"], failure["code"]) == ("a", "EXTRACTION_FAILED")
+    assert failure["details"][0]["loc"] == ["heading"]
+    assert lines(project.folder / "out.jsonl") == []
+
+
+def test_ct_15_the_budget_applies_with_a_users_middleware(project: Project) -> None:
+    at_once: list[int] = []
+    open_requests, lock = 0, threading.Lock()
+
+    def counted(body: bytes) -> bytes:
+        nonlocal open_requests
+        with lock:
+            open_requests += 1
+            at_once.append(open_requests)
+        time.sleep(0.1)
+        with lock:
+            open_requests -= 1
+        return body
+
+    (project.folder / "targets.jsonl").write_text("".join(f'{{"query": "tea {n}"}}\n' for n in range(6)))
+    with open_shop() as shop:
+        shop.alter = counted
+        budget = {"PLATFORM_BUDGETS": {"retail": {"concurrency": 1, "delay": 0}}}
+        settings = shop.settings() | budget | {"DOWNLOADER_MIDDLEWARES": ADDED["DOWNLOADER_MIDDLEWARES"]}
+        run = project.run("crawl", "retail", "-a", "targets=targets.jsonl", "-O", "out.jsonl", settings=settings)
+    assert run.returncode == 0, run.stderr
+    assert at_once == [1] * 6
+
+
+@pytest.mark.parametrize("name", sorted(COMPONENTS))
+def test_ct_13_ct_14_ct_15_an_added_component_leaves_the_others_enabled(name: str) -> None:
+    if name in {"DOWNLOAD_HANDLERS", "FEED_EXPORTERS"}:
+        merged = applied(**{name: ADDED[name]}).getwithbase(name)
+        assert {**merged, **COMPONENTS[name], **ADDED[name]} == dict(merged)
+        return
+    ours = enabled(applied(), name)
+    (own,) = ADDED[name]
+    with_own = enabled(applied(**{name: ADDED[name]}), name)
+    assert [each for each in with_own if each is not load_object(own)] == ours
+    assert len(with_own) == len(ours) + 1
+    assert {load_object(path) for path, order in COMPONENTS[name].items() if order is not None} <= set(ours)
+
+
+def test_ct_13_a_users_value_replaces_the_one_of_the_project() -> None:
+    """Also in a settings module, whose priority is lower than that of the command line."""
+    given = {"FEED_EXPORTERS": {"csv": "own.Csv"}, "DOWNLOAD_HANDLERS": {"https": "own.Handler", "ftp": "own.Ftp"}}
+    in_module = settings_with()
+    in_module.setdict(given, priority="project")
+    for crawler_ in (Crawler(RetailSpider, settings_with(**given)), Crawler(RetailSpider, in_module)):
+        crawler_.addons.load_settings(crawler_.settings)
+        for name, own in given.items():
+            assert dict(crawler_.settings.getwithbase(name)) == {**applied().getwithbase(name), **own}
+
+
+@pytest.mark.parametrize("handlers", [{}, {"ftp": None}, {"file": "own.File"}], ids=str)
+def test_ct_13_a_spider_that_needs_the_browser_has_its_handler(handlers: dict[str, Any]) -> None:
+    crawler_ = Crawler(spider("shortvideo"), settings_with(DOWNLOAD_HANDLERS=handlers))
+    crawler_.addons.load_settings(crawler_.settings)
+    merged = dict(crawler_.settings.getwithbase("DOWNLOAD_HANDLERS"))
+    assert merged == {**COMPONENTS["DOWNLOAD_HANDLERS"], "http": HANDLER, "https": HANDLER, **handlers}
+
+
+# None
+
+ESSENTIAL_CASES = [(name, path) for name, paths in ESSENTIAL.items() for path in paths]
+
+
+@pytest.mark.parametrize("form", ["path", "class", "text"])
+@pytest.mark.parametrize(("name", "path"), ESSENTIAL_CASES)
+def test_ct_13_ct_14_ct_15_essential_components_cannot_be_disabled(name: str, path: str, form: str) -> None:
+    value: Any = {"path": {path: None}, "class": {load_object(path): None}, "text": json.dumps({path: None})}[form]
+    with pytest.raises(UsageError, match=f"^{name} disables {path}: [^.]+. Remove the entry, or ") as raised:
+        check_arguments(spider("retail"), {"cat_id": "976759"}, settings_with(SANDBOX=True, **{name: value}))
+    assert "\n" not in str(raised.value)
+
+
+def test_ct_13_the_sandbox_is_essential_only_if_it_is_wanted() -> None:
+    check_arguments(spider("retail"), {"cat_id": "976759"}, settings_with(EXTENSIONS={SANDBOX: None}))
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "subclass"),
+    [
+        ("ITEM_PIPELINES", "crawler.pipelines.ValidationPipeline", "StricterValidation"),
+        ("DOWNLOADER_MIDDLEWARES", "crawler.middlewares.ThrottleMiddleware", "SlowerThrottle"),
+    ],
+)
+def test_an_essential_component_can_be_replaced_by_a_subclass(name: str, path: str, subclass: str) -> None:
+    value = {path: None, f"{OWN}.{subclass}": 300}
+    check_arguments(spider("retail"), {"cat_id": "976759"}, settings_with(**{name: value}))
+    classes = enabled(applied(**{name: value}), name)
+    assert load_object(f"{OWN}.{subclass}") in classes
+    assert load_object(path) not in classes
+
+
+def test_ct_14_a_spiders_own_settings_cannot_disable_an_essential_component() -> None:
+    class OwnSpider(RetailSpider):
+        name = "own"
+        custom_settings = {"ITEM_PIPELINES": {"crawler.pipelines.ValidationPipeline": None}}  # noqa: RUF012  # Scrapy's
+
+    with pytest.raises(UsageError, match="records would not be validated"):
+        Crawler(OwnSpider, settings_with())
+
+
+@pytest.mark.parametrize(
+    "addons",
+    [
+        {},
+        {f"{OWN}.Addon": 1},
+        {"scrapy_poet.Addon": 300},
+        {"crawler.Addon": None},
+        {"crawler.Addon": 500, f"{OWN}.Disabling": 600},
+        {"crawler.Addon": 500, f"{OWN}.Disabling": 400},
+    ],
+    ids=str,
+)
+def test_ct_14_no_add_on_of_a_user_disables_essential_components(addons: dict[str, int | None]) -> None:
+    with pytest.raises(UsageError, match=r"^(ADDONS lacks crawler\.Addon, which |ITEM_PIPELINES disables crawler\.)"):
+        applied(ADDONS=addons)
+
+
+def test_ct_14_an_add_on_that_disables_validation_ends_a_crawl_before_its_first_request(project: Project) -> None:
+    addons = {"crawler.Addon": 500, f"{OWN}.Disabling": 600}
+    run = project.run("crawl", "retail", *ARGUMENTS, "-O", "out.jsonl", settings={"SANDBOX": "1", "ADDONS": addons})
+    assert run.returncode == 1
+    assert "ITEM_PIPELINES disables crawler.pipelines.ValidationPipeline: records would not be validated" in run.stderr
+    assert "Spider opened" not in run.stderr
+    assert not (project.folder / "out.jsonl").exists()
+
+
+def test_components_that_only_report_can_be_disabled(project: Project) -> None:
+    disabled = {"EXTENSIONS": dict.fromkeys(f"crawler.{name}" for name in OPTIONAL), "SANDBOX": "1", "MONITORS": "1"}
+    run = project.run("crawl", "retail", *ARGUMENTS, "-O", "out.jsonl", settings=disabled)
+    assert run.returncode == 0, run.stderr
+    assert len(lines(project.folder / "out.jsonl")) == 1
+    assert "event=progress" not in run.stderr
+    assert not (project.folder / ".scrapy/monitors").exists()
+
+
+REFUSED = {
+    "ITEM_PIPELINES": ({"crawler.pipelines.ValidationPipeline": None}, "records would not be validated"),
+    "EXTENSIONS": ({SANDBOX: None}, "requests would be sent to the real platforms, although SANDBOX is set"),
+    "ADDONS": ({f"{OWN}.Addon": 1}, 'add "crawler.Addon": 500 to ADDONS'),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        *((("crawl", "retail", *ARGUMENTS, "-O", "out.jsonl"), name) for name in REFUSED),
+        (("probe", "retail-category-v4"), "EXTENSIONS"),
+        (("serve", "--sandbox", "--port", "0"), "ITEM_PIPELINES"),
+        (("serve", "--sandbox", "--port", "0"), "ADDONS"),
+        (("mcp", "--sandbox"), "ITEM_PIPELINES"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_ct_13_ct_14_ct_15_a_refused_start_is_one_sentence(
+    project: Project, command: tuple[str, ...], name: str
+) -> None:
+    value, reason = REFUSED[name]
+    before = sorted(project.folder.rglob("*"))
+    run = project.run(*command, settings={"SANDBOX": "1", "LOG_FILE": "log", name: value})
+    assert (run.returncode, run.stdout) == (2, "")
+    assert reason in run.stderr
+    assert run.stderr.count("\n") == 1
+    assert (project.folder / "log").read_text() == run.stderr
+    assert not project.refused.exists()
+    assert sorted(path for path in project.folder.rglob("*") if path.name != "log") == before
+
+
+def test_ct_13_the_endpoint_serves_the_sandbox_if_the_setting_is_set(tmp_path: Path) -> None:
+    """Its API keys are those of ``KEYS_FILE``, not the key of ``--sandbox``."""
+    headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme")}
+    own = ("SANDBOX=1", f"KEYS_FILE={tmp_path / 'keys.sqlite3'}", f"SERVICE_STORE={tmp_path / 'service.sqlite3'}")
+    with running(tmp_path / "log", *own, sandbox=False) as service:
+        reply = call(service.url, CATEGORY, {"cat_id": "976759"}, headers=headers)
+    assert reply.code == "OK", reply.body
+    expected = Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})
+    assert comparable(reply.body["data"]) == comparable(expected)
