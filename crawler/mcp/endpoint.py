@@ -47,7 +47,7 @@ class Reply:
 
     envelope: Json
     partial: str | None = None
-    """The header ``X-Partial``: the optional sources whose data is missing. None: the record is complete."""
+    """The header ``X-Partial``: what the record lacks. None: the record is complete."""
 
 
 class EndpointClient:

@@ -84,7 +84,8 @@ RESULT_SCHEMA: Json = {
         "meta": {"type": ["object", "null"], "description": "Whether the call is billable, and its duration."},
         "partial": {
             "type": ["string", "null"],
-            "description": "The sources whose data is missing, with reason and code. Null: the record is complete.",
+            "description": "What the record lacks: sources that failed, with reason and code, and parts of pages that"
+            " could not be read, with their path. Null: the record is complete.",
         },
         "cut": {
             "type": ["object", "null"],

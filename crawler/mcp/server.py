@@ -28,7 +28,7 @@ PROGRESS_SECONDS = 5.0
 INSTRUCTIONS = f"""\
 Each tool scrapes one public page or listing, and returns one structured record or one typed error. {THIRD_PARTY} If
 `status.retryable` is true, the same call may succeed later: wait for `error.retry_after` seconds first. `partial` lists
-the sources whose data is missing. `cut` describes what was left out to keep the result small."""
+the sources and the parts of pages whose data is missing. `cut` describes what was left out to keep the result small."""
 
 VIEW = View.model_fields.keys()
 """The arguments of a scraper's tool that are not params of the scraper."""

@@ -84,6 +84,24 @@ class SourceChange:
 
 
 @dataclass(frozen=True)
+class UnreadChange:
+    """The share of targets in whose payload a path was unread: over the last runs together, and in this run."""
+
+    path: str
+    """The path with its source: ``rows[].rating of listing``."""
+    before: FieldCount
+    now: FieldCount
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the path was unread in this run, and in none of the last runs.
+
+        A single target suffices, because no path is unread in a page that the project knows.
+        """
+        return self.now.filled > 0 and not self.before.filled
+
+
+@dataclass(frozen=True)
 class Report:
     """The result of comparing a run with the last runs."""
 
@@ -93,6 +111,7 @@ class Report:
     fields: list[FieldChange] = field(default_factory=list)
     codes: list[CodeChange] = field(default_factory=list)
     sources: list[SourceChange] = field(default_factory=list)
+    unread: list[UnreadChange] = field(default_factory=list)
 
     @property
     def vanished(self) -> list[FieldChange]:
@@ -115,14 +134,26 @@ class Report:
         return [each for each in self.sources if each.risen]
 
     @property
+    def newly_unread(self) -> list[UnreadChange]:
+        """Paths that were unread in this run, and in none of the last runs."""
+        return [each for each in self.unread if each.is_new]
+
+    @property
     def page_changed(self) -> bool:
-        """Whether the platform seems to have changed its pages: fields vanished, or extraction fails more often."""
+        """Whether the platform seems to have changed its pages.
+
+        Fields vanished, extraction fails more often, or a path is unread that was read before.
+        """
+        return self._extraction_changed or bool(self.newly_unread)
+
+    @property
+    def _extraction_changed(self) -> bool:
         return bool(self.vanished) or any(each.code == EXTRACTION_FAILED for each in self.failing)
 
     @property
     def missing(self) -> list[str]:
-        """The vanished fields, and the paths at which extraction failed. Empty if no page has changed."""
-        paths = self.run.not_understood if self.page_changed else {}
+        """The vanished fields, and the paths at which extraction failed. Empty if neither changed."""
+        paths = self.run.not_understood if self._extraction_changed else {}
         names = [f"{each.path} of {each.scraper}" for each in self.vanished]
         return names + [path for path, _ in Counter(paths).most_common(20)]
 
@@ -130,11 +161,8 @@ class Report:
     def headline(self) -> str:
         """A summary of the report in one sentence."""
         if self.page_changed:
-            if not self.missing:
-                return "The platform changed its page."
-            omitted = len(self.missing) - MAX_HEADLINE_FIELDS
-            more = f" and {omitted} more" if omitted > 0 else ""
-            return f"The platform changed its page. Missing: {', '.join(self.missing[:MAX_HEADLINE_FIELDS])}{more}."
+            missing = _listed("Missing", self.missing)
+            return f"The platform changed its page.{missing}{_listed('Unread', [e.path for e in self.newly_unread])}"
         problems = [f"{each.path} is filled less often" for each in self.dropped]
         problems += [f"{each.now.coverage:.0%} of the targets ended with {each.code}" for each in self.failing]
         problems += [
@@ -148,7 +176,14 @@ class Report:
 def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
     """Compare a run with the sums over the last runs."""
     fields, codes, sources = _fields(run, last), _codes(run, last, max_failed), _sources(run, last)
-    return Report(run, last, max_failed, list(fields), list(codes), list(sources))
+    return Report(run, last, max_failed, list(fields), list(codes), list(sources), list(_unread(run, last)))
+
+
+def _listed(title: str, names: Sequence[str]) -> str:
+    """Return the names as a sentence of the headline, "" if there are none."""
+    omitted = len(names) - MAX_HEADLINE_FIELDS
+    more = f" and {omitted} more" if omitted > 0 else ""
+    return f" {title}: {', '.join(names[:MAX_HEADLINE_FIELDS])}{more}." if names else ""
 
 
 def _fields(run: Run, last: Sequence[Run]) -> Iterator[FieldChange]:
@@ -171,6 +206,14 @@ def _sources(run: Run, last: Sequence[Run]) -> Iterator[SourceChange]:
     for source in sorted({*failed, *(source for _, sources in counted for source in sources)}):
         known = [FieldCount(rows=targets, filled=sources[source]) for targets, sources in counted]
         yield SourceChange(source, _sum(known), FieldCount(rows=run.targets, filled=failed[source]))
+
+
+def _unread(run: Run, last: Sequence[Run]) -> Iterator[UnreadChange]:
+    counted = [(each.targets, each.unread) for each in last if each.unread is not None]
+    unread = run.unread or Counter()
+    for path in sorted({*unread, *(path for _, paths in counted for path in paths)}):
+        known = [FieldCount(rows=targets, filled=paths[path]) for targets, paths in counted]
+        yield UnreadChange(path, _sum(known), FieldCount(rows=run.targets, filled=unread[path]))
 
 
 def _sum(counts: Sequence[FieldCount]) -> FieldCount:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 import rich.progress
 import structlog
@@ -16,6 +17,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 
+from crawler.downloads.waiting import suspensions, waiting_for
 from crawler.targets.tracker import TargetTracker, outcomes_by_code
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ class Progress:
         self._completed.append((time.monotonic(), sum(self.counts().values())))
         if self.on_terminal:
             self._bar = Bar()
-            self._bar.add_task(self.crawler.spider.name, total=None, expected="?", rate=0.0, left="")  # type: ignore[union-attr]
+            self._bar.add_task(self.spider.name, total=None, expected="?", rate=0.0, left="")
             self._bar.start()
             self._redirect_log_lines()
             self._every(REFRESH_INTERVAL, self._refresh)
@@ -127,10 +129,14 @@ class Progress:
         return outcomes_by_code(self.crawler.stats.get_stats())
 
     @property
+    def spider(self) -> PlatformSpider:
+        """The crawl's spider: all of the project's spiders are platform spiders."""
+        return cast("PlatformSpider", self.crawler.spider)
+
+    @property
     def expected(self) -> int | None:
         """The total number of targets, or None while it is unknown."""
-        spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of the project's spiders are
-        rows = spider.source.expected
+        rows = self.spider.source.expected
         tracker = self.crawler.get_spider_middleware(TargetTracker)
         return rows if rows is None or tracker is None else rows + tracker.pushed
 
@@ -147,6 +153,7 @@ class Progress:
         counts, rate, expected = self.counts(), self.rate(), self.expected
         done = sum(counts.values())
         left = None if expected is None else max(expected - done, 0)
+        waiting = suspensions(self.spider.routes)
         logger.info(
             "progress",
             done=done,
@@ -154,6 +161,7 @@ class Progress:
             failed=done - counts.get("OK", 0),
             per_second=round(rate, 2),
             seconds_left=round(left / rate) if left is not None and rate else None,
+            **({"waiting": math.ceil(waiting[0].seconds), "waiting_for": waiting_for(waiting)} if waiting else {}),
             **{code: count for code, count in counts.items() if code != "OK"},
         )
 
@@ -162,8 +170,10 @@ class Progress:
         counts, rate, expected = self.counts(), self.rate(), self.expected
         done = sum(counts.values())
         left = (max(expected - done, 0) / rate) if expected is not None and rate else None
-        spider: PlatformSpider = self.crawler.spider  # type: ignore[assignment]  # all of the project's spiders are
-        self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in spider.status_lines]
+        self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in self.spider.status_lines]
+        if waiting := suspensions(self.spider.routes):
+            text = f"waiting {math.ceil(waiting[0].seconds)} s for {waiting_for(waiting)}"
+            self._bar.lines.insert(0, Text(text, style="yellow", overflow="ellipsis", no_wrap=True))
         failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")
         if failed:
             self._bar.lines.insert(0, Text(f"failed: {failed}", style="red", overflow="ellipsis", no_wrap=True))

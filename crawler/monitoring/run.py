@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field, ValidationError
 
 from crawler.monitoring.fields import FieldCount, count_fields
+from crawler.targets.warning import unread_paths
 
 if TYPE_CHECKING:
     from crawler.targets.target import Outcome, Record
@@ -30,6 +31,8 @@ class Run(BaseModel):
     """Outcome code -> number of targets."""
     failed_sources: Counter[str] | None = None
     """Optional source -> number of targets for which it failed. None in runs of versions that did not count this."""
+    unread: Counter[str] | None = None
+    """Unread path with its source -> number of targets. None in runs of versions that did not count this."""
     fields: dict[str, dict[str, FieldCount]] = Field(default_factory=dict)
     """Scraper -> path of a field (such as ``products[].price.current_price``) -> how often it is filled."""
     not_understood: Counter[str] = Field(default_factory=Counter)
@@ -50,7 +53,9 @@ class Run(BaseModel):
         """Count the outcome of a target."""
         self.codes[outcome.code] += 1
         self.failed_sources = self.failed_sources or Counter()
-        self.failed_sources.update({warning.source for warning in outcome.warnings})
+        self.failed_sources.update({each.source for each in outcome.warnings if each.unread is None})
+        self.unread = self.unread or Counter()
+        self.unread.update(f"{path} of {source}" for source, path in unread_paths(outcome.warnings))
         if outcome.error is not None and outcome.code == EXTRACTION_FAILED:
             self.not_understood.update({_path(detail["loc"]) for detail in outcome.error.details})
 
@@ -60,11 +65,16 @@ def _path(loc: list[str | int]) -> str:
 
     >>> _path(["products", 3, "name"])
     'products[].name'
+
+    The path of a whole list has no brackets at its end, although contracts declare it with them:
+
+    >>> _path(["searchResult", "itemStacks[]"])
+    'searchResult.itemStacks'
     """
     path = ""
     for part in loc:
         path += "[]" if isinstance(part, int) else f".{part}" if path else str(part)
-    return path
+    return path.removesuffix("[]")
 
 
 class History:

@@ -15,6 +15,7 @@ from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.targets.target import Outcome
 from crawler.targets.tracker import outcomes_by_code, target_completed
+from crawler.targets.warning import FAILED_SOURCES, UNREAD_PATHS, UNREAD_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
+
+MAX_UNREAD = 8
+"""Maximum number of unread paths that the summary lists."""
+UNREAD_ADVICE = "the platform may have changed its pages: update the project, or repair the scraper (docs/monitors.md)"
 
 
 @dataclass
@@ -101,6 +106,7 @@ class Summary:
                 yield _row("failed", f"{count:,} {code}: {self._example(code)}")
         for source, count in _failed_sources(stats).items():
             yield _row("warnings", f"{count:,} without {source}")
+        yield from _unread(stats)
         if stats.get("finish_reason") != "finished":
             yield _row("stopped", str(stats.get("finish_reason")))
         yield from self._outputs(stats, has_data="OK" in counts)
@@ -132,6 +138,8 @@ class Summary:
             yield _row("incomplete", "lines are missing from the data: see the errors above")
 
     def _next_steps(self, stats: dict[str, Any]) -> Iterator[str]:
+        if any(key.startswith(UNREAD_PATHS) for key in stats):
+            yield _row("next", UNREAD_ADVICE)
         failures = [files.uris[-1] for files in self._files.values() if files.has_failures]
         if self.retryable and failures:
             yield _row("next", f"scrapy targets retry {failures[0]}")
@@ -149,7 +157,20 @@ def _failed_sources(stats: dict[str, Any]) -> Counter[str]:
     """Return ``source (reason)`` of each optional source that failed, with the number of targets."""
     found: Counter[str] = Counter()
     for key, count in stats.items():
-        if key.startswith("sources/failed/"):
-            _, _, source, reason = key.split("/", 3)
+        if key.startswith(FAILED_SOURCES):
+            source, reason = key.removeprefix(FAILED_SOURCES).split("/", 1)
             found[f"{source} ({reason})"] += count
     return found
+
+
+def _unread(stats: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each unread path, the one of most targets first."""
+    targets = {key.removeprefix(UNREAD_PATHS): count for key, count in stats.items() if key.startswith(UNREAD_PATHS)}
+    ordered = sorted(targets.items(), key=lambda each: (-each[1], each[0]))
+    for name, count in ordered[:MAX_UNREAD]:
+        source, path = name.split("/", 1)
+        rows = stats.get(UNREAD_ROWS + name)
+        lost = f" ({rows:,} rows not collected)" if rows else ""
+        yield _row("unread", f"{count:,} with {path} of {source}{lost}")
+    if len(ordered) > MAX_UNREAD:
+        yield _row("unread", f"and {len(ordered) - MAX_UNREAD} more paths")

@@ -5,21 +5,25 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import orjson
 from itemadapter import ItemAdapter
 from scrapy.exporters import CsvItemExporter
+from scrapy.utils.conf import feed_complete_default_values_from_settings
 
 from crawler.outputs.columns import Struct, column_type_of_models
+from crawler.outputs.failures import is_for_failures
+from crawler.outputs.feed_files import fixed_path
 from crawler.outputs.selection import flat_columns, flat_row, provenance_columns, table_row
 from crawler.targets.files.delimited import FORMULA_START
 from crawler.targets.target import Record
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from crawler.spiders.base import PlatformSpider
 
@@ -53,13 +57,12 @@ class CsvExporter(CsvItemExporter):
         self.fields = fields or Struct({})
         self.escape = escape
         named = kwargs.get("fields_to_export")  # the option ``fields`` of the feed
-        self.columns = list(named.values() if isinstance(named, Mapping) else named or flat_columns(self.fields))
+        self.columns = _columns(self.fields, named)
         self._may_grow = has_more_keys and not named
-        header = _existing_header(file, kwargs.get("delimiter", ","))
+        is_appended = "a" in str(getattr(file, "mode", ""))
+        header = _existing_header(Path(file.name), kwargs.get("delimiter", ",")) if is_appended else None
         if header is not None:
-            known = header[: len(self.columns)] if self._may_grow else header
-            if known != self.columns:
-                raise UnusableFileError(f"{file.name} has other columns than this run: use -O, or another file")
+            _check_header(header, self.columns, file.name, may_grow=self._may_grow)
             self.columns, self._may_grow = header, False
             _end_last_line(Path(file.name))
         elif bom:
@@ -74,7 +77,7 @@ class CsvExporter(CsvItemExporter):
         spider = cast("PlatformSpider", crawler.spider)
         return cls(
             file,
-            fields=spider.selection.fields if spider.selection else _all_columns(spider),
+            fields=_fields(spider),
             has_more_keys=spider.selection is None,
             escape=crawler.settings.getbool("CSV_ESCAPE_FORMULAS"),
             bom=crawler.settings.getbool("CSV_BOM"),
@@ -114,12 +117,47 @@ def escaped(text: str) -> str:
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def _existing_header(file: Any, delimiter: str) -> list[str] | None:
-    """Return the header of a local file to which rows are appended, or None if the file has none."""
-    if "a" not in str(getattr(file, "mode", "")) or not Path(file.name).is_file():
-        return None
-    path = Path(file.name)
-    if not path.stat().st_size:
+def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None:
+    """Check that the records of a crawl can be appended to the existing files of its feeds.
+
+    Raises:
+        UnusableFileError: a CSV file has other columns.
+    """
+    for uri, options in settings.getdict("FEEDS").items():
+        path = fixed_path(str(uri), spider)
+        if path is not None and path.suffix != ".gz" and not options.get("overwrite"):
+            check_columns(path, feed_complete_default_values_from_settings(options, settings, str(uri)), spider)
+
+
+def check_columns(path: Path, options: Mapping[str, Any], spider: PlatformSpider) -> None:
+    """Check that the records of a spider can be appended to a file. ``options``: the options of the feed.
+
+    Raises:
+        UnusableFileError: the feed is a CSV file with other columns.
+    """
+    if options["format"] != "csv" or "postprocessing" in options or is_for_failures(options):
+        return
+    named = options["fields"]
+    header = _existing_header(path, options["item_export_kwargs"].get("delimiter", ","))
+    if header is not None:
+        columns, may_grow = _columns(_fields(spider), named), spider.selection is None and not named
+        _check_header(header, columns, str(path), may_grow=may_grow)
+
+
+def _check_header(header: list[str], columns: list[str], name: str, *, may_grow: bool) -> None:
+    known = header[: len(columns)] if may_grow else header
+    if known != columns:
+        raise UnusableFileError(f"{name} has other columns than this run: use -O, or another file")
+
+
+def _columns(fields: Struct, named: Collection[str] | Mapping[str, str] | None) -> list[str]:
+    """Return the columns of a table. ``named``: the option ``fields`` of the feed."""
+    return list(named.values() if isinstance(named, Mapping) else named or flat_columns(fields))
+
+
+def _existing_header(path: Path, delimiter: str) -> list[str] | None:
+    """Return the header of a local file, or None if the file has none."""
+    if not path.is_file() or not path.stat().st_size:
         return None
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:
         return next(csv.reader(existing, delimiter=delimiter), None)
@@ -133,8 +171,10 @@ def _end_last_line(path: Path) -> None:
             existing.write(b"\r\n")
 
 
-def _all_columns(spider: PlatformSpider) -> Struct:
-    """Return the columns of a run without ``-a fields=``."""
+def _fields(spider: PlatformSpider) -> Struct:
+    """Return the columns of a run, as nested objects."""
+    if spider.selection is not None:
+        return spider.selection.fields
     row_path = spider.row_path
     data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
     if row_path is None and not spider.batch:

@@ -55,6 +55,14 @@ def path_pattern(template: str, spider: Spider) -> re.Pattern[str]:
     return re.compile("".join([*parts, re.escape(text[last:])]))
 
 
+def fixed_path(template: str, spider: Spider) -> Path | None:
+    """Return the path to which every start of a run writes a feed, or None if starts differ or the feed is remote."""
+    names = {name for name, _ in _PLACEHOLDER.findall(template)}
+    if not is_local(template) or names & VARYING or not all(hasattr(spider, name) for name in names):
+        return None
+    return Path(absolute_path(template % {name: getattr(spider, name) for name in names} if names else template))
+
+
 def repair_last_line(path: Path) -> None:
     """Make a JSON Lines file end with a complete line, so that new lines can be appended.
 

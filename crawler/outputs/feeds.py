@@ -22,7 +22,7 @@ from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
-from crawler.outputs.csv_exporter import UnusableFileError
+from crawler.outputs.csv_exporter import UnusableFileError, check_columns
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import (
     AUTO,
@@ -193,7 +193,11 @@ class Feeds(FeedExporter):
         if self.failed:
             self._write_last_failure(outcome, spider)
             return
-        slots = self._export(_items(outcome, spider.row_path, spider.selection), spider)
+        try:
+            slots = self._export(_items(outcome, spider.row_path, spider.selection), spider)
+        except BrokenPipeError:  # the run ends, and Scrapy would log a traceback
+            logger.error("output_closed", hint="the reader of the output, such as head, has closed it")  # noqa: TRY400
+            return
         lines = [slot for slot in slots if holds_lines(slot.uri, slot.feed_options)]
         ends = [
             (absolute_path(slot.uri), slot.file.tell())
@@ -355,12 +359,18 @@ def _sync(file: IO[bytes]) -> None:
 
 def _problem(slot: FeedSlot) -> str | None:
     """Return the reason why a feed cannot be written, or None if it can."""
+    is_appended = isinstance(slot.storage, FileFeedStorage) and slot.storage.write_mode == "ab"
+    if is_appended:
+        try:
+            check_columns(Path(absolute_path(slot.uri)), slot.feed_options, cast("PlatformSpider", slot.spider))
+        except UnusableFileError as error:
+            return str(error)
     if slot.format != "parquet":
         return None
     if find_spec("pyarrow") is None:
         return "Parquet feeds need pyarrow: install the extra 'parquet'"
-    if isinstance(slot.storage, FileFeedStorage) and slot.storage.write_mode == "ab":
-        path = Path(slot.storage.path)
+    if is_appended:
+        path = Path(absolute_path(slot.uri))
         if path.is_file() and path.stat().st_size:
             return f"nothing can be added to a Parquet file: use -O, or a name other than {path}"
     return None

@@ -11,10 +11,19 @@ from difflib import get_close_matches
 from typing import Any
 
 from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Struct, column_type_of_models, without_lists
-from crawler.targets.target import FailedSource, Record, Scraper
+from crawler.targets.target import Record, Scraper
 
-WARNINGS = ListOf(Struct(dict.fromkeys(FailedSource._fields, "text")))
-"""The column of the optional sources that failed."""
+WARNINGS = ListOf(
+    Struct(
+        {
+            **dict.fromkeys(("source", "code", "reason", "path", "cause"), "text"),
+            **dict.fromkeys(("rows", "of"), "integer"),
+            "loses_rows": "boolean",
+            "names": ListOf("text"),
+        }
+    )
+)
+"""The column of the warnings. From ``path`` on, the values are null unless a part of a payload was unread."""
 
 
 def provenance_columns(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Struct:

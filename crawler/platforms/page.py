@@ -18,6 +18,8 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
+from crawler.reading.contract import C, Reading, read, read_plain
+from crawler.reading.unread import Unread
 from crawler.reading.values import retry_after_seconds
 
 BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
@@ -46,6 +48,13 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
     skipped: list[ExtractionFailed] = attrs.field(factory=list, init=False, eq=False, repr=False)
     """One error for each part of the page that the item lacks because it was not understood, such as a row of a list.
     The spider adds them to the target's warnings."""
+
+    unread: list[Unread] = attrs.field(factory=list, init=False, eq=False, repr=False)
+    """The parts of the payload that were expected and could not be read. The spider adds them to the target's warnings.
+    """
+
+    interruption: ScrapeError | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    """The error that cut the data short. The page has data, but the circuit breaker counts it as this error."""
 
     source: ClassVar[str]
     """The name of this kind of response, unique within its platform. Blocks and rate limits are counted by it."""
@@ -80,6 +89,30 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
             except ScrapeError:
                 self._input_validated = False
                 raise
+
+    def payload(self, kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> C:
+        """Read a JSON document of the response by its contract. What could not be read is added to ``unread``.
+
+        ``what``: how error messages name the document. ``code_after``: whether program code may follow the JSON.
+
+        Raises:
+            ExtractionFailed: the document is not JSON, or lacks the identity of the contract.
+        """
+        return self._of_contract(kind, read(kind, body, what=what, code_after=code_after))
+
+    def plain_payload(self, kind: type[C], data: object) -> C:
+        """Read plain data of the response by its contract, as ``payload`` does.
+
+        Raises:
+            ExtractionFailed: the data lacks the identity of the contract.
+        """
+        return self._of_contract(kind, read_plain(kind, data))
+
+    def _of_contract(self, kind: type[C], reading: Reading[C]) -> C:
+        self.unread += reading.unread
+        if reading.value is None:
+            raise unread_error(f"The payload is not a {kind.__name__}.", reading.unread, reason="unreadable")
+        return reading.value
 
     def skip(self, error: ExtractionFailed) -> None:
         """Leave a part of the page out of the item: add its error to ``skipped``, once."""
@@ -134,6 +167,14 @@ def missing_error(
     """Create the error for missing parts of a payload. ``paths`` are the places where the parts were expected."""
     details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
     return ExtractionFailed(message, details=details, upstream_status=upstream_status, reason=reason)
+
+
+def unread_error(message: str, unread: Sequence[Unread], *, reason: str) -> ExtractionFailed:
+    """Create the error for a payload of which too much could not be read. The details name the paths."""
+    details: list[Detail] = [
+        {"loc": list(each.path.split(".")), "msg": str(each), "type": each.cause} for each in unread
+    ]
+    return ExtractionFailed(message, details=details, reason=reason)
 
 
 def mismatch_error(

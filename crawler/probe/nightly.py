@@ -50,7 +50,7 @@ def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
         ValueError: the file is not an object of params by scraper, or names an unknown scraper.
     """
     if path is None and sandbox:
-        return {name: dict(scraper.example) for name, scraper in scrapers().items()}
+        return {scraper.name: dict(scraper.example) for scraper in scrapers().values()}  # aliases have the same name
     text = (path or files(__package__).joinpath("targets.json")).read_text(encoding="utf-8")
     try:
         found = TARGETS.validate_json(text)
@@ -148,7 +148,7 @@ def table(recorder: Recorder, before: Fields) -> Iterator[str]:
     if outcome.error is not None:
         yield f"  ERROR    {outcome.error.message}"
         return
-    yield from (f"  WARNING  without {source}: {why} ({reason})" for source, why, reason in outcome.warnings)
+    yield from (f"  WARNING  {warning}" for warning in outcome.warnings)
     now = fields_of_run(recorder)
     changed = changes(before, now)
     for path in dict.fromkeys((*now, *changed)):
@@ -158,7 +158,7 @@ def table(recorder: Recorder, before: Fields) -> Iterator[str]:
 
 
 def is_good(recorder: Recorder, before: Fields) -> bool:
-    """Whether a target has data from all of its sources, and no field that was filled before is missing."""
+    """Whether a target has data from all of its sources, no warning, and no field that was filled before is missing."""
     outcome = recorder.outcome
     if outcome is None or outcome.error is not None or outcome.warnings:
         return False

@@ -25,7 +25,10 @@ class EmptyField:
     path: str
     count: FieldCount
     documented: bool
-    """Whether the platform's documentation or the field's docstring says that the field may be empty."""
+    """Whether the platform's documentation or the field's docstring says that the field may be empty.
+
+    Always true for a list: ``docs/nulls.md`` says for all of them that [] is a list without entries.
+    """
 
     def __str__(self) -> str:
         missing = self.count.rows - self.count.filled
@@ -37,9 +40,15 @@ def empty_fields(scraper: Scraper, data: dict[str, Any]) -> tuple[list[EmptyFiel
     counts: dict[str, FieldCount] = {}
     count_fields(data, scraper.data, counts)
     documented = documented_names(scraper.platform)
-    descriptions = {each.path: each.field.description for each in values_of(data, scraper.data)}
+    fields = {each.path: each.field for each in values_of(data, scraper.data)}
     empty = [
-        EmptyField(path, count, _is_documented(path, documented) or bool(EMPTY_WORDS.search(descriptions[path])))
+        EmptyField(
+            path,
+            count,
+            fields[path].is_list
+            or _is_documented(path, documented)
+            or bool(EMPTY_WORDS.search(fields[path].description)),
+        )
         for path, count in counts.items()
         if count.filled < count.rows
     ]

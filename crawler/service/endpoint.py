@@ -11,6 +11,7 @@ import structlog
 
 from crawler.downloads.shared import SharedState
 from crawler.errors import StoreUnavailable
+from crawler.jobs.store import Store, store_location
 from crawler.service import metrics, status
 from crawler.service.calls import call_store, idempotency
 from crawler.service.calls.cache import Cache
@@ -27,7 +28,6 @@ from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
 from crawler.service.status import Status
-from crawler.service.store import Store, store_location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -28,17 +28,19 @@ from crawler.service.calls.call_store import STATES
 from crawler.service.fill_rates import optional_values
 from crawler.targets.target import InvalidTarget, Outcome
 from crawler.targets.tracker import target_completed
+from crawler.targets.warning import UNREAD as UNREAD_REASON
+from crawler.targets.warning import unread_paths
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import Settings
 
     from crawler.downloads.routes import Route
+    from crawler.jobs.store import Store
     from crawler.service.calls.envelope import Answer, Call
     from crawler.service.calls.open_crawlers import OpenCrawlers
     from crawler.service.clients.keys import Keys
     from crawler.service.clients.usage import Usage
-    from crawler.service.store import Store
 
 disable_created_metrics()  # the ``_created`` series would double the number of series
 
@@ -71,6 +73,11 @@ SOURCE_FAILURES = Counter(
     "crawler_source_failures",
     "Targets for which an optional source failed, by source and reason.",
     ["platform", "source", "reason"],
+)
+UNREAD = Counter(
+    "crawler_unread",
+    "Targets in whose payloads a path of the contract could not be read, by source and path.",
+    ["platform", "source", "path"],
 )
 RETRIES = Counter("crawler_retries", "Retried downloads.", ["platform"])
 VALUES = Counter("crawler_field_values", "Sampled values of fields that may be empty.", ["scraper", "field"])
@@ -195,8 +202,12 @@ class CrawlerMetrics:
             return
         name = target.scraper.name
         OUTCOMES.labels(name, outcome.code).inc()
+        platform = target.scraper.platform
         for warning in outcome.warnings:
-            SOURCE_FAILURES.labels(target.scraper.platform, warning.source, warning.reason).inc()
+            if warning.reason != UNREAD_REASON:
+                SOURCE_FAILURES.labels(platform, warning.source, warning.reason).inc()
+        for source, path in unread_paths(outcome.warnings):
+            UNREAD.labels(platform, source, path).inc()
         now = time.monotonic()
         if outcome.data is not None and now - self._sampled.get(name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
             self._sampled[name] = now

@@ -1,7 +1,8 @@
 """Counts of completed targets by platform, egress, minute and code, and of their warnings, for ``GET /v1/status``.
 
 They are counted in memory and stored regularly. The store has the counts of 60 minutes, and the time of each egress's
-last success. The number of keys is bounded: the project defines codes, sources and reasons, the operator the egresses.
+last success. The number of keys is bounded: the project defines codes, sources, reasons and paths, the operator the
+egresses.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawler.targets.target import Outcome, Target
+from crawler.targets.warning import unread_paths
 
 if TYPE_CHECKING:
-    from crawler.service.store import Session
+    from crawler.jobs.store import Session
 
 SCHEMA = (
     (
         "CREATE TABLE IF NOT EXISTS outcomes (minute BIGINT NOT NULL, platform TEXT NOT NULL, egress TEXT NOT NULL,"
         " code TEXT NOT NULL, source TEXT NOT NULL, reason TEXT NOT NULL, number BIGINT NOT NULL,"
         " PRIMARY KEY (minute, platform, egress, code, source, reason))"
+    ),
+    (
+        "CREATE TABLE IF NOT EXISTS unread (minute BIGINT NOT NULL, platform TEXT NOT NULL, egress TEXT NOT NULL,"
+        " source TEXT NOT NULL, path TEXT NOT NULL, number BIGINT NOT NULL,"
+        " PRIMARY KEY (minute, platform, egress, source, path))"
     ),
     (
         "CREATE TABLE IF NOT EXISTS successes (platform TEXT NOT NULL, egress TEXT NOT NULL,"
@@ -32,6 +39,11 @@ ADD = (
     " VALUES (:minute, :platform, :egress, :code, :source, :reason, :number)"
     " ON CONFLICT (minute, platform, egress, code, source, reason)"
     " DO UPDATE SET number = outcomes.number + excluded.number"
+)
+ADD_UNREAD = (
+    "INSERT INTO unread (minute, platform, egress, source, path, number)"
+    " VALUES (:minute, :platform, :egress, :source, :path, :number)"
+    " ON CONFLICT (minute, platform, egress, source, path) DO UPDATE SET number = unread.number + excluded.number"
 )
 SUCCEEDED = (
     "INSERT INTO successes (platform, egress, at) VALUES (:platform, :egress, :at)"
@@ -46,7 +58,7 @@ KEEP_SUCCESS_SECONDS = 30 * 24 * 3_600.0
 
 
 class CountKey(NamedTuple):
-    """The key of a count: of targets with the same code, or of warnings with the same source, code and reason."""
+    """The key of a count of targets: with the same code, with the same warning, or with the same unread path."""
 
     minute: int
     """Minutes since the epoch."""
@@ -56,8 +68,10 @@ class CountKey(NamedTuple):
     code: str
     """The code of the outcome, or of the warning."""
     source: str = ""
-    """The optional source that failed; "" for an outcome."""
+    """The source of the warning; "" for an outcome."""
     reason: str = ""
+    path: str = ""
+    """The unread path; "" for an outcome or a warning, which includes all paths of its source."""
 
 
 class OutcomeCounts:
@@ -77,8 +91,10 @@ class OutcomeCounts:
         now = time.time()
         minute, platform, code = int(now) // MINUTE_SECONDS, outcome.target.scraper.platform, outcome.code
         self._counts[CountKey(minute, platform, egress, code)] += 1
-        for warning in outcome.warnings:
-            self._counts[CountKey(minute, platform, egress, warning.code, warning.source, warning.reason)] += 1
+        for warned_code, source, reason in {(each.code, each.source, each.reason) for each in outcome.warnings}:
+            self._counts[CountKey(minute, platform, egress, warned_code, source, reason)] += 1
+        for source, path in unread_paths(outcome.warnings):
+            self._counts[CountKey(minute, platform, egress, "", source, path=path)] += 1
         if outcome.error is None:
             self._successes[platform, egress] = now
 
@@ -98,17 +114,12 @@ class OutcomeCounts:
     def store(self, session: Session) -> None:
         """Add the counts to those in the store."""
         for key, number in sorted(self._counts.items()):  # all processes use the same order, to prevent deadlocks
-            minute, platform, egress, code, source, reason = key
-            session.run(
-                ADD,
-                minute=minute,
-                platform=platform,
-                egress=egress,
-                code=code,
-                source=source,
-                reason=reason,
-                number=number,
-            )
+            values = {**key._asdict(), "number": number}
+            if key.path:
+                session.run(ADD_UNREAD, **{name: values[name] for name in values.keys() - {"code", "reason"}})
+            else:
+                del values["path"]
+                session.run(ADD, **values)
         for (platform, egress), at in sorted(self._successes.items()):
             session.run(SUCCEEDED, platform=platform, egress=egress, at=at)
 
@@ -121,6 +132,7 @@ def first_minute() -> int:
 def purge(session: Session) -> None:
     """Delete the counts of minutes that are no longer kept."""
     session.run("DELETE FROM outcomes WHERE minute < :first", first=first_minute())
+    session.run("DELETE FROM unread WHERE minute < :first", first=first_minute())
     session.run("DELETE FROM successes WHERE at < :first", first=time.time() - KEEP_SUCCESS_SECONDS)
 
 
@@ -129,7 +141,11 @@ class History:
 
     def __init__(self, session: Session) -> None:
         self.first = first_minute()
-        query = "SELECT minute, platform, egress, code, source, reason, number FROM outcomes WHERE minute >= :first"
+        query = (
+            "SELECT minute, platform, egress, code, source, reason, '', number FROM outcomes WHERE minute >= :first"
+            " UNION ALL SELECT minute, platform, egress, '', source, '', path, number FROM unread"
+            " WHERE minute >= :first"
+        )
         self._rows: defaultdict[tuple[str, str], list[tuple[CountKey, int]]] = defaultdict(list)
         """Platform and egress -> the counts."""
         for *key, number in session.rows(query, first=self.first):
@@ -149,13 +165,22 @@ class History:
         """Return the warnings by source, code and reason, the most frequent first."""
         found: Counter[tuple[str, str, str]] = Counter()
         for key, number in self._of(platform, egress):
-            if key.source:
+            if key.source and not key.path:
                 found[key.source, key.code, key.reason] += number
         ordered = sorted(found.items(), key=lambda each: (-each[1], each[0]))
         return [
             {"source": source, "code": code, "reason": reason, "count": number}
             for (source, code, reason), number in ordered
         ]
+
+    def unread(self, platform: str, egress: str | None = None) -> list[dict[str, Any]]:
+        """Return the number of targets for each unread path of a source, the most frequent first."""
+        found: Counter[tuple[str, str]] = Counter()
+        for key, number in self._of(platform, egress):
+            if key.path:
+                found[key.source, key.path] += number
+        ordered = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+        return [{"source": source, "path": path, "count": number} for (source, path), number in ordered]
 
     def last_success(self, platform: str, egress: str | None = None) -> float | None:
         """Return the Unix time of the last success, or None."""

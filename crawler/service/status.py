@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from crawler.downloads.routes import Route
+    from crawler.jobs.store import Session, Store
     from crawler.service.calls.open_crawlers import OpenCrawlers
-    from crawler.service.store import Session, Store
 
 SCHEMA = (
     *outcome_counts.SCHEMA,
@@ -172,6 +172,7 @@ def _history(history: History, platform: str, egress: str | None = None) -> dict
     return {
         "outcomes": history.outcomes(platform, egress),
         "warnings": history.warnings(platform, egress),
+        "unread": history.unread(platform, egress),
         "last_success": None if succeeded is None else _text(succeeded),
     }
 

@@ -14,8 +14,9 @@ from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
-from crawler import platforms
+from crawler import components, platforms
 from crawler.browser.sessions import carry_browser
+from crawler.components import ABOVE_COMMAND_LINE
 from crawler.downloads.shared import SharedState
 from crawler.errors import (
     InvalidRequest,
@@ -49,9 +50,6 @@ Data = dict[str, Any]
 
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 
-ABOVE_COMMAND_LINE = 50
-"""Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
-
 
 class PlatformSpider(PageSpider):
     """The base class of the platforms' spiders. A spider defines ``scrapers``, ``request()`` and ``scrape()``."""
@@ -63,6 +61,12 @@ class PlatformSpider(PageSpider):
     args: CrawlArguments
     needs_browser: ClassVar[bool] = False
     """Whether the spider always loads its targets in the browser."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Set ``platform``. A subclass of a platform's spider may have a name of its own."""
+        super().__init_subclass__(**kwargs)
+        if "scrapers" in vars(cls):
+            cls.platform = cls.scrapers[0].platform
 
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
@@ -91,7 +95,13 @@ class PlatformSpider(PageSpider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
+        """Set the settings that all spiders of this project have, and check that nothing essential is disabled.
+
+        Raises:
+            UsageError: ``ADDONS`` lacks this project's add-on, or an essential component is disabled.
+        """
         super().update_settings(settings)
+        components.require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
         settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
         # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
         # requests in addition to the requests of all targets. Use -a resume= to continue a run instead.
@@ -99,13 +109,13 @@ class PlatformSpider(PageSpider):
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
             settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # the other feeds are from -o, -O and -s FEEDS=
-        if cls.needs_browser or cls.name in settings.getlist("BROWSER_FALLBACK"):
+        if cls.needs_browser or cls.platform in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.use_origins(platforms.origins(cls.name, crawler.settings))
+        spider.use_origins(platforms.origins(cls.platform, crawler.settings))
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
         crawler.signals.connect(spider.routes.stored, signals.spider_closed)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, cast
 
 import structlog
 from scrapy import Request, Spider
-from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
 from twisted.internet.defer import AlreadyCalledError
 
@@ -31,6 +30,7 @@ from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, StartAnew, as_scrape_error
 from crawler.targets.target import Target
 from crawler.targets.tracker import TargetTracker
+from crawler.targets.warning import OutcomeWarning
 
 logger = structlog.get_logger(__name__)
 
@@ -41,6 +41,8 @@ restarted: ContextVar[bool] = ContextVar("restarted", default=False)
 class PageSpider(Spider):
     """Requests the pages of targets, and reads them as page objects. The base class of ``PlatformSpider``."""
 
+    platform: ClassVar[str]
+    """The name of the platform that the spider's scrapers belong to."""
     can_use_browser: ClassVar[bool] = True
     """Whether ``BROWSER_FALLBACK`` may name the platform: blocked pages can be loaded in the browser instead."""
     shared: SharedState
@@ -76,7 +78,7 @@ class PageSpider(Spider):
     @cached_property
     def routes(self) -> Routes:
         """The platform's throttles and circuit breakers, for each egress."""
-        return platform_routes(self.shared, self.name, self.settings)
+        return platform_routes(self.shared, self.platform, self.settings)
 
     async def count(self, request: Request, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a target's request. ``error``: None if it succeeded. ``status``: the HTTP status."""
@@ -127,7 +129,14 @@ class PageSpider(Spider):
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
         """Add a warning to the target's outcome: an optional source failed, or was not understood completely."""
         logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
-        self.tracker.warn(target, source, error)
+        self.tracker.warn(target, OutcomeWarning.of_error(source, error))
+
+    def left_out(self, target: Target, source: str, path: str, rows: tuple[int, int], error: type[ScrapeError]) -> None:
+        """Add a warning to the target's outcome: a limit left out a source for some of the record's rows.
+
+        ``rows``: their number, and the number of all rows at the ``path`` in the record.
+        """
+        self.tracker.warn(target, OutcomeWarning.of_limit(source, path, *rows, error))
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
         """Read the item of a page object. With ``retry``, download the page a second time if this fails.
@@ -144,9 +153,11 @@ class PageSpider(Spider):
                 await self.count(request, counted, page.response.status)
                 raise
         else:
-            await self.count(request, None)
+            await self.count(request, page.interruption)
             for skipped in page.skipped:
                 self.warn(request.meta["target"], request.meta["source"], skipped)
+            for unread in page.unread:
+                self.tracker.warn(request.meta["target"], OutcomeWarning.of_unread(request.meta["source"], unread))
             return page
         return await self.get(type(page), again, request.meta["target"], retry=False)
 
@@ -158,7 +169,7 @@ class PageSpider(Spider):
         # A stated rate limit is respected. After any other block, such as a page without data, a browser is tried once.
         blocked = isinstance(error, (UpstreamBlocked, UpstreamRateLimited)) and error.reason != "rate_limited"
         plain_page = self.can_use_browser and request.method == "GET" and "page_session_factory" not in request.meta
-        if not (blocked and plain_page and self.name in self.settings.getlist("BROWSER_FALLBACK")):
+        if not (blocked and plain_page and self.platform in self.settings.getlist("BROWSER_FALLBACK")):
             return None
         logger.info("browser_fallback", url=request.url, reason=error.reason)
         return in_browser(request)
@@ -186,7 +197,7 @@ class PageSpider(Spider):
         except ScrapeError as error:
             await self._count_failed(request, error)
             raise
-        except (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES) as error:
+        except DOWNLOAD_FAILURES as error:
             typed = as_scrape_error(error)
             await self._count_failed(request, typed)
             raise typed from error

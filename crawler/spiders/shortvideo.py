@@ -10,13 +10,15 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
-from crawler.errors import ExtractionFailed, ScrapeError, UpstreamRateLimited
+from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.page import PlatformPage
-from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
+from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.reading.unread import Unread
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
+from crawler.targets.warning import OutcomeWarning
 
 logger = structlog.get_logger(__name__)
 
@@ -48,8 +50,8 @@ class SearchSession(ResponseListener):
         self.start = int(params.cursor)
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
-        self.skipped: list[ExtractionFailed] = []
-        """One error for each row that was left out: it lacks a mandatory part, or has an unknown structure."""
+        self.unread: list[Unread] = []
+        """The parts of the responses that were expected and could not be read."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -59,15 +61,14 @@ class SearchSession(ResponseListener):
     async def take(self, captured: CapturedResponse) -> bool:
         """Add the rows in a response. Return true to end the session: enough rows, no more rows, or an error."""
         response = HttpResponse(captured.url, captured.body, status=captured.status, headers=dict(captured.headers))
-        kind = AppResultsPage if AppResultsPage.recognise(response.text) else ResultsPage
-        page = kind(response=response, page_params=PageParams(keywords=self.keywords))
+        page = ResultsPage(response=response, page_params=PageParams(keywords=self.keywords))
         before = len(self.rows)
         try:
             found = await page.to_item()
         except ScrapeError as error:
             self.error = error
             return True
-        self.skipped += page.skipped
+        self.unread += page.unread
         for row in found["search_item_list"]:
             self.rows.setdefault(row["aweme_id"], row)
         self.more = found["has_more"]
@@ -83,6 +84,13 @@ class SearchSession(ResponseListener):
         "login" also means that the page has rows, reports more, and stops loading them without showing a dialog.
         """
         return self.end_marker or ("login" if self.rows and self.is_silent else None)
+
+    @property
+    def interruption(self) -> ScrapeError | None:
+        """The error that ended the session although it has rows. A CAPTCHA is one, in the page or in a response."""
+        if self.end_marker == "captcha" or isinstance(self.error, UpstreamBlocked):
+            return UpstreamBlocked("The platform interrupted the search with a CAPTCHA challenge.", reason="challenge")
+        return self.error
 
     def data(self) -> dict[str, Any] | None:
         """Return a record with as many of the requested rows as were found. None if none was found but more may exist.
@@ -119,7 +127,7 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
             params=PhotoSearchParams,
             data=PhotoSearch,
             example={"keywords": "whales"},
-            pages=(AppResultsPage, ResultsPage, SearchPage),
+            pages=(ResultsPage, SearchPage),
         ),
     )
     args: ShortvideoArguments
@@ -145,7 +153,8 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         if search.received is None:
             await search.to_item()
             return
-        if session.error is not None:
-            self.warn(request.meta["target"], ResultsPage.source, session.error)
-        for error in {each.reason: each for each in session.skipped}.values():
-            self.warn(request.meta["target"], ResultsPage.source, error)
+        if (interruption := session.interruption) is not None:
+            page.interruption = interruption
+            self.warn(request.meta["target"], ResultsPage.source, interruption)
+        for unread in session.unread:
+            self.tracker.warn(request.meta["target"], OutcomeWarning.of_unread(ResultsPage.source, unread))

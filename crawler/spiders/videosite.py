@@ -33,6 +33,8 @@ class VideositeArguments(CrawlArguments):
     """The kind of items: video, short, live or all."""
     include_about: str | None = None
     """Whether to add the fields from the about panel."""
+    details: str | None = None
+    """For how many items to request exact date, likes, views and description: all, none or a number."""
     cursor: str | None = None
     """The position to continue from: ``pagination.cursor`` of an earlier record."""
 

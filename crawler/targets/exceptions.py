@@ -23,18 +23,20 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 
-DOWNLOAD_FAILURES = (
-    CannotResolveHostError,
-    ConnectError,
-    ConnectionDone,
-    ConnectionLost,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    OSError,
-    ResponseDataLossError,
-)
-"""Exceptions of a download that the platform or the network causes."""
+CAUSES: dict[type[Exception], str] = {
+    CannotResolveHostError: "The platform's host name cannot be resolved: check the network and its DNS servers",
+    DownloadConnectionRefusedError: "The platform's server refused the connection",
+    ConnectError: "No connection to the platform's server: check the network and its firewall",
+    ConnectionDone: "The connection was closed before the response was complete",
+    ConnectionLost: "The connection was lost before the response was complete",
+    ResponseDataLossError: "The connection was lost before the response was complete",
+    DownloadCancelledError: "The download was cancelled, as for a response larger than DOWNLOAD_MAXSIZE",
+    DownloadFailedError: "The download failed before the response was complete",
+    OSError: "The download failed: the system reported an error of the network",
+}
+"""Exceptions of a download that the platform or the network causes, and what happened. Each precedes its bases."""
+DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (IgnoreRequest, DownloadTimeoutError, *CAUSES)
+"""All exceptions of a download that a target's error describes."""
 
 
 class LimitReached(BlockedByPolicy):
@@ -57,7 +59,7 @@ def as_scrape_error(error: BaseException | None) -> ScrapeError:
         return error
     if isinstance(error, DropItem):
         return ItemDropped(f"The item was dropped: {error}", reason="dropped")
-    if isinstance(error, (IgnoreRequest, DownloadTimeoutError, *DOWNLOAD_FAILURES)):
+    if isinstance(error, DOWNLOAD_FAILURES):
         return _download_error(error)
     return ServiceError("Internal error. The log has its details under this request's id.")
 
@@ -66,7 +68,8 @@ def _download_error(error: Exception) -> ScrapeError:
     if isinstance(error, DownloadTimeoutError):
         return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
     if not isinstance(error, IgnoreRequest):
-        return UpstreamError(f"The download failed: {type(error).__name__}.", reason="connection")
+        happened = next(text for kind, text in CAUSES.items() if isinstance(error, kind))
+        return UpstreamError(f"{happened}.", reason="connection")
     if "robots.txt" in str(error):  # Scrapy provides no other detail of the failure
         return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
     return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirect loop, decompression bomb

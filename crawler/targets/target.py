@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.platforms.model import validation_details
+from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
     from crawler.platforms.page import PlatformPage
@@ -165,7 +166,7 @@ class Record(dict[str, Any]):
         data: Mapping[str, Any],
         target: Target,
         fetched_at: datetime,
-        warnings: tuple[FailedSource, ...] = (),
+        warnings: tuple[OutcomeWarning, ...] = (),
         *,
         is_line: bool = False,
     ) -> None:
@@ -174,7 +175,7 @@ class Record(dict[str, Any]):
         self.fetched_at = fetched_at
         """When the scraper finished reading the target (UTC)."""
         self.warnings = warnings
-        """The optional sources that failed."""
+        """The optional sources that failed, and the parts of payloads that were unread."""
         self.is_line = is_line
         """Whether this is the line of a batch feed, which contains the data under the key ``data``."""
 
@@ -189,7 +190,7 @@ class Record(dict[str, Any]):
 
         ``fetched_at`` is an ISO 8601 time, ``warnings`` a list of objects, empty for a complete record.
         """
-        warnings = [{"source": each.source, "code": each.code, "reason": each.reason} for each in self.warnings]
+        warnings = [each.as_dict() for each in self.warnings]
         return {**self.target.as_dict(), "fetched_at": self.fetched_at.isoformat(), "warnings": warnings}
 
     def as_line(self) -> Record:
@@ -220,17 +221,6 @@ class InvalidTarget:
         return _label(self.raw) if isinstance(self.raw, dict) else one_line(str(self.raw))
 
 
-class FailedSource(NamedTuple):
-    """A warning: an optional source that failed. The record is valid, but lacks the data of this source."""
-
-    source: str
-    """The source's name, as its page object class defines it."""
-    code: str
-    """The error's code, such as ``UPSTREAM_BLOCKED``."""
-    reason: str
-    """A slug for the cause, never empty."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a target ended: with a record or with an error."""
@@ -245,8 +235,8 @@ class Outcome:
     duration_ms: int
     followups: tuple[Target, ...] = ()
     """The targets that this target led to, such as the next page or the slices of a listing."""
-    warnings: tuple[FailedSource, ...] = ()
-    """The optional sources that failed."""
+    warnings: tuple[OutcomeWarning, ...] = ()
+    """The optional sources that failed, and the parts of payloads that were unread."""
     note: dict[str, Any] | None = None
     """Data about this target that the spider gets back if the run is resumed."""
     new_entries: frozenset[str] | None = None
@@ -264,7 +254,7 @@ class Outcome:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the target has a record that lacks the data of an optional source."""
+        """Whether the target has a record that lacks the data of an optional source, or an unread part of a payload."""
         return self.error is None and bool(self.warnings)
 
 
@@ -294,6 +284,16 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
         return scraper.params.model_validate(params)
     except ValidationError as error:
         raise _invalid(scraper, validation_details(error)) from error
+
+
+def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
+    """Return a sentence for each number in a request that is above its limit, and for which the limit was used."""
+    limited = {name: used for name, value in given.items() if (used := getattr(params, name)) != value}
+    return " ".join(
+        f"{name}={used} was used instead of {given[name]}: it is the limit."
+        for name, used in limited.items()
+        if isinstance(used, int)
+    )
 
 
 def _invalid(scraper: Scraper, details: list[Detail]) -> InvalidRequest:

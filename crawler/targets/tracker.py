@@ -32,7 +32,8 @@ from crawler.errors import (
 from crawler.targets.closing import crawler_closing
 from crawler.targets.exceptions import as_scrape_error
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import FailedSource, InvalidTarget, Outcome, Record, Target
+from crawler.targets.target import InvalidTarget, Outcome, Record, Target
+from crawler.targets.warning import OutcomeWarning, add_warning, count_warnings
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -71,7 +72,7 @@ class _InFlight:
     timer: asyncio.TimerHandle | None
     fetched_at: datetime | None = None
     followups: list[Target] = field(default_factory=list)
-    warnings: list[FailedSource] = field(default_factory=list)
+    warnings: list[OutcomeWarning] = field(default_factory=list)
     note: dict[str, Any] | None = None
     new_entries: frozenset[str] | None = None
     is_asked: bool = False
@@ -276,15 +277,14 @@ class TargetTracker:
         if entry is not None:
             _current.set(entry)
 
-    def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Add a failed optional source to the target's outcome, once for each cause.
+    def warn(self, target: Target, warning: OutcomeWarning) -> None:
+        """Add a warning to the target's outcome, once for each cause.
 
         Ignored after ``hand_over``: from then on, pipelines may write the record with the warnings that it has.
         """
         entry = self._in_flight.get(target.id)
-        warning = FailedSource(source, error.code, error.reason or error.code.lower())
-        if entry is not None and entry.fetched_at is None and warning not in entry.warnings:
-            entry.warnings.append(warning)
+        if entry is not None and entry.fetched_at is None:
+            add_warning(entry.warnings, warning)
 
     def note(self, target: Target, note: dict[str, Any]) -> None:
         """Add a note to the target's outcome. If the run is resumed, the spider gets the note back."""
@@ -340,8 +340,8 @@ class TargetTracker:
         stats.inc_value(f"targets/{outcome.code}")
         if outcome.is_partial:
             stats.inc_value(PARTIAL)
-        for warning in outcome.warnings:
-            stats.inc_value(f"sources/failed/{warning.source}/{warning.reason}")
+        if isinstance(outcome.target, Target):
+            count_warnings(outcome.warnings, outcome.target.scraper.platform, stats)
 
     def _expire(self, target: Target) -> None:
         entry = self._in_flight.get(target.id)

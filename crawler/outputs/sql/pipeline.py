@@ -57,12 +57,10 @@ class SqlPipeline:
         Raises:
             CloseSpider: the database or its driver is not available.
         """
-        try:
-            from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # an extra
+        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # only crawls with this sink import it
 
-            from crawler.outputs.sql.sink import SqlSink  # noqa: PLC0415  # likewise
-        except ImportError:
-            raise CloseSpider("the SQL sink needs SQLAlchemy: install the extra 'sql'") from None
+        from crawler.outputs.sql.sink import SqlSink  # noqa: PLC0415  # likewise
+
         try:
             self.sink = SqlSink(self.url, self.tables.values())
             await asyncio.to_thread(self.sink.open)

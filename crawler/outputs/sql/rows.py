@@ -30,6 +30,8 @@ TARGET_KEY = ("target_scraper", "target_params")
 """The key columns of entities without a natural key: the scraper and the params of the target."""
 WHOLE_RECORD = Entity("records")
 """The entity for the whole data of a scraper whose models declare no entity."""
+_CAUSE = ("source", "code", "reason", "path", "cause")
+"""The keys of a warning that are part of a row's digest."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class Row:
 
     table: TableSpec
     values: dict[str, Any]
-    warnings: list[dict[str, str]]
-    """The optional sources that failed for the record."""
+    warnings: list[dict[str, Any]]
+    """The warnings of the record."""
     digest: str
     """A digest of the values and of the warnings. Rows with an unchanged digest are not rewritten."""
     fetched_at: datetime
@@ -138,9 +140,11 @@ def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
                 yield Row(table, values, warnings, _digest(values, warnings), record.fetched_at)
 
 
-def _digest(values: dict[str, Any], warnings: list[dict[str, str]]) -> str:
-    # Rows without warnings have the same digest as in earlier versions of the project.
-    content = [values, warnings] if warnings else values
+def _digest(values: dict[str, Any], warnings: list[dict[str, Any]]) -> str:
+    # Rows without warnings have the same digest as in earlier versions of the project. The numbers of unread rows are
+    # not in the digest, because they differ from page to page: all rows would be rewritten in each run.
+    causes = [{name: each[name] for name in _CAUSE if name in each} for each in warnings]
+    content = [values, causes] if warnings else values
     return blake2b(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 

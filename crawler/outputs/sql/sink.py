@@ -1,4 +1,4 @@
-"""The database of the SQL sink. SQLite and PostgreSQL have the same tables and content. Needs the extra ``sql``.
+"""The database of the SQL sink. SQLite and PostgreSQL have the same tables and content.
 
 A table ``<platform>_<entity>`` has one row for each entity, with its newest state and its natural key. A table
 ``<table>_history`` has one row for each change of a price or count. Unchanged rows are not written again. Several

@@ -18,10 +18,10 @@ from crawler.service.calls.call_store import COLUMNS, DONE, RUNNING, StoredCall
 from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
+    from crawler.jobs.store import Session
     from crawler.service.calls.call_store import CallSettings
     from crawler.service.calls.envelope import Answer
-    from crawler.service.store import Session
-    from crawler.targets.target import FailedSource
+    from crawler.targets.warning import OutcomeWarning
 
 CLAIM_ATTEMPTS = 3
 """Number of tries, because another process may claim the same call at the same time."""
@@ -100,7 +100,7 @@ class Result:
     answer: Answer
     data: bytes | None = None
     """The JSON of the record; None if the call failed."""
-    warnings: tuple[FailedSource, ...] = ()
+    warnings: tuple[OutcomeWarning, ...] = ()
 
 
 def complete(session: Session, call: StoredCall, owner: str, result: Result, settings: CallSettings) -> bool:

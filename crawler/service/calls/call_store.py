@@ -23,9 +23,9 @@ from crawler.targets.target import Target, check_params
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawler.jobs.store import Session
     from crawler.service.calls.idempotency import Claim, Found
     from crawler.service.clients.keys import Holder
-    from crawler.service.store import Session
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 STATES = (WAITING, RUNNING, DONE)

@@ -13,10 +13,13 @@ from typing import Any
 import orjson
 
 from crawler.errors import AuthError, MethodNotAllowed, ScrapeError, ServiceError
-from crawler.targets.target import FailedSource
+from crawler.targets.warning import OutcomeWarning
 
 ACCEPTED = "ACCEPTED"
 """The code of an asynchronous call that waits or runs."""
+
+MAX_UNREAD = 8
+"""Maximum number of unread parts of payloads that a response lists. Reverse proxies limit the size of headers."""
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
@@ -55,6 +58,8 @@ class Call:
     """The path of the URL, without the query string."""
     target: str = ""
     """The params that differ from their defaults, as short text. Empty if they are invalid."""
+    note: str = ""
+    """A sentence for the message of a successful response, about numbers of the request that were limited."""
     service_url: str = ""
     """The setting ``SERVICE_URL``, with which links begin. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
@@ -85,7 +90,7 @@ class Answer:
     code: str = "OK"
     billable: bool = False
     partial: bool = False
-    """Whether the response has a record that lacks the data of an optional source."""
+    """Whether the response has a record that lacks the data of an optional source, or an unread part of a payload."""
 
 
 @dataclass(frozen=True)
@@ -95,41 +100,83 @@ class Served:
     data: dict[str, Any] | orjson.Fragment
     billable: bool = True
     headers: dict[str, str] = field(default_factory=dict)
-    warnings: tuple[FailedSource, ...] = ()
-    """The optional sources whose data is missing."""
+    warnings: tuple[OutcomeWarning, ...] = ()
+    """The optional sources whose data is missing, and the parts of payloads that were unread."""
 
 
 def success(call: Call, served: Served) -> Answer:
     """Return the response of a successful call. Fresh data is billable, even if optional sources failed."""
-    message, headers = "The scrape is complete.", _headers(call) | served.headers
+    headers = _headers(call) | served.headers
     if served.warnings:
-        sources = dict.fromkeys(warning.source for warning in served.warnings)
-        message = f"Completed without: {', '.join(sources)}."
         headers["X-Partial"] = partial_header(served.warnings)
+    message = f"{success_message(served.warnings)} {call.note}".rstrip()
     status = {"code": "OK", "message": message, "retryable": False}
     body = _body(call, status, served.data, None, billable=served.billable)
     return Answer(200, headers, body, billable=served.billable, partial=bool(served.warnings))
 
 
-def partial_header(warnings: Iterable[FailedSource]) -> str:
+def success_message(warnings: Iterable[OutcomeWarning]) -> str:
+    """Return the status message of a record: the failed sources and the first unread parts of payloads.
+
+    >>> from crawler.reading.unread import Unread
+    >>> success_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
+    'Could not be read: rows[].rating: missing in 40 of 40.'
+    """
+    failed, unread, more = _shown(warnings)
+    sentences = []
+    if failed:
+        sentences.append(f"Completed without: {', '.join(dict.fromkeys(each.source for each in failed))}.")
+    if unread:
+        parts = [str(each.unread) for each in unread] + [f"and {more} more"] * bool(more)
+        sentences.append(f"Could not be read: {'; '.join(parts)}.")
+    return " ".join(sentences) or "The scrape is complete."
+
+
+def partial_header(warnings: Iterable[OutcomeWarning]) -> str:
     """Return the value of ``X-Partial``: an RFC 9651 list. Each warning is one item: its source, with parameters.
 
-    >>> partial_header([FailedSource("timeline", "EXTRACTION_FAILED", "stale_query_id")])
+    At most ``MAX_UNREAD`` unread parts of payloads are listed. If there are others, the last item has their number as
+    its parameter ``more``.
+
+    >>> partial_header([OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id")])
     'timeline; reason=stale_query_id; code=EXTRACTION_FAILED'
+    >>> from crawler.reading.unread import Unread
+    >>> partial_header([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
+    'listing; reason=unread; code=EXTRACTION_FAILED; path="rows[].rating"; cause=missing; rows=40; of=40'
     """
-    return ", ".join(
-        f"{_bare_item(source)}; reason={_bare_item(reason)}; code={_bare_item(code)}"
-        for source, code, reason in warnings
-    )
+    failed, unread, more = _shown(warnings)
+    items = [_item(each) for each in (*failed, *unread)]
+    return ", ".join(items) + (f"; more={more}" if more else "")
+
+
+def _shown(warnings: Iterable[OutcomeWarning]) -> tuple[list[OutcomeWarning], list[OutcomeWarning], int]:
+    """Return the failed sources, the unread parts to list, and the number of other ones. Lost rows are listed first."""
+    failed: list[OutcomeWarning] = []
+    lost: list[OutcomeWarning] = []
+    other: list[OutcomeWarning] = []
+    for each in warnings:
+        (failed if each.unread is None else lost if each.unread.loses_rows else other).append(each)
+    unread = lost + other
+    return failed, unread[:MAX_UNREAD], max(0, len(unread) - MAX_UNREAD)
+
+
+def _item(warning: OutcomeWarning) -> str:
+    source, code, reason, unread = warning
+    item = f"{_bare_item(source)}; reason={_bare_item(reason)}; code={_bare_item(code)}"
+    if unread is None:
+        return item
+    path = _string(unread.path.replace("…", "..."))
+    item += f"; path={path}; cause={unread.cause}; rows={unread.rows}; of={unread.of}"
+    return f"{item}; loses_rows" if unread.loses_rows else item
 
 
 def _bare_item(text: str) -> str:
-    """Return the text as an RFC 9651 token if it is a valid token, else as a quoted string of ASCII characters.
+    """Return the text as an RFC 9651 token if it is a valid token, else as a quoted string."""
+    return text if _TOKEN.fullmatch(text) else _string(text)
 
-    In the string, spaces and visible ASCII characters are kept; every other character is replaced by "?".
-    """
-    if _TOKEN.fullmatch(text):
-        return text
+
+def _string(text: str) -> str:
+    """Return the text as an RFC 9651 string. Every character but spaces and visible ASCII is replaced by "?"."""
     visible = re.sub(r"[^ -~]", "?", text)
     return '"' + re.sub(r'(["\\])', r"\\\1", visible) + '"'
 
@@ -159,17 +206,18 @@ def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> 
 
     ``retryable``: whether the same request returns the call's response later.
     """
-    status = {"code": ACCEPTED, "message": message, "retryable": retryable}
+    status = {"code": ACCEPTED, "message": f"{message} {call.note}".rstrip(), "retryable": retryable}
     headers = _headers(call) | {"Retry-After": str(retry_after)}
     return Answer(HTTPStatus.ACCEPTED, headers, _body(call, status, None, None), ACCEPTED)
 
 
-def raw_error_bytes(error: ScrapeError, service_url: str) -> bytes:
+def raw_error_bytes(error: ScrapeError, service_url: str, scraper: str = "") -> bytes:
     """Return the complete HTTP response of an error as bytes, for a connection that is closed after it.
 
-    It is used where Twisted has no complete request that could be responded to.
+    It is used where Twisted has no complete request that could be responded to. ``scraper``: the scraper that the
+    request is for, as far as it is known.
     """
-    answer = failure(Call(service_url=service_url), error)
+    answer = failure(Call(service_url=service_url, scraper=scraper), error)
     headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
     head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())

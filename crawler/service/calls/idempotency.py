@@ -13,17 +13,17 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from crawler.errors import Detail, IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
+from crawler.jobs.store import NewColumn
 from crawler.service.calls.envelope import Served
-from crawler.service.store import NewColumn
-from crawler.targets.target import FailedSource
+from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
-    from crawler.service.store import Session, Store
+    from crawler.jobs.store import Session, Store
     from crawler.targets.target import Target
 
 SCHEMA = (
@@ -167,8 +167,16 @@ class Found:
             orjson.Fragment(bytes(self.data)),
             billable=False,
             headers={"Idempotent-Replayed": "true"},
-            warnings=tuple(FailedSource(*each) for each in orjson.loads(self.warnings or "[]")),
+            warnings=tuple(map(_stored_warning, orjson.loads(self.warnings or "[]"))),
         )
+
+
+def _stored_warning(stored: dict[str, Any] | list[str]) -> OutcomeWarning:
+    # Earlier versions of the project stored a list of the source, code and reason.
+    if isinstance(stored, list):
+        source, code, reason = stored
+        return OutcomeWarning(source, code, reason)
+    return OutcomeWarning.from_dict(stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +219,10 @@ Owned = tuple[str, str, str]
 """An ``Idempotency-Key`` and its call: the client, the key, and the id of the call."""
 
 
-def store_result(session: Session, owned: Owned, data: bytes, warnings: tuple[FailedSource, ...], ttl: float) -> None:
+def store_result(session: Session, owned: Owned, data: bytes, warnings: tuple[OutcomeWarning, ...], ttl: float) -> None:
     """Store the JSON of a call's record with its key for ``ttl`` seconds, if the call still has the key."""
     client, key, owner = owned
-    texts = orjson.dumps([*map(list, warnings)]).decode()
+    texts = orjson.dumps([each.as_dict() for each in warnings]).decode()
     session.run(STORE, client=client, key=key, owner=owner, body=data, warnings=texts, until=int(time.time() + ttl))
 
 

@@ -37,11 +37,11 @@ from crawler.service.clients.keys import Holder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from crawler.jobs.store import Session, Store
     from crawler.service.calls.cache import Cache
     from crawler.service.calls.call_store import CallSettings, StoredCall
     from crawler.service.calls.open_crawlers import OpenCrawler, OpenCrawlers
     from crawler.service.clients.limits import KeyLimits
-    from crawler.service.store import Session, Store
 
 logger = structlog.get_logger(__name__)
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from crawler.errors import QuotaExceeded
 
 if TYPE_CHECKING:
+    from crawler.jobs.store import Session, Store
     from crawler.service.clients.keys import Holder
-    from crawler.service.store import Session, Store
 
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS quotas (client TEXT PRIMARY KEY, checked BIGINT NOT NULL)",

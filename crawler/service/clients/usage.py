@@ -15,8 +15,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs.store import NewColumn, Session, Store
 from crawler.service.clients import quotas
-from crawler.service.store import NewColumn, Session, Store
 
 SCHEMA = (
     (

@@ -27,7 +27,7 @@ class Status(Model):
     code: str
     """`OK`, or the error's code."""
     message: str
-    """Text for people. It may change. For a partial record, it names the optional sources that failed."""
+    """Text for people. It may change. For a partial record, it names what the record lacks."""
     retryable: bool
     """Whether the same call may succeed later."""
 
@@ -322,14 +322,25 @@ class CircuitBreaker(Model):
 
 
 class SourceWarnings(Model):
-    """How often an optional source failed for one reason."""
+    """How often an optional source failed for one reason, or parts of a source's payload could not be read."""
 
     source: str
-    """The optional source."""
+    """The source."""
     code: str
     """The error code of the failure."""
     reason: str
-    """The cause in short, for programs."""
+    """The cause in short, for programs. `unread`: the source responded, but parts of its payload could not be read."""
+    count: int
+    """The number of targets."""
+
+
+class UnreadPath(Model):
+    """How often a part of a source's payload could not be read."""
+
+    source: str
+    """The source."""
+    path: str
+    """The path in the payload, as the project expects it. `…unknown`: the platform sent names that are not known."""
     count: int
     """The number of targets."""
 
@@ -340,7 +351,9 @@ class Outcomes(Model):
     outcomes: dict[str, PerMinute]
     """Completed targets by code: 60 numbers, one per minute, the oldest first. The last minute is not over yet."""
     warnings: list[SourceWarnings]
-    """The optional sources that failed, the most frequent first."""
+    """The warnings about records that lack something, the most frequent first."""
+    unread: list[UnreadPath]
+    """The parts of payloads that could not be read, the most frequent first."""
     last_success: Time | None
     """When the last target was completed with a record; null if none was within the last 30 days."""
 

@@ -62,8 +62,9 @@ HEADERS: dict[str, Any] = {
     },
     "Age": {"description": "Seconds since the cached record was fetched.", "schema": TEXT},
     "X-Partial": {
-        "description": "The optional sources that failed, if any: an RFC 9651 list of their names, each with the"
-        " parameters `reason` and `code`. The record is valid, but lacks their data.",
+        "description": "What the record lacks, if anything: an RFC 9651 list of sources, each with the parameters"
+        " `reason` and `code`. An optional source failed; or, with the reason `unread`, a part of its payload could not"
+        " be read: `path`, `cause`, `rows`, `of`, and `loses_rows` if these rows are not in the record.",
         "schema": TEXT,
         "example": "timeline; reason=stale_query_id; code=EXTRACTION_FAILED",
     },

@@ -72,7 +72,7 @@ error. Both have the same envelope.
 * With `Prefer: respond-async`, a call is accepted with status 202. `GET` the URL in `Location` until it returns the
   response.
 * With an `Idempotency-Key`, a call that is sent twice runs once and is billed once.
-* A record that lacks the data of an optional source has the header `X-Partial`.
+* A record that lacks the data of an optional source, or a value that could not be read, has the header `X-Partial`.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
 

@@ -13,6 +13,9 @@ from crawler.errors import InvalidJson, InvalidRequest, PayloadTooLarge, ScrapeE
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
+SCRAPERS = "/v1/scrapers"
+"""The path of the catalogue, and of the folder of the scrapers."""
+
 MAX_BODY_BYTES = 64 * 1024
 """Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
 

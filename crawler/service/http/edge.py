@@ -15,8 +15,9 @@ from twisted.web.http import HTTPChannel
 from twisted.web.server import Site
 
 from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
+from crawler.registry import scrapers
 from crawler.service.calls.envelope import raw_error_bytes
-from crawler.service.http.body import CappedRequest
+from crawler.service.http.body import SCRAPERS, CappedRequest
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IAddress, IDelayedCall
@@ -63,6 +64,8 @@ class Channel(HTTPChannel):
     """Whether the transport's buffer is full, because the client has not read enough of the response."""
     _is_answering = False
     """Whether a request has arrived completely, and its response is not complete or not read."""
+    _target = b""
+    """The path and query of the request that is arriving."""
     _answered: Request | None = None
     """A request whose response is complete, but not yet read."""
 
@@ -109,8 +112,12 @@ class Channel(HTTPChannel):
         """Refuse a header that continues on a second line, because RFC 9112 forbids it."""
         if line[:1] in {b" ", b"\t"}:
             self.refuse(MALFORMED_REQUEST)
-        if not self.refused:
-            super().lineReceived(line)
+        if self.refused:
+            return
+        arrived = len(self.requests)
+        super().lineReceived(line)
+        if len(self.requests) > arrived and not self.refused:  # it was the first line of a request
+            self._target = line.split()[1]
 
     def allHeadersReceived(self) -> None:
         expected = self.requests[-1].requestHeaders.getRawHeaders(b"Expect", [])
@@ -163,7 +170,7 @@ class Channel(HTTPChannel):
         self.paused = True  # bytes after the refused request are not parsed
         self._stop_arrival_timer()
         transport = cast("Any", self.transport)
-        transport.write(raw_error_bytes(error, self.site.service_url))
+        transport.write(raw_error_bytes(error, self.site.service_url, scraper_of(self._target)))
         transport.unregisterProducer()  # the producer would resume reading
         transport.pauseProducing()
         transport.loseWriteConnection()
@@ -178,6 +185,17 @@ class Channel(HTTPChannel):
     def _send100Continue(self) -> None:  # noqa: N802  # Twisted's
         if not self.refused:
             super()._send100Continue()
+
+
+def scraper_of(target: bytes) -> str:
+    """Return the name of the scraper that a request with this path is for, or "" if it is for none.
+
+    >>> scraper_of(b"/v1/scrapers/microblog-profile-v4?pretty=1")
+    'microblog-profile'
+    """
+    prefix, _, name = target.partition(b"?")[0].decode("latin-1").rpartition("/")
+    scraper = scrapers().get(name) if prefix == SCRAPERS else None
+    return scraper.name if scraper else ""
 
 
 class _RefusedConnection(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from http import HTTPStatus
@@ -37,11 +38,11 @@ from crawler.service.calls.envelope import (
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes
-from crawler.service.http.body import CappedRequest, header, read_object
+from crawler.service.http.body import SCRAPERS, CappedRequest, header, read_object
 from crawler.service.http.call_routes import CallRoutes, invalid_query
 from crawler.service.http.cors import Cors
 from crawler.service.http.sending import Sender
-from crawler.targets.target import Scraper, Target, check_params
+from crawler.targets.target import Scraper, Target, check_params, limited_numbers
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -121,7 +122,7 @@ class Api(Resource):
         """Fires when a large response has been sent, for each large response."""
         routes: dict[str, Callable[[Request, Call], Answer]] = {
             "/": self._root,
-            "/v1/scrapers": lambda _, call: json_response(200, catalogue.as_json(), call),
+            SCRAPERS: lambda _, call: json_response(200, catalogue.as_json(), call),
             "/openapi.json": lambda request, call: openapi.as_json(parts.service_url).answer(request, call),
             "/llms.txt": lambda request, call: llms.as_text(parts.service_url).answer(request, call),
             "/docs": lambda request, call: viewer.page().answer(request, call),
@@ -221,10 +222,13 @@ class Api(Resource):
         if prefix == "/docs" and prefix in self._public_routes:
             _require_method(request, "GET")
             return viewer.bundled_file(name).answer(request, call)
-        scraper = scrapers().get(name) if prefix == "/v1/scrapers" else None
+        scraper = scrapers().get(name) if prefix == SCRAPERS else None
         if scraper is None:
             raise ScraperNotFound(UNKNOWN_ROUTE)
         call.scraper = scraper.name
+        if request.method != b"POST" and header(request, "X-API-Key"):
+            with suppress(AuthError):  # the client is named in the response if its key is valid
+                await self._holder(request, call)
         _require_method(request, "POST")
         return await self._scrape(request, call, scraper)
 
@@ -234,7 +238,9 @@ class Api(Resource):
         if rate_limit:
             call.headers.update(rate_limit.headers)
             rate_limit.check()
-        params = check_params(scraper, read_object(request))
+        given = read_object(request)
+        params = check_params(scraper, given)
+        call.note = limited_numbers(given, params)
         prefer = header(request, "Prefer")
         wait = self._wait(prefer, call)
         if prefer and RESPOND_ASYNC.search(prefer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from redis.exceptions import RedisError, ResponseError
 
 from crawler.errors import InvalidRequest, ScrapeError, ServiceError
+from crawler.jobs.clock import lease_clock
 from crawler.storage.redis_client import QUEUE_OUTAGE_SECONDS, QUEUE_RETRY_SECONDS
 from crawler.targets.redis_queue.stream import CompletedEntry, Entry, TargetStream
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
@@ -30,11 +30,6 @@ CLOSE_TIMEOUT_SECONDS = 20.0
 """Maximum time for sending the last outcomes. Targets whose outcomes were not sent are scraped again."""
 MAX_SHOWN_CHARACTERS = 1_000
 """Maximum characters of an invalid entry that are written to the failures feed."""
-
-
-def lease_clock() -> float:
-    """Return the time in seconds. The clock continues while the machine sleeps, because leases expire then, too."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass

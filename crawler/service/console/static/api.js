@@ -108,13 +108,16 @@ export function nextParams(scraper, params, data) {
   return page ? { ...params, page: (params.page ?? page.default ?? 1) + 1 } : null;
 }
 
-/** The optional sources that failed, from the header `X-Partial` (RFC 9651): `[{source, reason, code}]`. */
+/**
+ * What a record lacks, from the header `X-Partial` (RFC 9651): `[{source, reason, code}]`. An unread part of a payload
+ * also has `path`, `cause`, `rows`, `of` and, if its rows are not in the record, `loses_rows`.
+ */
 export function parsePartial(header) {
   const text = (quoted) => (quoted.startsWith('"') ? quoted.slice(1, -1).replace(/\\(.)/g, "$1") : quoted);
-  const item = /("(?:[^"\\]|\\.)*"|[^\s,;"]+)((?:\s*;\s*[\w-]+=(?:"(?:[^"\\]|\\.)*"|[^\s,;"]+))*)/g;
+  const item = /("(?:[^"\\]|\\.)*"|[^\s,;"]+)((?:\s*;\s*[\w-]+(?:=(?:"(?:[^"\\]|\\.)*"|[^\s,;"]+))?)*)/g;
   return [...(header ?? "").matchAll(item)].map(([, source, rest]) => {
-    const named = [...rest.matchAll(/;\s*([\w-]+)=("(?:[^"\\]|\\.)*"|[^\s,;"]+)/g)];
-    return { source: text(source), ...Object.fromEntries(named.map(([, name, value]) => [name, text(value)])) };
+    const named = [...rest.matchAll(/;\s*([\w-]+)(?:=("(?:[^"\\]|\\.)*"|[^\s,;"]+))?/g)];
+    return { source: text(source), ...Object.fromEntries(named.map(([, name, value]) => [name, value === undefined || text(value)])) };
   });
 }
 

@@ -140,11 +140,19 @@ function Tabs({ chosen, onChoose }) {
   </div>`;
 }
 
+/** A path of a payload that could not be read, from the header `X-Partial`. */
+function UnreadPart({ part }) {
+  const where = part.of === "1" ? part.cause : `${part.cause} in ${part.rows} of ${part.of}`;
+  const more = part.more ? `; ${part.more} more paths` : "";
+  return html`<code>${part.path}</code> of <code>${part.source}</code>: ${where}${part.loses_rows ? ", not collected" : ""}${more}`;
+}
+
 /** The response to a call. */
 export function Result({ scraper, contract, params, answer, onRetry }) {
   const [tab, setTab] = useState("View");
   const { body } = answer;
-  const failed = parsePartial(answer.headers.get("X-Partial"));
+  const missing = parsePartial(answer.headers.get("X-Partial"));
+  const [sources, unread] = [missing.filter((each) => !each.path), missing.filter((each) => each.path)];
   const facts = body?.meta && [
     ["took", `${count(body.meta.duration_ms)} ms`],
     ["billed", body.meta.billable ? "yes" : "no"],
@@ -165,10 +173,14 @@ export function Result({ scraper, contract, params, answer, onRetry }) {
       <strong class=${body?.success ? "good" : "bad"}>${body?.status?.code ?? "No response"}</strong>
       ${facts && html`<${Facts} of=${facts} />`}
     </div>
-    ${failed.length > 0 &&
+    ${missing.length > 0 &&
     html`<div class="notice warning" role="status"><h3>Partial record</h3>
-      <p>The record is valid, but lacks the data of ${failed.length === 1 ? "a source" : "sources"} that failed:</p>
-      <ul>${failed.map((each) => html`<li><code>${each.source}</code> (${each.reason}, ${each.code})</li>`)}</ul></div>`}
+      ${sources.length > 0 &&
+      html`<p>The record is valid, but lacks the data of ${sources.length === 1 ? "a source" : "sources"} that failed:</p>
+        <ul>${sources.map((each) => html`<li><code>${each.source}</code> (${each.reason}, ${each.code})</li>`)}</ul>`}
+      ${unread.length > 0 &&
+      html`<p>Parts of the platform's response could not be read:</p>
+        <ul>${unread.map((each) => html`<li><${UnreadPart} part=${each} /></li>`)}</ul>`}</div>`}
     <${Tabs} chosen=${tab} onChoose=${setTab} />
     <div id="panel" role="tabpanel" aria-labelledby=${`tab-${tab}`}>${panels[tab]()}</div>
   </section>`;

@@ -65,6 +65,9 @@ function Platform({ platform, first }) {
     html`<${Bars} bars=${barsOf(platform.outcomes, first)} names=${Object.keys(NAMES)} height=${56} label=${`Outcomes by minute: ${text}`} />
       <p class="none">${text}</p>`}
     ${warnings && html`<p>Partial records: ${warnings}</p>`}
+    ${platform.unread.length > 0 &&
+    html`<p>Parts of responses that could not be read, by number of targets:</p>
+      <ul>${platform.unread.map((each) => html`<li>${count(each.count)} × <code>${each.path}</code> of <code>${each.source}</code></li>`)}</ul>`}
     <details class="nested">
       <summary>Egresses <span class="size">${platform.egresses.length}</span></summary>
       <ul class="egresses">${platform.egresses.map((each) => html`<${Egress} egress=${each} />`)}</ul>

@@ -1,0 +1,142 @@
+"""Warnings of an outcome: a part that the record lacks although its target succeeded.
+
+There are three kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), or
+a limit left requests out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import structlog
+
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.logs import one_line
+from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
+
+if TYPE_CHECKING:
+    from scrapy.statscollectors import StatsCollector
+
+logger = structlog.get_logger(__name__)
+
+UNREAD = "unread"
+"""The reason of warnings about an unread part of a payload."""
+LIMIT = "limit"
+"""The reason of warnings about requests that a limit left out: of the call, of the operator, or the deadline."""
+
+FAILED_SOURCES = "sources/failed/"
+"""Prefix of the stats ``sources/failed/<source>/<reason>``: targets for which an optional source failed."""
+UNREAD_PATHS = "unread/"
+"""Prefix of the stats ``unread/<source>/<path>``: targets in whose payload this path was unread."""
+UNREAD_ROWS = "unread_rows/"
+"""Prefix of the stats ``unread_rows/<source>/<path>``: rows that were not collected because they were unread."""
+
+
+class OutcomeWarning(NamedTuple):
+    """A part that a record lacks, and why."""
+
+    source: str
+    """The name of the source, as its page object class defines it."""
+    code: str
+    """The code of the error, such as ``UPSTREAM_BLOCKED``. ``EXTRACTION_FAILED`` for an unread part of a payload."""
+    reason: str
+    """A slug for the cause, never empty."""
+    unread: Unread | None = None
+    """The part of the source's payload that was unread, or the rows that a limit left out. None: the source failed."""
+
+    @classmethod
+    def of_error(cls, source: str, error: ScrapeError) -> OutcomeWarning:
+        """Return the warning about an optional source that failed."""
+        return cls(source, error.code, error.reason or error.code.lower())
+
+    @classmethod
+    def of_unread(cls, source: str, unread: Unread) -> OutcomeWarning:
+        """Return the warning about an unread part of a source's payload. Its names are bounded and printable."""
+        names = tuple(one_line(name, MAX_NAME_LENGTH) for name in unread.names[:MAX_NAMES])
+        return cls(source, ExtractionFailed.code, UNREAD, unread._replace(names=names))
+
+    @classmethod
+    def of_limit(cls, source: str, path: str, count: int, of: int, error: type[ScrapeError]) -> OutcomeWarning:
+        """Return the warning that a limit left out the source for ``count`` rows ``of`` those of the record.
+
+        ``path``: the rows, as in the record. ``error``: the class of errors whose code describes the limit.
+        """
+        return cls(source, error.code, LIMIT, Unread(path, "limit", count, of))
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> OutcomeWarning:
+        """Return the warning that ``as_dict`` has converted."""
+        unread = None
+        if "path" in stored:
+            unread = Unread(**{name: stored[name] for name in Unread._fields if name in stored})
+            unread = unread._replace(names=tuple(unread.names))
+        return cls(stored["source"], stored["code"], stored["reason"], unread)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the warning as JSON data: source, code and reason, and the fields of an unread part."""
+        unread = {} if self.unread is None else self.unread._asdict() | {"names": list(self.unread.names)}
+        return {"source": self.source, "code": self.code, "reason": self.reason, **unread}
+
+    def __str__(self) -> str:
+        """Describe the warning in one line for people.
+
+        >>> str(OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id"))
+        'without timeline: EXTRACTION_FAILED (stale_query_id)'
+        >>> str(OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40)))
+        'unread in listing: rows[].rating: missing in 40 of 40'
+        >>> str(OutcomeWarning("video", "UPSTREAM_TIMEOUT", "limit", Unread("posts[]", "limit", 9, 30)))
+        'without video for 9 of 30 posts[]: UPSTREAM_TIMEOUT (limit)'
+        """
+        if self.unread is None or self.reason != UNREAD:
+            rows = f" for {self.unread.rows} of {self.unread.of} {self.unread.path}" if self.unread else ""
+            return f"without {self.source}{rows}: {self.code} ({self.reason})"
+        return f"unread in {self.source}: {self.unread}"
+
+
+def add_warning(warnings: list[OutcomeWarning], new: OutcomeWarning) -> None:
+    """Add a warning to those of an outcome, once for each cause.
+
+    If several pages of a target lack the same path for the same cause, their rows are added up.
+    """
+    for index, known in enumerate(warnings):
+        if known == new and new.unread is None:
+            return
+        if known.unread and new.unread and _place(known) == _place(new):
+            warnings[index] = known._replace(unread=_sum(known.unread, new.unread))
+            return
+    warnings.append(new)
+
+
+def _place(warning: OutcomeWarning) -> tuple[str, ...]:
+    assert warning.unread is not None
+    return warning.source, warning.unread.path, warning.unread.cause
+
+
+def _sum(one: Unread, other: Unread) -> Unread:
+    return one._replace(
+        rows=one.rows + other.rows,
+        of=one.of + other.of,
+        loses_rows=one.loses_rows or other.loses_rows,
+        names=tuple(dict.fromkeys(one.names + other.names))[:MAX_NAMES],
+    )
+
+
+def unread_paths(warnings: Iterable[OutcomeWarning]) -> dict[tuple[str, str], Unread]:
+    """Return the unread parts of a target's payloads by source and path: one for each path, whatever the causes."""
+    return {(each.source, each.unread.path): each.unread for each in warnings if each.unread and each.reason == UNREAD}
+
+
+def count_warnings(warnings: Iterable[OutcomeWarning], platform: str, stats: StatsCollector) -> None:
+    """Count the warnings of an outcome in the crawl's stats. Log the first target of each unread path."""
+    for warning in warnings:
+        if warning.unread is None or warning.reason == LIMIT:
+            stats.inc_value(f"{FAILED_SOURCES}{warning.source}/{warning.reason}")
+        elif warning.unread.loses_rows:
+            stats.inc_value(f"{UNREAD_ROWS}{warning.source}/{warning.unread.path}", warning.unread.rows)
+    for (source, path), unread in unread_paths(warnings).items():
+        stat = f"{UNREAD_PATHS}{source}/{path}"
+        if not stats.get_value(stat):
+            facts = unread._asdict() | {"names": ", ".join(unread.names)}
+            logger.warning("unread", platform=platform, source=source, **facts)
+        stats.inc_value(stat)
