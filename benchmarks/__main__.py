@@ -2,7 +2,7 @@
 
 ``python -m benchmarks [NAME ...] [--rounds N] [--json FILE]`` runs the named benchmarks, or all of them, and prints
 their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and ``docs/benchmarks.svg``,
-and quotes its goals in the README.
+and quotes its goals in ``docs/speed.md``. ``python -m benchmarks lines`` prints the code lines of each room.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
+from benchmarks import lines
 from benchmarks.plot import plot
 from benchmarks.report import goals, results, with_goals
 from benchmarks.runs import Run, machine
@@ -20,7 +21,8 @@ from benchmarks.stack import ROOT
 from benchmarks.tables import markdown
 
 BENCHMARKS = {
-    name: f"benchmarks.{name}" for name in ("endpoint", "reading", "crawl", "start", "stores", "browser", "workers")
+    name: f"benchmarks.{name}"
+    for name in ("endpoint", "reading", "crawl", "start", "stores", "jobs", "browser", "workers")
 }
 """Name -> module. Each has ``run(rounds)``, which returns a table or a list of tables."""
 ROUNDS = 5
@@ -40,21 +42,24 @@ def measure(names: list[str], rounds: int, file: Path | None) -> None:
 
 
 def report(files: list[Path]) -> None:
-    """Write the report of runs and its plot, and quote the report in the README."""
+    """Write the report of runs and its plot, and quote its goals in ``docs/speed.md``."""
     runs = [Run.read(file) for file in files]
-    readme = ROOT / "README.md"
-    readme.write_text(with_goals(readme.read_text(), goals(runs)))
+    page = ROOT / "docs/speed.md"
+    page.write_text(with_goals(page.read_text(), goals(runs)))
     notes = (ROOT / "benchmarks/notes.md").read_text()
     (ROOT / "benchmarks/RESULTS.md").write_text(results(runs, notes))
     (ROOT / "docs/benchmarks.svg").write_text(plot(goals(runs)))
 
 
 def main(arguments: list[str]) -> None:
-    """Read the arguments, and run benchmarks or write a report."""
+    """Read the arguments, and run benchmarks, write a report or count lines."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     if arguments[:1] == ["report"]:
         parser.add_argument("runs", nargs="+", type=Path, help="files that --json has written")
         report(parser.parse_args(arguments[1:]).runs)
+        return
+    if arguments == ["lines"]:
+        print(lines.report(ROOT), end="")
         return
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS) + "; default: all")
     parser.add_argument("--rounds", type=int, default=ROUNDS)

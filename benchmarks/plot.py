@@ -1,4 +1,4 @@
-"""The plot for the README: ratios as horizontal bars, in plain SVG."""
+"""The plot for ``docs/speed.md``: ratios as horizontal bars, in plain SVG."""
 
 from __future__ import annotations
 

@@ -8,14 +8,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import lxml.html
 import orjson
 from pydantic import BaseModel
-from web_poet import HttpResponse
+from web_poet import HttpResponse, PageParams
 from web_poet.serialization.api import load_class
 from web_poet.testing import Fixture
 
@@ -26,6 +26,7 @@ from crawler.pipelines import validated
 from crawler.platforms.microblog.js_literals import Literals
 from crawler.platforms.page import PlatformPage
 from crawler.registry import scrapers
+from scripts.captures import body_of, captures
 
 REPETITIONS = 15
 """How often each function is run per round, in turn with the others. The fastest run is the round's value."""
@@ -40,7 +41,8 @@ HTML, `orjson.loads` for JSON. For JSON inside an HTML page, the floor is `orjso
 cut out beforehand: it does not include finding the block in the page, which the page object must do. For script
 literals, it is `orjson.loads` on the same data, written as JSON beforehand. For the photo app, whose data is a small
 part of a large page, a second floor includes `bytes.find` for the block, given a text that only this block has. The
-pages are those of the sandbox's examples, and the largest fixtures with the structure of a real page ("transcribed").
+pages are those of the sandbox's examples, the largest fixtures with the structure of a real page ("transcribed"), and
+captures where they are available ("recorded").
 Floors and page object run in turn in one process, {REPETITIONS} times per round; the value of a round is the fastest
 run."""
 
@@ -124,19 +126,34 @@ class Case:
     fixture: str = ""
     """The name of the fixture with the page. Empty: the page of the scraper's example in the sandbox."""
     second_floor: Floor | None = None
+    capture: str = ""
+    """The name of the capture with the page. Without the captures, the fixture is read, or the case is left out."""
+    renamed: bytes = b""
+    """A key of the capture that gets another name, so that the careful pass reads the page."""
+    strict_goal: float | None = None
+    """The goal for the ratio to the same page without the renamed key."""
 
     @property
     def name(self) -> str:
         """How the table names the page."""
-        return f"{self.scraper.partition('-')[0]} {self.page}{', transcribed' if self.fixture else ''}"
+        recorded = f", capture {self.capture}" if self.capture in captures() else ""
+        kind = recorded or (", transcribed" if self.fixture else "")
+        return f"{self.scraper.partition('-')[0]} {self.page}{kind}{', a key renamed' if self.renamed else ''}"
 
+
+GROUPED, TABS = "transcribed-profile-grouped-positions-20260727", "transcribed-profile-20260727"
+"""Fixtures of the professional network: a page with groups of positions, and one with activity in tabs."""
 
 CASES = (
-    Case("professional-profile", "ProfilePage", parsed_html, 2.5),
-    Case("professional-profile", "ProfilePage", parsed_html, 2.5, "transcribed-profile-20260727"),
+    Case("professional-profile", "ProfilePage", parsed_html, 1.5),
+    Case("professional-profile", "ProfilePage", parsed_html, 1.5, GROUPED, capture="a48a929f0136"),
+    Case("professional-profile", "ProfilePage", parsed_html, 1.5, TABS, capture="cfa3fe63800c"),
+    Case("professional-profile-v4", "ContentPage", parsed_html, 1.5),
+    Case("professional-profile-v4", "ContentPage", parsed_html, 1.5, capture="a48a929f0136"),
+    Case("professional-profile-v4", "ContentPage", parsed_html, 1.5, capture="cfa3fe63800c"),
     Case("microblog-profile", "ProfilePage", parsed_literals, 25),
-    Case("microblog-profile", "TimelinePage", parsed_json, 2.5),
-    Case("microblog-profile", "TimelinePage", parsed_json, 2.5, "transcribed-user-tweets-shapec-2026-08"),
+    Case("microblog-profile", "TimelinePage", parsed_json, 1.3),
+    Case("microblog-profile", "TimelinePage", parsed_json, 1.3, "transcribed-user-tweets-shapec-2026-08"),
     Case("microblog-profile", "EmbedPage", parsed_block("__NEXT_DATA__")),
     Case(
         "photoapp-post-v4",
@@ -146,7 +163,24 @@ CASES = (
         second_floor=found_block(PHOTOAPP_DATA.encode()),
     ),
     Case("retail-category-v4", "ListingPage", parsed_block("__NEXT_DATA__")),
+    Case("retail-search-v4", "SearchPage", parsed_block("__NEXT_DATA__"), 0.9, capture="6096432e837b"),
+    Case(
+        "retail-search-v4",
+        "SearchPage",
+        parsed_block("__NEXT_DATA__"),
+        capture="6096432e837b",
+        renamed=b"averageRating",
+        strict_goal=3,
+    ),
     Case("videosite-profile", "ChannelPage", parsed_block("ytInitialData")),
+    Case(
+        "videosite-profile",
+        "ChannelPage",
+        parsed_json,
+        0.9,
+        capture="173f1500a694",
+    ),
+    Case("videosite-profile-v3", "FeedPage", parsed_html, 4, capture="68f6c07439d5"),
 )
 
 
@@ -176,9 +210,14 @@ def page_of(fixture: Path) -> PlatformPage:
 
 
 def page_for(case: Case, examples: list[PlatformPage]) -> PlatformPage:
-    """Return the page of a case: one of the examples, or a fixture."""
+    """Return the page of a case: one of the examples, a fixture, or a capture."""
     page = next(each for each in examples if type(each).__qualname__ == case.page)
     kind = type(page)
+    if case.capture in captures():
+        body = body_of(case.capture)
+        body = body.replace(b'"%b":' % case.renamed, b'"renamed":') if case.renamed else body
+        response = HttpResponse(page.response.url, body, status=200, headers=page.response.headers)
+        return kind(response=response, page_params=PageParams({}))
     return page_of(FIXTURES / f"{kind.__module__}.{kind.__qualname__}" / case.fixture) if case.fixture else page
 
 
@@ -223,6 +262,9 @@ def measure(case: Case, page: PlatformPage, rounds: int) -> tuple[list[Figure], 
     body = bytes(page.response.body)
     run = reading(page, full_record_model(page, case.scraper))
     named = [floor(body) for floor in (case.floor, case.second_floor) if floor]
+    if case.renamed:
+        unchanged = page_for(replace(case, renamed=b""), [page])
+        named.append(("the same page, unchanged", reading(unchanged, full_record_model(unchanged, case.scraper))))
     if case is CASES[0]:
         named.append(("the same page object, measured again", run))
     run()
@@ -232,7 +274,7 @@ def measure(case: Case, page: PlatformPage, rounds: int) -> tuple[list[Figure], 
         Figure(title, unit, each)
         for title, each in zip((name, *(f"{name}: {title}" for title, _ in named)), values, strict=True)
     )
-    goals = (case.goal, *(None for _ in others[1:]))
+    goals = (case.goal, *(case.strict_goal for _ in others[1:]))
     return [own, *others], [
         ratio(f"{name} to {title}", own, other, at_most=goal)
         for (title, _), other, goal in zip(named, others, goals, strict=True)
@@ -246,7 +288,7 @@ def run(rounds: int = 5) -> Table:
         with tempfile.TemporaryDirectory() as folder:
             examples = saved_pages(scraper, Path(folder))
         for case in CASES:
-            if case.scraper == scraper:
+            if case.scraper == scraper and (case.fixture or case.capture in {"", *captures()}):
                 figures, ratios = measure(case, page_for(case, examples), rounds)
                 table.figures.extend(figures)
                 table.ratios.extend(ratios)

@@ -10,7 +10,7 @@ from benchmarks.runs import Run
 from benchmarks.tables import goal, grid, reached, spread, value, wrapped
 
 QUOTE = ("<!-- Quoted from benchmarks/RESULTS.md by python -m benchmarks report -->", "<!-- End of the quotation -->")
-"""The lines of the README between which the report puts the goals that are ratios of speeds."""
+"""The lines of ``docs/speed.md`` between which the report puts the goals that are ratios of speeds."""
 
 F = TypeVar("F", bound=Figure)
 
@@ -76,10 +76,10 @@ def goals_grid(found: list[tuple[str, Ratio]]) -> str:
     )
 
 
-def with_goals(readme: str, found: list[tuple[str, Ratio]]) -> str:
-    """Return the README with the goals for which more is better, instead of those of the last report."""
+def with_goals(page: str, found: list[tuple[str, Ratio]]) -> str:
+    """Return ``docs/speed.md`` with the goals for which more is better, instead of those of the last report."""
     start, end = QUOTE
-    before, _, rest = readme.partition(start)
+    before, _, rest = page.partition(start)
     after = rest.partition(end)[2]
     quoted = goals_grid([(title, each) for title, each in found if each.at_least is not None])
     return f"{before}{start}\n\n{quoted}\n\n{end}{after}"

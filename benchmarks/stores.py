@@ -16,11 +16,11 @@ from benchmarks.databases import postgresql, redis_server
 from benchmarks.figures import Figure, Table, ratio
 from benchmarks.records import SCRAPER, records
 from benchmarks.stack import ROOT
+from crawler.jobs.store import Store
 from crawler.outputs.sql.rows import rows_of, tables_of
 from crawler.outputs.sql.sink import SqlSink
 from crawler.service.clients import quotas
 from crawler.service.clients.usage import SCHEMA, Usage
-from crawler.service.store import Store
 from crawler.targets.files import FileSource
 from crawler.targets.redis_queue.source import StreamSource
 from crawler.targets.redis_queue.stream import TargetStream

@@ -1,11 +1,26 @@
-# Sourced by the other scripts: changes to the project's root and sets up .venv there.
-# The installation is repeated only after a change of pyproject.toml or of the Python version.
+# Sourced by the other scripts: prints a script's help, changes to the project's root and sets up .venv there.
+# A script that only runs the project sets environment=run first. All others also get the tools of developers.
+# The installation is repeated only after a change of the dependencies or of the Python version.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+PROGRESS_SECONDS=3
 
 fail() {
     echo "error: $*" >&2
     exit 1
+}
+
+# Prints the comment at the top of a script.
+print_help() {
+    local line
+    while IFS= read -r line; do
+        case $line in
+            '#!'*) ;;
+            '#'*) line=${line#\#} && echo "${line# }" ;;
+            *) return ;;
+        esac
+    done <"$1"
 }
 
 find_python() {
@@ -24,35 +39,72 @@ has() {
     command -v "$1" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null  # not on Debian's PATH
 }
 
+# Prints a title, runs a command, and prints its last line of output every few seconds.
+# Adds all output to a log. Usage: with_progress TITLE LOG COMMAND ...
+with_progress() {
+    local title=$1 log=$2
+    shift 2
+    echo "$title" >&2
+    "$@" 2>&1 | tee -a "$log" | print_progress >&2
+}
+
+print_progress() {
+    local line="" next code
+    local printed=$SECONDS
+    while true; do
+        code=0
+        IFS= read -r -t 1 next || code=$?
+        if ((code == 0)); then
+            line=$next
+        elif ((code <= 128)); then  # the end of the output, not a timeout
+            break
+        fi
+        if ((SECONDS - printed >= PROGRESS_SECONDS)); then
+            printed=$SECONDS
+            printf '  %3d s  %.100s\n' "$SECONDS" "${line# }"
+        fi
+    done
+    cat >/dev/null  # bash 3 does not distinguish a timeout from the end of the output
+}
+
 # Installs a package of Debian or Ubuntu, and adds the output to a log. Usage: apt_install PACKAGE LOG
 apt_updated=
 apt_install() {
     local sudo
     command -v apt-get >/dev/null || return 1
     sudo=$([[ $EUID -eq 0 ]] || command -v sudo || true)
-    echo "Installing $1 (once) ..." >&2
-    [[ -n $apt_updated ]] || $sudo apt-get update >>"$2" 2>&1 || true
-    apt_updated=1
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$1" >>"$2" 2>&1
+    if [[ -z $apt_updated ]]; then
+        with_progress "Updating the list of packages ..." "$2" $sudo apt-get update || true
+        apt_updated=1
+    fi
+    with_progress "Installing $1 (once) ..." "$2" \
+        $sudo env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$1"
 }
 
 # Some platforms need a real browser. Debian has a package of Chromium without windows, whose pages need less processor
-# time. Ubuntu has a package of Chromium. Elsewhere, playwright downloads its own.
+# time. Ubuntu has a package of Chromium. Elsewhere, playwright downloads its own. Playwright's driver is a Node.js that
+# needs a library which minimal installations of Debian lack.
 ensure_chromium() {
-    local name log
-    for name in chromium-headless-shell chromium chromium-browser google-chrome-stable google-chrome; do
-        has "$name" && return
-    done
+    local log
     log=$(mktemp)
-    for name in chromium-headless-shell chromium; do
-        apt_install "$name" "$log" && return
-    done
-    echo "Downloading playwright's chromium (once) ..." >&2
-    if ! playwright install chromium >>"$log" 2>&1; then
+    if ! has_chromium && ! apt_install chromium-headless-shell "$log" && ! apt_install chromium "$log" &&
+        ! with_progress "Downloading playwright's chromium (once) ..." "$log" playwright install chromium; then
         tail -n 5 "$log" >&2
         fail "Chromium is not installed, and its installation failed; the output is in $log
 (on Debian and Ubuntu: apt-get install chromium; elsewhere: any Chromium on the PATH)"
     fi
+    if has playwright && ! playwright --version >>"$log" 2>&1; then
+        apt_install libatomic1 "$log" || true
+    fi
+    rm -f "$log"
+}
+
+has_chromium() {
+    local name
+    for name in chromium-headless-shell chromium chromium-browser google-chrome-stable google-chrome; do
+        has "$name" && return
+    done
+    return 1
 }
 
 # Installs programs that some tests start. Adds to "missing" what cannot be installed: its tests are skipped.
@@ -66,27 +118,84 @@ ensure_programs() {
     done
 }
 
-setup() {
-    local python stamp expected log
-    python=$(find_python)
-    stamp=.venv/.installed
-    expected=$("$python" -c 'import hashlib, pathlib, sys
-print(sys.version_info[:2], hashlib.sha256(pathlib.Path("pyproject.toml").read_bytes()).hexdigest())')
-    if [[ ! -f $stamp || $(cat "$stamp") != "$expected" ]]; then
-        echo "Setting up .venv (once; a minute or two) ..." >&2
-        log=$(mktemp)
-        # Debian and Ubuntu ship Python without venv.
-        "$python" -c 'import ensurepip, venv' 2>/dev/null || apt_install "${python##*/}-venv" "$log" || true
-        if ! { "$python" -m venv .venv &&
-            .venv/bin/python -m pip install --disable-pip-version-check -e '.[dev]'; } >>"$log" 2>&1; then
-            tail -n 30 "$log" >&2
-            fail "the setup failed; its output is in $log
-(on Debian and Ubuntu: apt-get install python3-venv; after a change of Python: remove .venv and retry)"
-        fi
-        rm -f "$log"
-        echo "$expected" >"$stamp"
-    fi
-    export PATH="$PWD/.venv/bin:$PATH"
+# Installs the TypeScript compiler and the generator of types from the npm registry, once. Fails where npm is missing.
+typescript=.venv/typescript
+ensure_typescript() {
+    local log packages=(openapi-fetch@0.15.0 openapi-typescript@7.13.0 typescript@5.9.3)
+    [[ $(cat $typescript/.installed 2>/dev/null) != "${packages[*]}" ]] || return 0
+    log=$(mktemp)
+    has npm || apt_install npm "$log" || return 1
+    mkdir -p $typescript
+    # Install scripts only download optional parts, from other hosts.
+    with_progress "Installing the TypeScript compiler (once) ..." "$log" \
+        npm install --prefix $typescript --ignore-scripts --no-audit --no-fund "${packages[@]}" || return 1
+    echo "${packages[*]}" >$typescript/.installed
+    rm -f "$log"
 }
 
-setup
+# Creates .venv. Debian and Ubuntu ship Python without ensurepip, which venv needs to install pip. Where Python has pip,
+# this pip installs into .venv, which also saves the time of ensurepip.
+create_environment() {
+    local python=$1 log=$2
+    if "$python" -m pip --version >/dev/null 2>&1; then
+        "$python" -m venv --clear --without-pip .venv >>"$log" 2>&1 || return 1
+        install=("$python" -m pip --python .venv/bin/python install pip)
+    else
+        "$python" -c 'import ensurepip, venv' 2>/dev/null || apt_install "${python##*/}-venv" "$log" || true
+        "$python" -m venv .venv >>"$log" 2>&1 || return 1
+        install=(.venv/bin/python -m pip install)
+    fi
+}
+
+# Sets up .venv. Usage: setup run|dev
+#   run   what running needs
+#   dev   also the tools of developers: for tests, checks and benchmarks
+setup() {
+    local python expected log title install=(.venv/bin/python -m pip install)
+    python=$(find_python)
+    expected=$("$python" -c 'import hashlib, pathlib, sys
+files = b"".join(pathlib.Path(name).read_bytes() for name in ("pyproject.toml", "requirements.txt"))
+print(sys.version_info[:2], hashlib.sha256(files).hexdigest())')
+    if [[ $(cat .venv/.installed-dev 2>/dev/null) == "$expected" ]]; then
+        return
+    fi
+    if [[ $(cat ".venv/.installed-$1" 2>/dev/null) == "$expected" ]]; then
+        return
+    fi
+    log=$(mktemp)
+    if [[ $(.venv/bin/python -c 'import sys, pip; print(sys.version_info[:2])' 2>/dev/null) != "${expected% *}" ]]; then
+        echo "Creating .venv with $python ..." >&2
+        create_environment "$python" "$log" || setup_failed "$log"
+    fi
+    # Modules are compiled when they are first imported: the installation is faster, and .venv is smaller.
+    install+=(--disable-pip-version-check --no-compile --progress-bar off)
+    if [[ $1 == run ]]; then
+        title="Installing the dependencies (once; half a minute) ..."
+        install+=(-r requirements.txt)
+    else
+        title="Installing the dependencies and the tools of developers (once; two minutes) ..."
+        install+=(-e '.[dev]')
+    fi
+    with_progress "$title" "$log" "${install[@]}" || setup_failed "$log"
+    rm -f "$log"
+    echo "$expected" >".venv/.installed-$1"
+}
+
+setup_failed() {
+    tail -n 30 "$1" >&2
+    fail "the setup failed; its output is in $1
+(on Debian and Ubuntu: apt-get install python3-venv; after a change of Python: remove .venv and retry)"
+}
+
+for argument in "$@"; do
+    case $argument in
+        -h | --help)
+            print_help "scripts/${0##*/}"
+            exit ;;
+    esac
+done
+[[ ${BASH_SOURCE[0]} != "$0" ]] || fail "scripts/common.sh is sourced by the other scripts"
+setup "${environment:-dev}"
+export PATH="$PWD/.venv/bin:$PATH"
+# Without bytecode, each process would compile the project and its dependencies again.
+unset PYTHONDONTWRITEBYTECODE

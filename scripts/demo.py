@@ -1,6 +1,7 @@
-"""The demo: a service with the simulated platforms, some calls, a failure, and the same call with curl.
+"""The demo: a service with the simulated platforms, a call of each scraper, a failure, and what to try next.
 
-The demo uses only the standard library and plain HTTP, like any client of the service.
+The demo uses only the standard library and plain HTTP, like any client of the service. While it waits, it prints a line
+every few seconds.
 """
 
 from __future__ import annotations
@@ -17,16 +18,22 @@ import tempfile
 import time
 import unicodedata
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[1]
 API_KEY = "sandbox"  # the one key that a service started with --sandbox accepts
 READY_TIMEOUT_SECONDS = 60.0
+PROGRESS_SECONDS = 3.0  # between the lines that say what the demo waits for
 MAX_ROWS = 6
+MAX_LOG = 3_000  # characters of the endpoint's log that are shown after a failure
 MAX_JSON = 200  # characters of a field's value
 CALL_TIMEOUT_SECONDS = 130  # longer than the longest deadline of a call
 PRODUCT_COLUMNS = (("product", 38), ("price", 17), ("rating", 14), ("seller", 22), ("availability", 14))
@@ -40,6 +47,8 @@ KINDS = {1: "photo", 2: "video", 8: "carousel"}
 SECTIONS = ("skills", "languages", "certifications", "publications", "projects", "awards", "recommendations")
 UNKNOWN_CATEGORY = {"cat_id": "1_2_3"}
 CURL_SCRAPER = "retail-category-v4"
+IN_BROWSER = "shortvideo-photo-search-v4"  # its page signs its own calls, so Chromium loads it
+CHROMIUM = ROOT / "scripts" / "chromium"
 
 http = build_opener(ProxyHandler({}))  # no proxy from the environment for loopback
 
@@ -55,25 +64,45 @@ def dim(text: str) -> str:
 
 
 @contextlib.contextmanager
-def service() -> Iterator[str]:
-    """Run ``scrapy serve --sandbox`` on a free port of loopback, yield its base URL, and terminate it.
+def service() -> Iterator[tuple[str, Callable[[], str]]]:
+    """Run ``scrapy serve --sandbox`` on a free port of loopback, and terminate it afterwards.
+
+    Yields its base URL, and a function that returns the end of its log.
 
     Raises:
         SystemExit: the service exited, or is not ready in time. The message contains its log.
     """
     with tempfile.TemporaryFile("w+") as log:
+
+        def end_of_log() -> str:
+            log.seek(0)
+            return log.read()[-MAX_LOG:]
+
         command = [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert process.stdout is not None
-            base = process.stdout.readline().removeprefix("listening on ").strip()
-            if not base or not is_ready(base, process):
-                log.seek(0)
-                raise SystemExit(f"The service did not start:\n{log.read()}")
-            yield base
+            base = wait_for("The endpoint starts", process.stdout.readline).removeprefix("listening on ").strip()
+            if not base or not wait_for("The endpoint starts", lambda: is_ready(base, process)):
+                raise SystemExit(f"The service did not start:\n{end_of_log()}")
+            yield base, end_of_log
         finally:
             process.terminate()
             process.wait(timeout=60)
+
+
+def wait_for(title: str, work: Callable[[], T]) -> T:
+    """Return the result of a function. Print a line every few seconds until there is one."""
+    started = time.monotonic()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        result = pool.submit(work)
+        while True:
+            try:
+                return result.result(timeout=PROGRESS_SECONDS)
+            except TimeoutError:
+                if result.done():  # the function itself timed out
+                    raise
+                print(dim(f"   {title}: {time.monotonic() - started:.0f} s"), flush=True)
 
 
 def is_ready(base: str, process: subprocess.Popen[str]) -> bool:
@@ -271,7 +300,7 @@ SHOWN_BY = {
     "professional-profile-v4": show_content,
     "videosite-profile-v3": show_content,
     "videosite-profile": show_content,
-    "shortvideo-photo-search-v4": show_search,  # its page signs its own calls, so a real browser loads it
+    IN_BROWSER: show_search,
 }
 """Scraper -> the function that prints its data. These scrapers are called first."""
 
@@ -289,11 +318,16 @@ def show_calls(base: str) -> bool:
     """Make the demo's calls and print their data. Return False after an unexpected response."""
     scrapers = catalogue(base)
     names = [*SHOWN_BY, *sorted(scrapers.keys() - SHOWN_BY.keys())]
+    is_complete = True
     for number, name in enumerate(names, start=1):
-        show = SHOWN_BY.get(name, show_fields)
         params = scrapers[name]["example"]
         print(f"{number}. {bold(name)}  {json.dumps(params)}\n   {dim(scrapers[name]['summary'])}\n")
-        envelope = call(base, name, params)
+        if name == IN_BROWSER and not has_chromium():
+            print("   Not called, because Chromium could not be installed: see above.\n")
+            is_complete = False
+            continue
+        envelope = wait_for("The scraper works", lambda name=name, params=params: call(base, name, params))  # type: ignore[misc]
+        show = SHOWN_BY.get(name, show_fields)
         if not envelope["success"] or not show(envelope["data"], f"in {envelope['meta']['duration_ms']:,} ms"):
             print(json.dumps(envelope, indent=2))
             return False
@@ -301,7 +335,22 @@ def show_calls(base: str) -> bool:
     print(f"{len(names) + 1}. {bold('A category that does not exist')}  {json.dumps(UNKNOWN_CATEGORY)}\n")
     status = call(base, CURL_SCRAPER, UNKNOWN_CATEGORY)["status"]
     print(f"   {status['code']} (retryable: {json.dumps(status['retryable'])}): {status['message']}\n")
-    return bool(status["code"] == "TARGET_NOT_FOUND")
+    return is_complete and bool(status["code"] == "TARGET_NOT_FOUND")
+
+
+def has_chromium() -> bool:
+    """Install Chromium if it is missing. Return False if this fails."""
+    print("   This scraper loads its page in Chromium. If Chromium is missing, it is installed now (about 100 MB).")
+    return subprocess.run([CHROMIUM], check=False).returncode == 0
+
+
+NEXT = """
+source .venv/bin/activate
+scrapy crawl retail -a cat_id=976759 -a explode=products -s SANDBOX=1 -O products.csv   # a list as CSV
+scripts/demo --stay                                       # the endpoint and its console, until Ctrl-C
+scrapy probe --all                                        # the real platforms: which scrapers work from here?
+"""
+"""What to try after the demo."""
 
 
 def open_in_browser(url: str) -> None:
@@ -318,24 +367,20 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the service is terminated too
 
     print("\nStarting the endpoint and the simulated platforms on this machine ...", flush=True)
-    with service() as base:
+    with service() as (base, end_of_log):
         print(f"Ready: {bold(base)}\n")
         if not show_calls(base):
+            print(f"Not all calls succeeded. The end of the endpoint's log:\n{end_of_log()}")
             return 1
         example = catalogue(base)[CURL_SCRAPER]["example"]
-        print(bold("The same call with curl:") + "\n")
         if stay:
-            print(f"{curl(base, CURL_SCRAPER, example)}\n")
+            print(f"{bold('The same call with curl:')}\n\n{curl(base, CURL_SCRAPER, example)}\n")
             print(f"The console: {bold(f'{base}/')}\n\nThe service keeps running; stop it with Ctrl-C.", flush=True)
             open_in_browser(f"{base}/")
             with contextlib.suppress(KeyboardInterrupt):
                 while True:
                     time.sleep(3600)
-        else:
-            print(
-                f"{Path(sys.executable).parent / 'scrapy'} serve --sandbox &   # the service of this demo has stopped"
-            )
-            print(f"{curl('http://127.0.0.1:8000', CURL_SCRAPER, example)}\n")
+    print(f"{bold('Next:')}\n{NEXT}")
     return 0
 
 

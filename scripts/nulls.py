@@ -1,4 +1,4 @@
-"""``docs/nulls.md``: the fields that may be null or absent, when, and how often.
+"""``docs/nulls.md``: the fields that may be null or absent, when, and how often; and the fields that are always empty.
 
 ``python -m scripts.nulls measure`` counts in the sandbox's records, and in the records of saved responses if their
 folder exists; it writes ``scripts/nulls.json``. ``python -m scripts.nulls write`` writes the page from the counts and
@@ -23,7 +23,10 @@ from pydantic import BaseModel
 from crawler.monitoring.fields import fields_of, values_of
 from crawler.registry import find_scraper
 from crawler.service.description.schemas import markdown
-from scripts.golden import CAPTURES, ROOT, Crawl, Selection, captures, environment, lines_of, listed, sandbox
+from scripts.captures import CAPTURES, ROOT
+from scripts.golden.crawls import TARGETS, Checkout, Crawl, lines_of, listed
+from scripts.golden.extracts import Extractor, every_capture
+from scripts.golden.record import Selection
 
 COUNTS = Path(__file__).with_suffix(".json")
 PAGE = ROOT / "docs" / "nulls.md"
@@ -37,7 +40,8 @@ INTRODUCTION = f"""\
 The fields of each scraper's record that may be null or absent, when, and how often. A field that is not listed here is
 never null or absent: if it is a text, its unknown value is `""`, and if it is a list, its unknown value is `[]`. An
 unknown number is never 0, and no value is a guess. The column *kind* has *null*, or *absent* if the object then lacks
-the key.
+the key. It has *always empty* for a text that was `""`, and for a list that was `[]`, in all counted objects. A list
+without entries is `[]`, too: a text without hashtags has the hashtags `[]`.
 
 This page is generated. The column *when* is from the descriptions of the models' fields, which are also in
 `/openapi.json`. The shares are from the counts in `scripts/nulls.json`. `python -m scripts.nulls write` writes the
@@ -46,7 +50,7 @@ date.
 
 The shares are percentages of the objects to which the field belongs. For a field of a post, these are all posts.
 
-- *sandbox*: a crawl of the sandbox with seed {SEED}, over all targets in `scripts/golden_targets.jsonl` that need no
+- *sandbox*: a crawl of the sandbox with seed {SEED}, over all targets in `{TARGETS.relative_to(ROOT)}` that need no
   special settings and are not named after a fault. The sandbox imitates what was observed, but it is not a measurement
   of the real platforms.
 - *saved*: records that `scrapy extract` reads from single saved responses of the real platforms. These responses are
@@ -56,53 +60,60 @@ The shares are percentages of the objects to which the field belongs. For a fiel
 """
 
 
-class Nullable(NamedTuple):
-    """A field that may be null or absent: its path, its kind, and the sentences that say when."""
+NULL, ABSENT, EMPTY = "null", "absent", "always empty"
+WORDS = {NULL: "null", ABSENT: "absent", EMPTY: r'always|empty|""|\[\]'}
+"""Kind -> the words of a description that say when a field has this kind of value."""
+
+
+class Missing(NamedTuple):
+    """A field that may lack a value: its path, its kind, and the sentences that say when."""
 
     path: str
     kind: str
     when: str
 
 
-def nullable(model: type[BaseModel], path: str = "") -> Iterator[Nullable]:
-    """Yield the fields of a data model and of its nested models that may be null or absent."""
+def missing(model: type[BaseModel], path: str = "") -> Iterator[Missing]:
+    """Yield the fields of a data model and of its nested models that may be null, absent or empty."""
     for field in fields_of(model):
         place = f"{path}{field.key}"
-        if field.may_be_null or field.may_be_absent:
-            kind = "null" if field.may_be_null else "absent"
-            when = sentences(field.description, kind) or sentences(model.__doc__ or "", kind)
-            yield Nullable(place, kind, when)
+        if field.may_be_empty or field.may_be_absent:
+            kind = NULL if field.may_be_null else ABSENT if field.may_be_absent else EMPTY
+            yield Missing(place, kind, sentences(field.description, kind) or sentences(model.__doc__ or "", kind))
         for nested in field.models:
-            yield from nullable(nested, f"{place}[]." if field.is_list else f"{place}.")
+            yield from missing(nested, f"{place}[]." if field.is_list else f"{place}.")
 
 
-def sentences(description: str, word: str) -> str:
-    """Return the sentences of a description that contain a word, in Markdown.
+def sentences(description: str, kind: str) -> str:
+    """Return the sentences of a description that say when a field has a kind of value, in Markdown.
 
-    >>> sentences("Number of posts. Null if the page has no ``count``.", "null")
+    >>> sentences("Number of posts. Null if the page has no ``count``.", NULL)
     'Null if the page has no `count`.'
+    >>> sentences('Code of the country, "" if not exposed. As two letters.', EMPTY)
+    'Code of the country, "" if not exposed.'
     """
     found = re.split(r"(?<=\.)\s+(?=[A-Z`])", " ".join(description.split()))
-    return markdown(" ".join(each for each in found if re.search(rf"\b{word}\b", each, re.IGNORECASE)))
+    words = re.compile(rf"(?<!\w)(?:{WORDS[kind]})(?!\w)", re.IGNORECASE)
+    return markdown(" ".join(each for each in found if words.search(each)))
 
 
 # Counting
 
 Counts = dict[str, dict[str, list[int]]]
-"""Scraper -> path -> number of objects that should have the field, and in how many it is null or absent."""
+"""Scraper -> path -> number of objects that should have the field, and in how many it has no value."""
 
 
 def count(records: Iterable[tuple[str, dict[str, Any]]]) -> Counts:
-    """Count the fields that may be null or absent. ``records``: names of scrapers, and records."""
+    """Count the fields that may be null, absent or empty. ``records``: names of scrapers, and records."""
     counts: Counts = defaultdict(dict)
     for name, data in records:
         model = find_scraper(name).data
-        paths = {each.path for each in nullable(model)}
+        kinds = {each.path: each.kind for each in missing(model)}
         for value in values_of(data, model):
-            if value.path in paths:
+            if value.path in kinds:
                 found = counts[name].setdefault(value.path, [0, 0])
                 found[0] += 1
-                found[1] += value.value is None
+                found[1] += value.is_empty if kinds[value.path] == EMPTY else value.value is None
     return {name: dict(sorted(fields.items())) for name, fields in sorted(counts.items())}
 
 
@@ -114,24 +125,27 @@ def records_of_sandbox() -> Iterator[tuple[str, dict[str, Any]]]:
         if is_plain and not target.keys() & {"captures", "fault", "line"}:
             line = {"id": str(number), "scraper": target["scraper"], **target["params"]}
             lines[find_scraper(target["scraper"]).platform].append(json.dumps(line))
-    with sandbox(SEED) as origins, tempfile.TemporaryDirectory() as name:
+    checkout = Checkout()
+    with checkout.sandbox(SEED) as origins, tempfile.TemporaryDirectory() as name:
         for platform, targets in lines.items():
             folder = Path(name, platform)
             folder.mkdir()
             (folder / "targets.jsonl").write_text("\n".join(targets))
-            command = Crawl("plain", SEED, platform, targets).command(origins, folder)
-            subprocess.run(command, check=False, cwd=ROOT, env=environment())  # some targets do not exist: exit code 4
+            command = Crawl("plain", SEED, platform, targets, checkout).command(origins, folder)
+            # Some targets do not exist: exit code 4.
+            subprocess.run(command, check=False, cwd=ROOT, env=checkout.environment)
             for line in lines_of(folder / "out.jsonl"):
                 yield line["scraper"], line["data"]
 
 
 def records_of_captures() -> Iterator[tuple[str, dict[str, Any]]]:
     """Extract the saved responses, and yield the records. A response without a record is left out."""
-    for capture in captures(CAPTURES, Selection()):
-        if len(capture.files) == 1 and not capture.params and not capture.files[0].name.startswith("BUNDLE"):
-            status, out, _ = capture.extract([capture.files[0].read_bytes()])
-            if status == 0:
-                yield capture.scraper, json.loads(out)
+    with Extractor(Checkout()) as extractor:
+        for capture in every_capture(CAPTURES, Selection()):
+            if len(capture.files) == 1 and not capture.params and not capture.is_bundle:
+                status, out, _ = capture.extract(extractor, [capture.files[0].read_bytes()])
+                if status == 0:
+                    yield capture.scraper, json.loads(out)
 
 
 def measure() -> dict[str, Counts]:
@@ -157,11 +171,19 @@ def page(counts: dict[str, Counts]) -> str:
 def section(name: str, counts: dict[str, Counts]) -> str:
     """Return the table of a scraper."""
     rows = []
-    for each in nullable(find_scraper(name).data):
+    for each in listed_fields(name, counts):
         shares = (share(counts[source].get(name, {}).get(each.path)) for source in SOURCES)
         rows.append(f"| `{each.path}` | {each.kind} | {each.when} | {' | '.join(shares)} |")
     head = ["| field | kind | when | sandbox % | saved % |", "|---|---|---|---|---|"]
     return "\n".join([f"## {name}", "", *head, *rows, ""])
+
+
+def listed_fields(name: str, counts: dict[str, Counts]) -> Iterator[Missing]:
+    """Yield the fields that the page lists: those that may be null or absent, and those that are always empty."""
+    for each in missing(find_scraper(name).data):
+        counted = [found for source in SOURCES if (found := counts[source].get(name, {}).get(each.path))]
+        if each.kind != EMPTY or (counted and all(total == empty for total, empty in counted)):
+            yield each
 
 
 def share(counted: list[int] | None) -> str:
@@ -181,7 +203,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("measure", "write"))
     if parser.parse_args().action == "measure":
-        COUNTS.write_text(json.dumps(measure(), indent=1) + "\n")
+        text = json.dumps(measure(), indent=1)
+        COUNTS.write_text(re.sub(r"\[\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2]", text) + "\n")  # a field per line
     else:
         PAGE.write_text(page(read()))
     return 0

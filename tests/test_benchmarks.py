@@ -161,27 +161,27 @@ def test_the_command_writes_the_file_and_the_report(tmp_path: Path, monkeypatch:
     for folder in ("benchmarks", "docs"):
         (tmp_path / folder).mkdir()
     (tmp_path / "benchmarks/notes.md").write_text("## Notes\n")
-    (tmp_path / "README.md").write_text("\n".join(QUOTE))
+    (tmp_path / "docs/speed.md").write_text("\n".join(QUOTE))
     command.main(["endpoint", "--rounds", "2", "--json", str(tmp_path / "run.json")])
     command.main(["report", *[str(tmp_path / "run.json")] * 3])
     assert ["a / b", "≥ 1", "1.00", "1.00", "1.00", "1.00 to 1.00", "yes"] in rows(
         (tmp_path / "benchmarks/RESULTS.md").read_text()
     )
-    assert "| A call | a / b | ≥ 1 | 1.00 | yes |" in (tmp_path / "README.md").read_text()
+    assert "| A call | a / b | ≥ 1 | 1.00 | yes |" in (tmp_path / "docs/speed.md").read_text()
     assert "1.00 × (goal 1)" in (tmp_path / "docs/benchmarks.svg").read_text()
 
 
-def test_sp_4_the_readme_quotes_only_lines_of_the_results() -> None:
+def test_sp_4_the_page_about_speed_quotes_only_lines_of_the_results() -> None:
     start, end = QUOTE
-    quote = (ROOT / "README.md").read_text().partition(start)[2].partition(end)[0]
+    quote = (ROOT / "docs/speed.md").read_text().partition(start)[2].partition(end)[0]
     quoted = [line for line in quote.splitlines() if line[:1] == "|"]
     results = (ROOT / "benchmarks/RESULTS.md").read_text().splitlines()
     assert [line for line in quoted if line not in results] == []
 
 
-def test_the_report_replaces_the_lines_in_the_readme() -> None:
-    readme = f"# Title\n\n{QUOTE[0]}\n\nold\n\n{QUOTE[1]}\n\nEnd\n"
-    found = with_goals(readme, goals(three_runs()))
+def test_the_report_replaces_the_lines_in_the_page() -> None:
+    page = f"# Title\n\n{QUOTE[0]}\n\nold\n\n{QUOTE[1]}\n\nEnd\n"
+    found = with_goals(page, goals(three_runs()))
     assert rows(found) == [
         ["benchmark", "ratio", "goal", "median of the runs", "reached"],
         ["---"] * 5,

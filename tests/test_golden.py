@@ -1,57 +1,146 @@
-"""The golden record: its comparison, and the reproduction of a part of it."""
+"""The golden record: its rows and hashes, its comparison, and the reproduction of a part of it."""
 
 from __future__ import annotations
 
+import doctest
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+import pytest
+
+from scripts.captures import CAPTURES, ROOT, captures
+from scripts.golden import outcome
+from scripts.golden.crawls import Checkout, numbered
+from scripts.golden.extracts import Capture, Extractor
+from scripts.golden.outcome import Difference, Outcome, hashes, outcome_differences, row_differences
+from scripts.golden.record import Rows, Selection, read, write
+
 RECORD = ROOT / "tests" / "golden.jsonl"
 PLAIN, PAGES = 'sandbox/2/retail-search-v4/{"query":"a [plain]"}', 'sandbox/1/retail-search-v4/{"query":"a"} [pages] #2'
-CAPTURE = "captures/photoapp/some [file].html"
+CAPTURE = "captures/photoapp/0123456789ab"
+DATA = {"rows": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], "next": None}
 
 
 def golden(*arguments: object) -> tuple[int, list[str], str]:
-    """Run the script. Return its exit code, the printed lines and the log."""
-    command = [sys.executable, "scripts/golden.py", *map(str, arguments)]
+    """Run the program. Return its exit code, the printed lines and the log."""
+    command = [sys.executable, "-m", "scripts.golden", *map(str, arguments)]
     run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=300)
     return run.returncode, run.stdout.splitlines(), run.stderr
 
 
-def row(key: str, **changes: Any) -> dict[str, Any]:
-    return {"key": key, "code": "OK", "message": "", "upstream": None, "details": None, "data": "1f"} | changes
-
-
-def record(file: Path, *rows: dict[str, Any]) -> Path:
-    file.write_text("".join(json.dumps(each) + "\n" for each in rows))
+def record(file: Path, rows: Rows) -> Path:
+    write(file, rows)
     return file
 
 
+def row(data: Any = DATA, *warnings: str) -> dict[str, Any]:
+    return Outcome("OK", data=data, warnings=warnings).row()
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        pytest.param(DATA, set(), id="equal"),
+        pytest.param({**DATA, "next": 0}, {"next"}, id="null to 0"),
+        pytest.param({"rows": DATA["rows"]}, {"next"}, id="a key is missing"),
+        pytest.param({**DATA, "rows": [{"id": 1, "name": "a"}, {"id": 2, "name": "c"}]}, {"rows[].name"}, id="a value"),
+        pytest.param(
+            {**DATA, "rows": [{"id": 1, "name": "a"}, {"id": "2", "name": "b"}]}, {"rows[].id"}, id="another type"
+        ),
+        pytest.param(
+            {**DATA, "rows": [{"id": 1, "name": "b"}, {"id": 2, "name": "a"}]},
+            {"rows[].name"},
+            id="values change places",
+        ),
+        pytest.param(
+            {**DATA, "rows": [{"id": 1, "name": "a"}]}, {"rows[]", "rows[].id", "rows[].name"}, id="a row is lost"
+        ),
+        pytest.param({**DATA, "rows": []}, {"rows[]", "rows[].id", "rows[].name"}, id="all rows are lost"),
+        pytest.param({**DATA, "rows": None}, {"rows", "rows[]", "rows[].id", "rows[].name"}, id="a list to null"),
+    ],
+)
+def test_ho_3_6_a_changed_value_changes_the_hash_of_its_path_alone(after: Any, expected: set[str]) -> None:
+    assert {each.place for each in row_differences(row(), row(after))} == expected
+
+
+def test_an_empty_list_is_not_null_and_an_empty_object_is_not_missing() -> None:
+    values: list[Any] = [[], None, {}, "", 0, False, [None], [[]], [{}]]
+    assert len({json.dumps(hashes({"a": value})) for value in values}) == len(values)
+    assert hashes({}) != hashes([])
+
+
+def test_warnings_are_compared_one_by_one_without_their_order() -> None:
+    assert row_differences(row(DATA, "one", "two"), row(DATA, "two", "one")) == []
+    (found,) = row_differences(row(DATA, "one"), row(DATA))
+    assert (found.place, found.after) == ("warnings", "absent")
+
+
+def test_values_are_listed_with_their_places() -> None:
+    before = Outcome("OK", warnings=("one", "two"), data={"rows": [{"id": n} for n in range(5)], "next": None})
+    after = Outcome("OK", warnings=("two",), data={"rows": [{"id": n} for n in (0, 1, 3, 5)], "more": []})
+    assert outcome_differences(before, after) == [
+        Difference("warnings", '"one"', "absent"),
+        Difference("more", "absent", "[]"),
+        Difference("next", "null", "absent"),
+        Difference("rows[2]", '{"id":2}', "absent"),
+        Difference("rows[4].id", "4", "5"),
+    ]
+    failed = Outcome("UPSTREAM_ERROR", "500")
+    assert [each.place for each in outcome_differences(before, failed)] == [
+        *("code", "message", "warnings", "warnings", "data"),
+    ]
+    assert outcome_differences(None, failed) == [Difference("row", "absent", '"UPSTREAM_ERROR"')]
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    rows = {
+        PLAIN: row(DATA, "a warning"),
+        PAGES: row({**DATA, "next": 1}),
+        CAPTURE: Outcome("TARGET_NOT_FOUND", "a quoted page", {"status": 404}, [1], hides_message=True).row(),
+    }
+    file = record(tmp_path / "record", rows)
+    assert read(file, Selection()) == rows
+    assert "quoted" not in file.read_text()
+    assert "a warning" not in file.read_text()
+    assert file.read_text().count('"paths"') == 1  # two rows with the same paths share a shape
+
+
+def test_equal_keys_are_numbered_independently_of_their_order() -> None:
+    found = [("key", Outcome("OK", data=1)), ("key", Outcome("OK", data=2)), ("other", Outcome("OK"))]
+    assert numbered(found) == numbered(found[::-1])
+    assert numbered(found).keys() == {"key", "key #2", "other"}
+
+
 def test_a_comparison_lists_each_difference(tmp_path: Path) -> None:
-    was = record(tmp_path / "was", row(PLAIN), row(PAGES), row(CAPTURE))
-    failed = {"code": "UPSTREAM_ERROR", "message": "500", "data": None}
-    now = record(tmp_path / "now", row(PLAIN, **failed), row(CAPTURE), row("captures/photoapp/new"))
+    was = record(tmp_path / "was", {PLAIN: row(), PAGES: row(), CAPTURE: row()})
+    changed = {PLAIN: Outcome("UPSTREAM_ERROR", "500").row(), "captures/photoapp/new": row(), CAPTURE: row({"next": 1})}
+    now = record(tmp_path / "now", changed)
     status, lines, log = golden("compare", was, "--now", now, "--captures", tmp_path)
     assert status == 1, log
-    assert [line.split("\t")[0] for line in lines] == ["captures/photoapp/new", PAGES, PLAIN]
-    assert lines[2].split("\t")[1:] == [
-        '{"code":"OK","data":"1f","message":""}',
-        '{"code":"UPSTREAM_ERROR","data":null,"message":"500"}',
+    found = [tuple(line.split("\t")[:2]) for line in lines]
+    assert found == [
+        *((CAPTURE, place) for place in ("next", "rows[]", "rows[].id", "rows[].name")),
+        ("captures/photoapp/new", "row"),
+        (PAGES, "row"),
+        *((PLAIN, place) for place in ("code", "data", "message")),
     ]
-    assert (lines[0].split("\t")[1], lines[1].split("\t")[2]) == ("null", "null")
+    assert lines[4].split("\t")[2:] == ["absent", '"OK"']
+    assert "3 rows compared, 4 differ" in log
+    assert re.search(r"^ +2 row$", log, re.MULTILINE)
 
 
 def test_equal_records_do_not_differ(tmp_path: Path) -> None:
-    was = record(tmp_path / "was", row(PLAIN), row(CAPTURE))
+    was = record(tmp_path / "was", {PLAIN: row(), CAPTURE: row()})
     assert golden("compare", was, "--now", was, "--captures", tmp_path)[:2] == (0, [])
 
 
 def test_a_part_is_compared_with_the_same_part(tmp_path: Path) -> None:
-    was = record(tmp_path / "was", row(PLAIN), row(PAGES), row(CAPTURE), row("sandbox/2/retail"))
-    now = record(tmp_path / "now", *[row(key, data="2e") for key in (PLAIN, PAGES, CAPTURE, "sandbox/2/retail")])
+    keys = (PLAIN, PAGES, CAPTURE, "sandbox/2/retail")
+    was, now = (record(tmp_path / name, dict.fromkeys(keys, row(name))) for name in ("was", "now"))
 
     def differing(*part: str) -> list[str]:
         lines = golden("compare", was, "--now", now, "--captures", tmp_path, *part)[1]
@@ -66,10 +155,46 @@ def test_a_part_is_compared_with_the_same_part(tmp_path: Path) -> None:
 def test_a_saved_response_that_fails_is_recorded_with_the_code_of_its_error(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<html>Nothing that a page object reads.</html>")
-    code = "rows = Capture('it', 'photoapp-post-v4', (Path(sys.argv[1]),)).rows(); print(json.dumps(rows))"
-    code = f"import json, sys; from pathlib import Path; from golden import Capture; {code}"
-    printed = subprocess.check_output([sys.executable, "-c", code, page], cwd=ROOT / "scripts", text=True)
-    assert json.loads(printed)["it"]["code"] == "EXTRACTION_FAILED"
+    with Extractor(Checkout()) as extractor:
+        found = Capture("it", "photoapp-post-v4", (page,)).outcomes(extractor)
+        unknown = Capture("it", "no-scraper", (page,)).outcomes(extractor)
+    assert (found["it"].code, unknown["it"].code) == ("EXTRACTION_FAILED", "EXIT 2")
+
+
+def test_captures_are_named_by_their_content(tmp_path: Path) -> None:
+    (tmp_path / "retail").mkdir()
+    for name, content in {"retail/somebody.html": b"1", "retail/the-same.html": b"1", "retail/notes.md": b"2"}.items():
+        (tmp_path / name).write_bytes(content)
+    assert captures(tmp_path) == {"6b86b273ff34": tmp_path / "retail/somebody.html"}
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the captures (../shared/captures) are missing")
+def test_no_file_of_the_repository_names_the_file_of_a_capture() -> None:
+    stems = "\n".join({file.name.partition(".")[0] for file in captures().values()})
+    found = subprocess.run(
+        ["git", "grep", "--fixed-strings", "--files-with-matches", "-f", "-"],  # noqa: S607
+        check=False,
+        input=stems,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert (found.stdout, found.stderr) == ("", "")
+
+
+def test_the_examples_are_right() -> None:
+    found = doctest.testmod(outcome)
+    assert (found.attempted, found.failed) == (1, 0)
+
+
+def test_values_of_another_checkout_are_those_of_this_one_if_it_is_this_one(tmp_path: Path) -> None:
+    """The record differs, the two checkouts do not: the command lists no values, and exits with 1."""
+    part = ("--platform", "professional", "--variant", "robots")
+    rows = read(RECORD, Selection(("professional",), ("robots",)))
+    was = record(tmp_path / "was", {key: {**each, "code": "OTHER"} for key, each in rows.items()})
+    status, lines, log = golden("compare", was, *part, "--values", ROOT)
+    assert (status, lines) == (1, []), log
+    assert "2 rows compared, 2 differ" in log
 
 
 def test_the_record_is_reproducible() -> None:
