@@ -134,7 +134,7 @@ class ThrottleMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         spider = cast("PlatformSpider", crawler.spider)
         self.crawler = crawler
-        self.routes = platform_routes(spider.shared, spider.name, crawler.settings)
+        self.routes = platform_routes(spider.shared, spider.platform, crawler.settings)
         self.give_up_after = crawler.settings.getfloat("BREAKER_GIVE_UP") or math.inf
         self.closing = Closing(crawler)
         self._ending: asyncio.Task[None] | None = None

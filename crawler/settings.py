@@ -16,6 +16,7 @@ import scrapy.core.downloader.contextfactory  # noqa: F401  # its import inspect
 from scrapy.settings import default_settings
 
 from crawler import logs
+from crawler.collision import refuse_hidden_package
 from crawler.configuration.kinds import (
     Address,
     Automatic,
@@ -51,6 +52,7 @@ from crawler.configuration.kinds import (
     Uri,
 )
 
+refuse_hidden_package()
 logs.configure()
 
 # The project
@@ -59,7 +61,10 @@ BOT_NAME = "crawler"
 SPIDER_MODULES = ["crawler.spiders"]
 SPIDER_LOADER_CLASS = "crawler.registry.SpiderLoader"  # Scrapy's loader would import all platforms for each crawl
 COMMANDS_MODULE = "crawler.commands"
-ADDONS = {"scrapy_poet.Addon": 300, "crawler.downloads.zyte.Addon": 500}
+ADDONS = {
+    "scrapy_poet.Addon": 300,
+    "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
+}
 ASYNCIO_EVENT_LOOP = "crawler.event_loop.Loop"  # default None: asyncio's own loop, which is slower by a fifth
 
 # The platforms: origins, rate limits, circuit breakers
@@ -108,7 +113,7 @@ USER_AGENT: Text = (
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
 )
 ROBOTSTXT_OBEY: Switch = False  # as Scrapy's default: users request single pages, and the spiders follow no links
-COOKIES_ENABLED: Switch = False  # default True: the targets in a crawler must not share a session
+COOKIES_ENABLED: Switch  # the add-on disables cookies, for this project's spiders only
 
 # Targets and outcomes
 
@@ -134,8 +139,8 @@ SEEN_FILE: Optional[File] = None
 LISTING_CEILING: Positive = 400
 """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows per
 listing, and some rows repeat a product."""
-VIDEOSITE_ENRICH_MAX: Count = 15
-"""Maximum number of requests per page of a channel's list for exact dates, views and likes, which the list lacks."""
+VIDEOSITE_ENRICH_MAX: Count = 100
+"""Upper bound of the param ``details``: for how many items of a page exact dates, views and likes are requested."""
 PHOTOAPP_PLAY_COUNTS: Switch = False
 """Whether to fetch play counts of reels. This takes a second page per reel, which has only the account's newest
 reels."""
@@ -149,15 +154,10 @@ DOWNLOAD_TIMEOUT: PositiveSeconds = 60  # default 180: no page of the platforms 
 DOWNLOAD_MAXSIZE: Count = 32 * 1024 * 1024  # default 1 GiB: the largest page seen is 1.3 MB
 DOWNLOAD_WARNSIZE: Count = 8 * 1024 * 1024  # default 32 MiB
 DOWNLOAD_VERIFY_CERTIFICATES: Switch = True  # default False
-DOWNLOAD_HANDLERS = {
-    "http": "crawler.downloads.handlers.HttpHandler",  # Scrapy's handler, limited by CLOSE_GRACE
-    "https": "crawler.downloads.handlers.HttpHandler",
-    **dict.fromkeys(("file", "data", "s3", "ftp")),  # default: all enabled; URLs are user input
-}
 DOWNLOAD_DELAY: Seconds = 0  # ThrottleMiddleware limits the downloads of all crawlers instead
-CONCURRENT_REQUESTS: Positive = 256  # default 16: ThrottleMiddleware limits the downloads
-CONCURRENT_REQUESTS_PER_DOMAIN: Positive = 256  # default 8: ThrottleMiddleware limits the downloads
-CONCURRENT_ITEMS: Positive = 1  # default 100: Scrapy creates this many tasks for each callback, which yields one item
+CONCURRENT_REQUESTS: Positive  # the add-on sets this and the next two, for this project's spiders only
+CONCURRENT_REQUESTS_PER_DOMAIN: Positive
+CONCURRENT_ITEMS: Positive
 SCRAPER_SLOT_MAX_ACTIVE_SIZE: Positive = 64 * 1024 * 1024  # default 5 MB, which seven pages of 0.7 MB fill
 RETRY_TIMES: Count = 2
 RETRY_HTTP_CODES: Items[Positive] = [
@@ -176,53 +176,10 @@ RETRY_BACKOFF_BASE: Seconds = 0.5
 RETRY_BACKOFF_MAX: Seconds = 30.0
 """Maximum seconds of a wait before a retry. A request is not retried if ``Retry-After`` is longer."""
 
-DOWNLOADER_MIDDLEWARES = {
-    "crawler.downloads.log_context.BindTarget": 10,  # first, so that all log lines of the others have the target's id
-    "crawler.middlewares.AllowedOrigins": 20,  # before the others. A redirected request passes through it again
-    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins replaces it, with a typed error
-    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
-    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
-    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    "crawler.middlewares.Decompression": 590,
-    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-    "crawler.middlewares.Redirect": 600,
-    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
-    "crawler.middlewares.Retry": 550,
-    "scrapy_poet.InjectionMiddleware": None,
-    "crawler.downloads.injection.PlannedInjection": 543,  # scrapy-poet's middleware, with one plan per callback
-    "crawler.middlewares.ThrottleMiddleware": 990,  # nearest to the network: cached responses need no slot
-}
-SPIDER_MIDDLEWARES = {
-    "crawler.downloads.log_context.BindTarget": 10,  # before all others
-    "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine, because others may drop a target's item
-    # The next five process every response or callback result for links, but the spiders follow no links.
-    "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects interpret statuses
-    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # pages of different targets are unrelated
-    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
-    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
-    "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
-}
-ITEM_PIPELINES = {
-    "crawler.pipelines.ValidationPipeline": 300,
-    "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that may change the data
-    "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
-}
 EXTENSIONS_BASE = {  # without the remote control: it executes any code that is sent to it, and is slow to import
     name: order
     for name, order in default_settings.EXTENSIONS_BASE.items()
     if name != "scrapy.extensions.remote_control.RemoteControl"
-}
-EXTENSIONS = {
-    "crawler.targets.closing.AnnounceClosing": 0,
-    "scrapy.extensions.feedexport.FeedExporter": None,
-    "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter, and sends a signal when a target is stored
-    "crawler.monitoring.monitors.Monitors": 500,
-    "crawler.targets.checkpoint.Resume": 400,
-    "crawler.targets.redis_queue.extension.Queue": 400,
-    "crawler.monitoring.progress.Progress": 600,
-    "crawler.monitoring.summary.Summary": 600,
-    "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
-    "crawler.sandbox.extension.SandboxExtension": 100,
 }
 
 # The browser. Only crawlers whose spiders may use it have its download handler.
@@ -267,14 +224,6 @@ FAILURES_FEED: Optional[Uri] = "auto"
 """URI of the feed that has one line for each failed target. ``auto``: ``failures/%(name)s-%(job)s.jsonl``, but no file
 for a single target whose error is on the terminal or in the log. None disables the feed. Without failures, no file is
 written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
-FEED_EXPORTERS = {
-    "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
-    "jsonl": "crawler.outputs.exporters.JsonLinesExporter",
-    "jl": "crawler.outputs.exporters.JsonLinesExporter",
-    "gz": "crawler.outputs.exporters.JsonLinesExporter",  # Scrapy takes the format of out.jsonl.gz from the last suffix
-    "parquet": "crawler.outputs.parquet.ParquetExporter",
-    "csv": "crawler.outputs.csv_exporter.CsvExporter",
-}
 CSV_BOM: Switch = False
 """Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8."""
 CSV_ESCAPE_FORMULAS: Switch = True

@@ -28,6 +28,10 @@ INSTALL_HINT = (
     "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
 )
+DRIVER_HINT = (
+    "Playwright's driver, which controls Chromium, could not be started. 'playwright --version' prints the cause. "
+    "Minimal installations of Debian lack a library of it: apt-get install libatomic1."
+)
 CONTAINED = (
     # WebRTC would send UDP packets past the proxies of the contexts.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
@@ -186,7 +190,10 @@ class Chromium:
         return await asyncio.shield(self._start)
 
     async def _launch(self) -> Browser:
-        self._playwright = await async_playwright().start()
+        try:
+            self._playwright = await async_playwright().start()
+        except Exception as error:  # if its driver exits, playwright raises a plain Exception
+            raise ServiceError(f"{DRIVER_HINT} Playwright: {error}", reason="no_browser") from error
         kind = self._playwright.chromium
         path = executable(self._options, kind.executable_path)
         options = {**self._options, "executable_path": path, "proxy": NO_PROXY}

@@ -138,7 +138,7 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
 
         The page may connect to these origins even if their addresses are not public.
         """
-        return self.spider.allowed_origins - set(platforms()[self.spider.name].origins.values())
+        return self.spider.allowed_origins - set(platforms()[self.spider.platform].origins.values())
 
     async def _run_session(self, request: Request, session: PageSession, page: Page, end: float) -> Response:
         request.meta.update(

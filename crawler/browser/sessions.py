@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import structlog
 from scrapy import Request
 
+from crawler.components import ABOVE_COMMAND_LINE
 from crawler.platforms.page import BLOCK_STATUSES
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ TIMEOUT_SHARE = 0.8
 
 def carry_browser(settings: BaseSettings) -> None:
     """Change a spider's settings so that its crawler has the download handler that can use the browser."""
-    handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), "http": HANDLER, "https": HANDLER}
-    settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
+    handlers = {"http": HANDLER, "https": HANDLER, **settings.getdict("DOWNLOAD_HANDLERS")}
+    settings.set("DOWNLOAD_HANDLERS", handlers, priority=ABOVE_COMMAND_LINE)
 
 
 KEPT_META = ("target", "page_params", "source", "admitted")

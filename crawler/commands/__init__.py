@@ -1,1 +1,35 @@
-"""The project's Scrapy commands. The setting ``COMMANDS_MODULE`` makes Scrapy load them."""
+"""The project's Scrapy commands. The setting ``COMMANDS_MODULE`` makes Scrapy load them.
+
+Importing this package lets every command of Scrapy end without a traceback if the reader of its output has closed it,
+as ``scrapy … | head`` does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from types import TracebackType
+
+
+def _discard_output() -> None:
+    """Discard what is written from now on. Otherwise, Python would fail again when it flushes the output at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if issubclass(kind, BrokenPipeError):
+        _discard_output()
+    else:
+        sys.__excepthook__(kind, error, traceback)
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+
+
+sys.excepthook = _report
+atexit.register(_flush)

@@ -17,29 +17,37 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.spiderloader import get_spider_loader
+from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from typing_extensions import get_original_bases
 
+from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.garbage import tune_garbage_collector
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
+from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.platforms.model import validation_details
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.tracker import outcomes_by_code
+from crawler.targets.warning import UNREAD_ROWS
 
 
 class Command(CheckedCommand, CrawlCommand):
     """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
+
+    The exit code is also 4 if rows of a target could not be read, and are therefore not in its record.
 
     Wrong use is an invalid setting, argument, target or feed format. All of them are checked before logging starts and
     a feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
     """
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        output, overwrite_output = opts.output, opts.overwrite_output
+        opts.output = opts.overwrite_output = None  # the spider decides which formats there are
         super().process_options(args, opts)
         assert self.settings is not None
         if len(args) != 1:
@@ -47,13 +55,16 @@ class Command(CheckedCommand, CrawlCommand):
         loader = get_spider_loader(self.settings)
         if args[0] not in loader.list():
             raise UsageError(f"Unknown spider {args[0]!r}; known spiders are {', '.join(sorted(loader.list()))}")
+        spider = loader.load(args[0])
+        if issubclass(spider, PlatformSpider):
+            install(self.settings)
         try:
-            check_arguments(loader.load(args[0]), opts.spargs, self.settings)
-            if opts.output or opts.overwrite_output:
-                feeds = self.settings.getdict("FEEDS")
+            if output or overwrite_output:
+                feeds = feed_process_params_from_cli(self.settings, output, overwrite_output=overwrite_output)
                 formats = self.settings.getwithbase("FEED_EXPORTERS").keys()
                 self.settings.set("FEEDS", with_formats_of_gzip(feeds, formats), priority="cmdline")
-        except (ValueError, WrongTargetsError) as error:
+            check_arguments(spider, opts.spargs, self.settings)
+        except (ValueError, WrongTargetsError, UnusableFileError) as error:
             raise UsageError(str(error)) from None
         self._choose_summary()
 
@@ -88,19 +99,24 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
     Raises:
         ValueError: arguments are invalid, or contradict each other or the settings.
         WrongTargetsError: the crawl would have no targets.
-        UsageError: the arguments require a project folder.
+        UnusableFileError: the crawl would append to a file with other columns.
+        UsageError: the arguments require a project folder, or the settings disable an essential component.
     """
     problems = argument_problems(spider, arguments)
     if problems:
         raise ValueError("; ".join(_sentence(name, problem, arguments) for name, problem in problems.items()))
     if issubclass(spider, PlatformSpider):
+        spider.update_settings(settings.copy())
         own: dict[str, Any] = {**arguments}
-        spider(**own).check(settings)
+        made = spider(**own)
+        made.check(settings)
+        check_existing_files(made, settings)
 
 
 def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
     """Return the error of each invalid ``-a`` argument by its name. ``""``: an error of several arguments."""
-    models = [get_args(base)[0] for base in get_original_bases(spider) if get_origin(base) is Args]
+    bases = (base for each in spider.__mro__ for base in get_original_bases(each))
+    models = [get_args(base)[0] for base in bases if get_origin(base) is Args]
     try:
         for model in models:
             model(**arguments)
@@ -148,4 +164,5 @@ def exit_code(crawler: Crawler) -> int:
     codes = outcomes_by_code(stats).keys()
     if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file, shard or queue
         return RUN_FAILED
-    return ALL_HAVE_DATA if codes <= {"OK"} else SOME_FAILED
+    has_unread_rows = any(key.startswith(UNREAD_ROWS) for key in stats)
+    return ALL_HAVE_DATA if codes <= {"OK"} and not has_unread_rows else SOME_FAILED

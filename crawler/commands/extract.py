@@ -8,13 +8,16 @@ import gzip
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 from scrapy.exceptions import UsageError
+from scrapy.settings import BaseSettings
 from scrapy.utils.conf import arglist_to_dict
-from web_poet import HttpResponse, PageParams
+from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
 
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
@@ -24,6 +27,10 @@ from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper, check_params
+from crawler.targets.warning import OutcomeWarning
+
+HEADERS = {"Content-Type": "text/html; charset=utf-8"}
+"""Headers of the saved responses, which are files."""
 
 
 class Command(CheckedCommand):
@@ -49,7 +56,9 @@ class Command(CheckedCommand):
             scraper, bodies = _inputs(args)
             params = _page_params(scraper, opts.params)
             url = opts.url or platforms()[scraper.platform].origin
-            data = asyncio.run(extract(scraper, bodies, params, url=url))
+            assert self.settings is not None
+            overrides = overrides_for(url, self.settings)
+            data = asyncio.run(extract(scraper, bodies, params, url=url, overrides=overrides))
         except (InvalidRequest, OSError, EOFError, zlib.error) as error:
             raise UsageError(str(error)) from None
         except ScrapeError as error:
@@ -93,17 +102,34 @@ def _read(name: str) -> bytes:
     return gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
 
 
-async def extract(scraper: Scraper, bodies: list[bytes], params: dict[str, Any], *, url: str) -> dict[str, Any]:
+def overrides_for(url: str, settings: BaseSettings) -> Mapping[type, type]:
+    """Return the page objects that override others for a URL, as scrapy-poet finds them in a crawl."""
+    for module in settings.getlist("SCRAPY_POET_DISCOVER"):
+        consume_modules(module)
+    rules = settings.getlist("SCRAPY_POET_RULES", default_registry.get_rules())
+    return RulesRegistry(rules=rules).overrides_for(url)
+
+
+async def extract(
+    scraper: Scraper,
+    bodies: list[bytes],
+    params: dict[str, Any],
+    *,
+    url: str,
+    overrides: Mapping[type, type] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Return the data that the scraper extracts from the bodies of saved responses for one target.
 
-    Parts that were not understood are printed to stderr.
+    ``overrides``: page object class -> the class that is used instead. Parts that were not understood are printed to
+    stderr.
 
     Raises:
         ScrapeError: a page object has raised an error.
         ExtractionFailed: a body is not a page that the scraper recognises.
         UsageError: two bodies have the same page type, but a target has only one page of each type.
     """
-    pages = [_page(scraper, body, params, url) for body in bodies]
+    classes = [overrides.get(page, page) for page in scraper.pages]
+    pages = [_page(scraper, classes, HttpResponse(url, body, headers=HEADERS), params) for body in bodies]
     for kind, number in Counter(page.source for page in pages).items():
         if number > 1:
             raise UsageError(f"{number} files are of the page type {kind}; pass the files of one target at a time.")
@@ -111,6 +137,8 @@ async def extract(scraper: Scraper, bodies: list[bytes], params: dict[str, Any],
     for page in pages:
         for error in page.skipped:
             print(f"Warning: {page.source}: {error} {_paths(error)}", file=sys.stderr)
+        for unread in page.unread:
+            print(f"Warning: {OutcomeWarning.of_unread(page.source, unread)}", file=sys.stderr)
     return data
 
 
@@ -118,12 +146,13 @@ def _paths(error: ExtractionFailed) -> str:
     return ", ".join(".".join(map(str, detail["loc"])) for detail in error.details)
 
 
-def _page(scraper: Scraper, body: bytes, params: dict[str, Any], url: str) -> PlatformPage:
-    response = HttpResponse(url, body, headers={"Content-Type": "text/html; charset=utf-8"})
-    for page in scraper.pages:
+def _page(
+    scraper: Scraper, classes: list[type[PlatformPage]], response: HttpResponse, params: dict[str, Any]
+) -> PlatformPage:
+    for page in classes:
         if page.recognise(response.text):
             return page(response=response, page_params=PageParams(params))
-    kinds = ", ".join(page.source for page in scraper.pages)
+    kinds = ", ".join(page.source for page in classes)
     raise mismatch_error(
         f"A file is not a response that {scraper.name} recognises ({kinds}).",
         ["file"],

@@ -13,9 +13,9 @@ from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.kinds import quota, rate
 from crawler.errors import StoreUnavailable
+from crawler.jobs.store import Store, store_location
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import KeyStore, export, quota_text
-from crawler.service.store import Store, store_location
 
 
 class Command(CheckedCommand):

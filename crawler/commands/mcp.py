@@ -15,7 +15,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.reactor import install_reactor
 
-from crawler.commands.serve import use_sandbox
+from crawler.commands.serve import check_components, use_sandbox
 from crawler.configuration.command import CheckedCommand
 from crawler.event_loop import LOOP
 from crawler.exit_codes import RUN_FAILED
@@ -64,6 +64,8 @@ class Command(CheckedCommand):
             raise UsageError(
                 "CRAWLER_MCP_API_KEY is not an API key: it has spaces, line breaks or non-ASCII characters"
             )
+        if opts.sandbox:
+            check_components(self.settings)
         structure_everything(self.settings)
         for noisy in ("httpx2", "mcp", "scrapy", "scrapy_poet"):
             logging.getLogger(noisy).setLevel(logging.WARNING)

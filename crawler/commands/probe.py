@@ -169,7 +169,7 @@ def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:
     sources = [download.page.source for download in recorder.downloads if download.page]
     lines.append(f"sources    {', '.join(sources) or 'none'}")
     lines += [f"request {n}  {_line(download)}" for n, download in enumerate(recorder.downloads, 1)]
-    lines += [f"WARNING    without {source}: {code} ({reason})" for source, code, reason in outcome.warnings]
+    lines += [f"WARNING    {warning}" for warning in outcome.warnings]
     lines += [f"STALE ID   {name}: {reason}" for name, reason in recorder.stale_ids.items()]
     if outcome.error is not None:
         lines.append(f"error      {outcome.error.message}")

@@ -30,6 +30,7 @@ from crawler.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.garbage import tune_garbage_collector
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
+from crawler.registry import spiders
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Command(CheckedCommand):
         if args:
             raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
         assert self.settings is not None
+        check_components(self.settings)
         try:
             keys = self._keys(opts, self.settings)
             address = self.settings["SERVICE_INTERNAL_ADDRESS"]
@@ -113,8 +115,8 @@ class Command(CheckedCommand):
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
         # Only this command and ``scrapy keys`` need the service.
+        from crawler.jobs.store import store_location  # noqa: PLC0415
         from crawler.service.clients.keys import ConfiguredKeys, KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
-        from crawler.service.store import store_location  # noqa: PLC0415
 
         store_location(settings)  # raises UsageError if no setting names a file, and there is no project folder
         if opts.sandbox:
@@ -185,7 +187,7 @@ class Command(CheckedCommand):
 
         reactor = cast("Any", _reactor)
         assert self.settings is not None
-        if opts.sandbox:
+        if opts.sandbox or self.settings.getbool("SANDBOX"):  # with the setting alone, the API keys are the real ones
             use_sandbox(self.settings)
         endpoint = Endpoint(self.settings, keys, console_pages(self.settings, opts))
 
@@ -250,6 +252,16 @@ def console_pages(settings: Settings, opts: argparse.Namespace) -> Mapping[str, 
         return {}
     pages: Mapping[str, StaticContent] = import_module(CONSOLE).pages(sandbox=opts.sandbox)
     return pages
+
+
+def check_components(settings: Settings) -> None:
+    """Check the settings of all spiders. In the endpoint's crawlers, an error would only be in the log.
+
+    Raises:
+        UsageError: the settings disable an essential component.
+    """
+    for spider in spiders().values():
+        spider.update_settings(settings.copy())
 
 
 def use_sandbox(settings: Settings) -> None:

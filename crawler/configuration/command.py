@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.configuration.check import check_settings
+from crawler.configuration.declaration import declarations
 from crawler.exit_codes import WRONG_USE
 
 
@@ -29,6 +31,8 @@ class CheckedCommand(ScrapyCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
+        if declarations().keys() - self.settings.keys():  # another project has the commands and the add-on
+            AddonManager.load_pre_crawler_settings(self.settings)
         try:
             check_settings(self.settings)
         except ValueError as error:

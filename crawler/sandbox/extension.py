@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _SpiderWithOrigins(Protocol):
-    name: str
+    platform: str
 
     def use_origins(self, origins: str | dict[str, str]) -> None: ...
 
@@ -38,7 +38,7 @@ class SandboxExtension:
 
     def spider_opened(self, spider: _SpiderWithOrigins) -> None:
         """Start all simulated platforms, and direct the spider's requests to the simulation of its platform."""
-        spider.use_origins(self.sandbox.start()[spider.name])
+        spider.use_origins(self.sandbox.start()[spider.platform])
 
     async def spider_closed(self) -> None:
         """Stop the sandbox and close its ports."""

@@ -23,6 +23,8 @@ class SqliteFile:
 
     The file's modification time then no longer shows whether the data has changed.
     """
+    shrinks: bool = False
+    """Whether ``PRAGMA incremental_vacuum`` can return the space of deleted rows to the disk. For new files only."""
     busy_timeout: float = BUSY_TIMEOUT
     """Maximum seconds for which a transaction waits for the lock of another process."""
 
@@ -33,6 +35,8 @@ class SqliteFile:
             self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
         )
         try:
+            if self.shrinks:
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has no effect after the first table
             if self.wal:
                 # No transaction is lost if the process is killed. A power cut may lose the last transactions.
                 connection.execute("PRAGMA journal_mode = WAL")
