@@ -52,8 +52,18 @@ def forbid_other_hosts(event: str, args: tuple[Any, ...]) -> None:
 sys.addaudithook(forbid_other_hosts)
 
 for name in list(os.environ):
-    if name.startswith("CRAWLER_") or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
+    proxies = {"http_proxy", "https_proxy", "all_proxy"}
+    if name.startswith("CRAWLER_") or name.lower() in proxies or name == "SCRAPY_SETTINGS_MODULE":
         del os.environ[name]
+
+
+@pytest.hookimpl(trylast=True)  # after the fixtures
+def pytest_runtest_teardown() -> None:
+    """Remove the variable that ``get_project_settings()`` sets: Scrapy's commands in later tests would inherit it.
+
+    It replaces the settings module that the ``scrapy.cfg`` of their folder names.
+    """
+    os.environ.pop("SCRAPY_SETTINGS_MODULE", None)
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest may run without the plugin
@@ -76,6 +86,14 @@ def pytest_collection() -> Iterator[None]:
 def pytest_unconfigure() -> None:
     """Let the end of the process free everything: libraries report what it cannot."""
     gc.unfreeze()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """List the commands of the documentation that were parsed, not run."""
+    passed = terminalreporter.stats.get("passed", [])
+    if parsed := [text for each in passed for name, text in getattr(each, "user_properties", ()) if name == "parsed"]:
+        terminalreporter.section("commands of the documentation that were parsed, not run")
+        terminalreporter.write_line("\n".join(parsed))
 
 
 @pytest.fixture(scope="session")

@@ -77,3 +77,54 @@ def same(data: dict[str, Any], expected: dict[str, Any]) -> None:
     for mine, other in zip(data["data"]["main"], expected["data"]["main"], strict=False):
         assert mine == other
     assert data == {**expected, "nextCursor": data["nextCursor"]}
+
+
+def timeline_with(*posts: dict[str, Any]) -> bytes:
+    """The API's response with posts."""
+    entries = [
+        {
+            "entryId": f"tweet-{number}",
+            "content": {
+                "entryType": "TimelineTimelineItem",
+                "itemContent": {"itemType": "TimelineTweet", "tweet_results": {"result": post}},
+            },
+        }
+        for number, post in enumerate(posts, 1)
+    ]
+    return timeline_of({"type": "TimelineAddEntries", "entries": entries})
+
+
+def timeline_of(*instructions: dict[str, Any]) -> bytes:
+    """The API's response with instructions."""
+    timeline = {"timeline": {"instructions": instructions}}
+    return orjson.dumps({"data": {"user": {"result": {"__typename": "User", "timeline": timeline}}}})
+
+
+def web_timeline_with(*posts: dict[str, Any]) -> bytes:
+    """The response with posts to the newest web client."""
+    entries = [
+        {
+            "entry_id": f"tweet-{number}",
+            "content": {
+                "__typename": "TimelineTimelineItem",
+                "content": {"__typename": "TimelineTweet", "tweet_results": {"result": post}},
+            },
+        }
+        for number, post in enumerate(posts, 1)
+    ]
+    timeline = {"timeline": {"instructions": [{"__typename": "TimelineAddEntries", "entries": entries}]}}
+    result = {"__typename": "User", "profile_timeline_v2": timeline}
+    return orjson.dumps({"data": {"user_result_by_screen_name": {"result": result}}})
+
+
+def posts_in(body: bytes) -> list[dict[str, Any]]:
+    """The posts in a response with a timeline."""
+    posts: list[dict[str, Any]] = asyncio.run(page_of("timeline", body).to_item())["posts"]
+    return posts
+
+
+def profile_in(user: dict[str, Any]) -> dict[str, Any]:
+    """The profile in the API's response with a user."""
+    body = orjson.dumps({"data": {"user": {"result": user}}})
+    profile: dict[str, Any] = asyncio.run(page_of("user", body).to_item())["profile"]
+    return profile

@@ -44,7 +44,7 @@ class Reading:
     item: Any
     error: ScrapeError | None
     skipped: frozenset[str]
-    """Reason and details of each of these errors, as text."""
+    """Reason and details of each of these errors, and each unread part, as text."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ class PageFixture:
             item = asyncio.run(page.to_item())
         except ScrapeError as error:
             return Reading(None, error, frozenset())
-        return Reading(dict(item), None, frozenset(f"{each.reason}: {each.details}" for each in page.skipped))
+        skipped = {f"{each.reason}: {each.details}" for each in page.skipped} | set(map(str, page.unread))
+        return Reading(dict(item), None, frozenset(skipped))
 
 
 @cache

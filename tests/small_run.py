@@ -91,6 +91,7 @@ class SmallRun:
         settings.set("FEEDS", {str(folder / feed): {"format": "jsonlines"}}, priority="cmdline")
         settings.set("FAILURES_FEED", str(folder / "failed.jsonl"), priority="cmdline")
         self.crawler = Crawler(RetailSpider, settings)
+        self.crawler.addons.load_settings(self.crawler.settings)
         self.crawler.stats = MemoryStatsCollector(self.crawler)
         arguments = {"targets": str(targets)} | ({"resume": str(folder / "state")} if resume else {})
         self.spider = cast("RetailSpider", RetailSpider.from_crawler(self.crawler, **arguments))

@@ -1,4 +1,4 @@
-"""A strict parser for the part of RFC 9651 that this project's headers use: lists of tokens and strings."""
+"""A strict parser for the part of RFC 9651 that this project's headers use: lists of tokens, strings and integers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 ITEM = re.compile(r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*|\"(?:[ !#-\[\]-~]|\\[\"\\])*\"")
 KEY = re.compile(r"[a-z*][a-z0-9_.*-]*")
 
-Parameters = dict[str, str]
+INTEGER = re.compile(r"-?[0-9]{1,15}(?![.0-9])")
+
+Parameters = dict[str, str | int | bool]
 
 
 def parse_list(text: str) -> list[tuple[str, Parameters]]:
@@ -24,9 +26,13 @@ def parse_list(text: str) -> list[tuple[str, Parameters]]:
         while rest.startswith(";"):
             key, rest = _take(KEY, rest[1:].lstrip(" "))
             if not rest.startswith("="):
-                raise ValueError(f"a parameter without a text: {key}")
-            value, rest = _take(ITEM, rest[1:])
-            parameters[key] = _text(value)
+                parameters[key] = True
+            elif INTEGER.match(rest, 1):
+                value, rest = _take(INTEGER, rest[1:])
+                parameters[key] = int(value)
+            else:
+                value, rest = _take(ITEM, rest[1:])
+                parameters[key] = _text(value)
         items.append((_text(name), parameters))
         rest = rest.lstrip(" \t")
         if rest:

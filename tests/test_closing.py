@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from crawler import settings as project_settings
 from crawler.sandbox.protocol import FakeResponse
 from tests import forks
 from tests.browsers import require_chromium
@@ -27,8 +26,7 @@ GRACE_SECONDS = 1
 RUN_TIMEOUT_SECONDS = 240
 """Limit after which a run is assumed to wait for its platform. Most runs end within five seconds."""
 COMPONENTS = "tests.closing_components"
-PIPELINES = {"crawler.pipelines.ValidationPipeline": 300, f"{COMPONENTS}.SlowPipeline": 400}
-PIPELINES["crawler.pipelines.BatchLinePipeline"] = 900
+PIPELINES = {f"{COMPONENTS}.SlowPipeline": 400}
 EXTENSIONS = {f"{COMPONENTS}.Events": 600, f"{COMPONENTS}.BrokenTargets": 600}
 
 
@@ -69,7 +67,7 @@ class Crawl:
             "DOWNLOAD_TIMEOUT": 3_600,
             "FAILURES_FEED": folder / "failures.jsonl",
             "ITEM_PIPELINES": json.dumps(PIPELINES),
-            "EXTENSIONS": json.dumps({**project_setting("EXTENSIONS"), **EXTENSIONS}),
+            "EXTENSIONS": json.dumps(EXTENSIONS),
             "EVENTS_FILE": folder / "events",
             **settings,
         }
@@ -97,12 +95,6 @@ class Crawl:
             [detail for event, detail in events if event == "closed"],
             (self.folder / "log").read_text(),
         )
-
-
-def project_setting(setting: str) -> dict[str, int | None]:
-    """Return the components of a setting of the project."""
-    found: dict[str, int | None] = getattr(project_settings, setting)
-    return found
 
 
 HANGING = [f"hang {number}" for number in range(4)]
@@ -295,9 +287,7 @@ def test_every_request_releases_its_download_slot(tmp_path: Path) -> None:
     """The only slot is free for the next request, however the previous one ends."""
     settings = {
         "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 0}}),
-        "DOWNLOADER_MIDDLEWARES": json.dumps(
-            {**project_setting("DOWNLOADER_MIDDLEWARES"), f"{COMPONENTS}.InterferingMiddleware": 995}
-        ),
+        "DOWNLOADER_MIDDLEWARES": json.dumps({f"{COMPONENTS}.InterferingMiddleware": 995}),
         "HTTPCACHE_ENABLED": 1,
         "HTTPCACHE_DIR": tmp_path / "cache",
         "ROBOTSTXT_OBEY": 1,

@@ -18,6 +18,7 @@ import pytest
 from scrapy_spider_metadata import get_spider_metadata  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.registry import scrapers, spider_for, spiders
+from crawler.targets.target import Scraper
 from tests.crawls import ROOT, comparable
 
 
@@ -34,21 +35,23 @@ def test_forms_describe_every_argument(name: str) -> None:
 
 
 def test_requirements_match_those_of_the_package(tmp_path: Path) -> None:
-    for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE", "social_retail_crawler.py"):
         shutil.copy(ROOT / name, tmp_path)
     make = "from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel('.')"
     subprocess.run([sys.executable, "-c", make], check=True, cwd=tmp_path, capture_output=True)
     (metadata,) = tmp_path.glob("*.dist-info/METADATA")
     required = message_from_string(metadata.read_text()).get_all("Requires-Dist", [])
     dependencies = [line for line in required if "extra ==" not in line]
-    assert [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line[0] != "#"] == dependencies
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    assert [found for line in lines if (found := line.partition("#")[0].strip())] == dependencies
 
 
-@pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))
-def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) -> None:
-    """Scrapy Cloud runs spiders with ``scrapinghub-entrypoint-scrapy``, which writes items into a named pipe."""
-    scraper = scrapers()[name]
-    pipe = tmp_path / "pipe"
+def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: str) -> tuple[list[Any], str]:
+    """Run a job as Scrapy Cloud does, with ``scrapinghub-entrypoint-scrapy``. Return its items and its log.
+
+    The runner writes items into a named pipe.
+    """
+    pipe = folder / "pipe"
     os.mkfifo(pipe)
     received: list[bytes] = []
     reader = threading.Thread(target=lambda: received.extend(pipe.read_bytes().splitlines()), daemon=True)
@@ -56,9 +59,9 @@ def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) ->
     job = {
         "key": "1/2/3",
         "auth": "none",
-        "spider": spider_for(scraper).name,
-        "spider_args": {"scraper": name, **scraper.example},
-        "settings": {"SANDBOX": "1", "FAILURES_FEED": str(tmp_path / "failures.jsonl")},
+        "spider": spider,
+        "spider_args": arguments,
+        "settings": {"SANDBOX": "1", "FAILURES_FEED": str(folder / "failures.jsonl"), **settings},
     }
     # Linux reports the peak memory of the process that started a program as that program's own, and Scrapy Cloud's
     # runner closes a crawl above 950 MiB. So a shell starts the runner, not these tests, which may be larger.
@@ -67,7 +70,14 @@ def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) ->
         ["/bin/sh", "-c", '"$@"; exit $?', "sh", *start_crawl],
         check=False,
         cwd=ROOT,
-        env={**os.environ, "SHUB_FIFO_PATH": str(pipe), "SHUB_JOB_DATA": json.dumps(job), "SHUB_SETTINGS": "{}"},
+        env={
+            **os.environ,
+            "SHUB_FIFO_PATH": str(pipe),
+            "SHUB_JOB_DATA": json.dumps(job),
+            "SHUB_SETTINGS": "{}",
+            "OWN_LOG": str(folder / "own.log"),
+            "PYTHONPATH": str(ROOT),
+        },
         capture_output=True,
         text=True,
         timeout=180,
@@ -77,11 +87,28 @@ def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) ->
             os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     reader.join(timeout=30)
     items = [json.loads(line.removeprefix(b"ITM ")) for line in received if line.startswith(b"ITM ")]
-    expected = (
-        import_module(f"crawler.sandbox.{scraper.platform}.site")
-        .Site()
-        .expected_record({"scraper": name, **scraper.example})
-    )
-    assert comparable(items) == comparable([{**expected, "_type": f"{scraper.class_name}Item"}]), (
-        run.stderr + repr(received)[-2000:]
-    )
+    return items, run.stderr + repr(received)[-2000:]
+
+
+def expected_item(scraper: Scraper) -> dict[str, Any]:
+    site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
+    return {**site.expected_record({"scraper": scraper.name, **scraper.example}), "_type": f"{scraper.class_name}Item"}
+
+
+@pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))
+def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) -> None:
+    scraper = scrapers()[name]
+    items, log = cloud_job(tmp_path, spider_for(scraper).name, {"scraper": name, **scraper.example})
+    assert comparable(items) == comparable([expected_item(scraper)]), log
+
+
+def test_ct_13_ct_14_settings_of_a_cloud_job_only_add(tmp_path: Path) -> None:
+    own = "tests.own_components"
+    settings = {
+        "EXTENSIONS": json.dumps({f"{own}.Webhook": 1}),
+        "ITEM_PIPELINES": json.dumps({f"{own}.Pipeline": 300}),
+    }
+    scraper = scrapers()["retail-category-v4"]
+    items, log = cloud_job(tmp_path, "retail", {"scraper": scraper.name, **scraper.example}, **settings)
+    assert comparable(items) == comparable([expected_item(scraper)]), log
+    assert (tmp_path / "own.log").read_text().splitlines() == ["pipeline", "extension finished"]

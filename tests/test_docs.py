@@ -9,6 +9,7 @@ import pytest
 from scrapy.settings import default_settings
 
 import crawler.settings
+from crawler.components import ESSENTIAL
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.registry import scrapers, spider
@@ -86,3 +87,20 @@ def test_every_setting_of_the_project_is_documented() -> None:
     names = {name for name in vars(crawler.settings) if name.isupper()}
     own = {name for name in names if not hasattr(default_settings, name)}
     assert {row[0] for row in table("docs/settings.md", "setting")} == own
+
+
+def test_fi3_6_the_decisions_name_errors_settings_and_params_that_exist() -> None:
+    page = (ROOT / "docs/decisions.md").read_text()
+    codes = {kind.code for kind in leaves(ScrapeError)} | {"OK"}
+    statuses = {"IN_STOCK", "OUT_OF_STOCK"}
+    settings = {name for name in vars(crawler.settings) if name.isupper()}
+    assert set(re.findall(r"`([A-Z][A-Z_]+)`", page)) <= codes | statuses | settings
+    params = {name for scraper in scrapers().values() for name in scraper.params.model_fields}
+    assert {"cursor", "count", "type", "include_about", "sort", "query"} <= params
+    decided = {name for name in params if f"`{name}`" in page}
+    assert params - decided <= {"keywords"}, "params whose rules the page does not state"
+
+
+def test_the_components_that_cannot_be_disabled_are_documented() -> None:
+    documented = {tuple(row) for row in table("docs/extending.md", "setting")}
+    assert documented == {(name, path, why) for name, paths in ESSENTIAL.items() for path, why in paths.items()}

@@ -15,9 +15,11 @@ import orjson
 import pytest
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
+from web_poet import ApplyRule, field
 
 from crawler.commands.extract import Command
 from crawler.pipelines import validated
+from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.schema import Listing, SearchListing
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
@@ -48,6 +50,7 @@ class Extract:
     def __init__(self, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         self.folder = folder
         self.captured = capsysbinary
+        self.settings = Settings()
 
     def file(self, body: bytes, name: str = "page.html") -> str:
         path = self.folder / name
@@ -56,7 +59,7 @@ class Extract:
 
     def __call__(self, *arguments: str) -> Extracted:
         command = Command()
-        command.settings = Settings()
+        command.settings = self.settings
         parser = argparse.ArgumentParser()
         command.add_options(parser)
         try:
@@ -194,3 +197,52 @@ def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     )
     assert (run.returncode, run.stderr) == (0, b"")
     assert orjson.loads(run.stdout) == SITE.expected_record({"cat_id": "976759"})
+
+
+# Overridden page objects, as in crawls
+
+OVERRIDE = """
+from web_poet import field, handle_urls
+
+from crawler.platforms.retail.pages import ListingPage
+
+
+@handle_urls({pattern!r}, instead_of=ListingPage)
+class OwnPage(ListingPage):
+    @field
+    def heading(self) -> str:
+        return f"own: {{super().heading}}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "prefix"), [("www.walmart.com", "own: "), ("elsewhere.example", ""), ("", "own: ")]
+)
+def test_ct_7_extract_uses_page_objects_that_override_others(tmp_path: Path, pattern: str, prefix: str) -> None:
+    """A crawl and ``scrapy extract`` find them by ``SCRAPY_POET_DISCOVER``."""
+    (tmp_path / "own_pages.py").write_text(OVERRIDE.format(pattern=pattern))
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = crawler.settings\n")
+    (tmp_path / "page.html").write_bytes(page())
+
+    def scrapy(*arguments: str) -> str:
+        command = [sys.executable, "-m", "scrapy", *arguments, "-s", "SCRAPY_POET_DISCOVER=own_pages"]
+        run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    assert orjson.loads(scrapy("extract", CATEGORY, "page.html"))["heading"] == f"{prefix}Food"
+    if not pattern:  # it also matches the URLs of the sandbox
+        scrapy("crawl", "retail", "-a", "cat_id=976759", "-s", "SANDBOX=1", "-O", "out.jsonl")
+        assert orjson.loads((tmp_path / "out.jsonl").read_bytes())["heading"] == "own: Food"
+
+
+def test_ct_7_extract_uses_the_rules_of_the_settings(extract: Extract) -> None:
+    class OwnPage(ListingPage):
+        @field
+        def heading(self) -> str:
+            return "own"
+
+    saved = extract.file(page())
+    extract.settings.set("SCRAPY_POET_RULES", [ApplyRule("www.walmart.com", use=OwnPage, instead_of=ListingPage)])
+    assert extract(CATEGORY, saved).out["heading"] == "own"
+    assert extract(CATEGORY, saved, "--url", "https://elsewhere.example/").out["heading"] == "Food"

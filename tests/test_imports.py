@@ -13,15 +13,17 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Component (a module or a package of crawler/) -> its layer. A module imports from its component and from lower layers.
 LAYERS = {
+    "collision": 0,
+    "components": 0,
     "cursors": 0,
     "errors": 0,
     "event_loop": 0,
     "exit_codes": 0,
     "garbage": 0,
     "logs": 0,
-    "outside": 1,
     "reading": 1,
     "storage": 1,
+    "jobs": 2,
     "platforms": 2,
     "targets": 3,
     "pipelines": 4,
@@ -42,6 +44,7 @@ LAYERS = {
     "service": 9,
     "configuration.kinds": 0,
     "settings": 9,
+    "addon": 10,
     "configuration": 10,
     "commands": 11,
 }

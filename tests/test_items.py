@@ -25,13 +25,7 @@ from tests.service.client import SEARCH, call
 from tests.service.conftest import running
 from tests.shop import open_shop
 
-PIPELINE = "ITEM_PIPELINES=" + json.dumps(
-    {
-        "crawler.pipelines.ValidationPipeline": 300,
-        "tests.third_party.Mixed": 400,
-        "crawler.pipelines.BatchLinePipeline": 900,
-    }
-)
+PIPELINE = 'ITEM_PIPELINES={"tests.third_party.Mixed": 400}'
 QUERIES = ("dict", "none", "object", "no item", "drop", "raise", "slow", "field", "plain")
 CODES = {"none": "INTERNAL_ERROR", "no item": "INTERNAL_ERROR", "drop": "ITEM_DROPPED", "raise": "INTERNAL_ERROR"}
 NOTES = {"dict": "a dict", "object": "another class", "field": "FIELD"}

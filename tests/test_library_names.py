@@ -39,6 +39,8 @@ REASONS = {
 """Module and name -> the reason that no public name can replace it."""
 DOCUMENTED = {("crawler.outputs.feeds", "_job"): "the spider argument in which Scrapyd passes the id of a job"}
 """Names with an underscore that are documented."""
+NAMED_TUPLE = {"_asdict", "_fields", "_replace"}
+"""The public attributes of named tuples. Their underscore only prevents conflicts with fields."""
 
 
 def name_of(path: Path) -> str:
@@ -104,7 +106,7 @@ def used() -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for path in MODULES:
         module = name_of(path)
-        found |= {(module, name) for name in foreign_accesses(path, own)}
+        found |= {(module, name) for name in foreign_accesses(path, own) if name not in NAMED_TUPLE}
         found |= {(module, name) for name in inherited(module)}
     return found
 

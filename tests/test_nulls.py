@@ -8,7 +8,7 @@ import pytest
 
 from crawler.registry import find_scraper, scrapers
 from scripts import nulls
-from scripts.golden import listed
+from scripts.golden.crawls import listed
 
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
 
@@ -20,8 +20,15 @@ def test_co_7_the_page_is_up_to_date() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_co_7_every_field_that_may_be_null_says_when(name: str) -> None:
     """The reason is in the docstring of the field or of its model, so that callers find it in OpenAPI, too."""
-    without = [f"{each.path}: {each.kind}" for each in nulls.nullable(find_scraper(name).data) if not each.when]
+    without = [f"{each.path}: {each.kind}" for each in nulls.listed_fields(name, nulls.read()) if not each.when]
     assert without == []
+
+
+def test_fi3_10_the_page_lists_the_fields_that_are_always_empty() -> None:
+    """An empty text was not on the page, which said that it lists what may be missing."""
+    listed_there = {each.path: each.kind for each in nulls.listed_fields("professional-profile-v4", nulls.read())}
+    assert listed_there["posts[].thumbnail_image"] == nulls.EMPTY
+    assert "profile.display_name" not in listed_there, "it has a value"
 
 
 @pytest.mark.parametrize("source", nulls.SOURCES)
@@ -29,7 +36,7 @@ def test_co_7_the_counts_have_the_fields_of_the_models(source: str) -> None:
     counts = nulls.read()[source]
     assert set(counts) == {find_scraper(target["scraper"]).name for target in listed() if "scraper" in target}
     for name, fields in counts.items():
-        assert fields.keys() <= {each.path for each in nulls.nullable(find_scraper(name).data)}
+        assert fields.keys() <= {each.path for each in nulls.missing(find_scraper(name).data)}
         assert all(0 <= missing <= total for total, missing in fields.values())
 
 

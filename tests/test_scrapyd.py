@@ -23,10 +23,30 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
+from crawler.components import SANDBOX
 from crawler.registry import scrapers, spider_for, spiders
+from crawler.sandbox.retail.site import Site
 from tests.crawls import ROOT, comparable, lines, sandbox
 
 http = build_opener(ProxyHandler({}))
+OTHER_SPIDERS = """
+import scrapy
+
+from crawler.spiders.retail import RetailSpider
+
+
+class Groceries(RetailSpider):
+    name = "groceries"
+
+
+class Plain(scrapy.Spider):
+    name = "plain"
+    start_urls = ["data:,text"]
+
+    def parse(self, response):
+        yield {"text": response.text}
+"""
+"""A subclass of a spider of this project, and a spider that has nothing to do with it."""
 TIMEOUT_SECONDS = 180
 
 
@@ -68,24 +88,24 @@ class Scrapyd:
             result: dict[str, Any] = json.load(response)
         return result
 
-    def run(self, spider: str, settings: dict[str, Any], **arguments: Any) -> str:
+    def run(self, spider: str, settings: dict[str, Any], project: str = "crawler", **arguments: Any) -> str:
         """Schedule a job, wait for its end and return its id."""
         given = [f"{name}={value}" for name, value in settings.items()]
-        scheduled = self.call("schedule.json", project="crawler", spider=spider, setting=given, **arguments)
+        scheduled = self.call("schedule.json", project=project, spider=spider, setting=given, **arguments)
         assert scheduled["status"] == "ok", scheduled
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
-            jobs = self.call("listjobs.json", project="crawler")
+            jobs = self.call("listjobs.json", project=project)
             if any(job["id"] == scheduled["jobid"] for job in jobs["finished"]):
                 return str(scheduled["jobid"])
             time.sleep(0.1)
-        raise AssertionError(f"{spider} did not end: {self.log(spider, scheduled['jobid'])}")
+        raise AssertionError(f"{spider} did not end: {self.log(spider, scheduled['jobid'], project)}")
 
-    def log(self, spider: str, job: str) -> str:
-        return (self.folder / f"logs/crawler/{spider}/{job}.log").read_text()
+    def log(self, spider: str, job: str, project: str = "crawler") -> str:
+        return (self.folder / f"logs/{project}/{spider}/{job}.log").read_text()
 
-    def data(self, spider: str, job: str) -> list[Any]:
-        return lines(self.folder / f"items/crawler/{spider}/{job}.jl")
+    def data(self, spider: str, job: str, project: str = "crawler") -> list[Any]:
+        return lines(self.folder / f"items/{project}/{spider}/{job}.jl")
 
     def failures(self, spider: str, job: str) -> list[Any]:
         return lines(self.folder / "failures" / f"{spider}-{job}.jsonl")
@@ -132,7 +152,8 @@ def settings() -> Iterator[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
     """The first way: the package is installed beside Scrapyd (here: it is on the PYTHONPATH)."""
-    with running(tmp_path_factory.mktemp("installed"), PYTHONPATH=str(ROOT)) as scrapyd:
+    folder = tmp_path_factory.mktemp("installed")
+    with running(folder, PYTHONPATH=str(ROOT), OWN_LOG=str(folder / "own.log")) as scrapyd:
         yield scrapyd
 
 
@@ -142,21 +163,38 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
     folder = tmp_path_factory.mktemp("deployed")
     project = tmp_path_factory.mktemp("project")
     shutil.copytree(ROOT / "crawler", project / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "social_retail_crawler.py"):
         shutil.copy(ROOT / name, project)
     with running(folder, PYTHONPATH="") as scrapyd:
         # The scrapy.cfg of the installed package would run that package, if it were installed.
         config = (ROOT / "scrapy.cfg").read_text().replace("http://127.0.0.1:6800/", f"{scrapyd.base}/")
         (project / "scrapy.cfg").write_text(config)
-        sent = subprocess.run(
-            [sys.executable, Path(sys.executable).parent / "scrapyd-deploy"],
-            check=False,
-            cwd=project,
-            capture_output=True,
-            text=True,
-        )
-        assert '"status": "ok"' in sent.stdout, sent.stdout + sent.stderr
+        deploy(project)
         yield scrapyd
+
+
+def deploy(project: Path) -> None:
+    """Upload a project with ``scrapyd-deploy`` to the Scrapyd that its scrapy.cfg names."""
+    sent = subprocess.run(
+        [sys.executable, Path(sys.executable).parent / "scrapyd-deploy"],
+        check=False,
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
+    assert '"status": "ok"' in sent.stdout, sent.stdout + sent.stderr
+
+
+def deploy_other_project(scrapyd: Scrapyd, folder: Path) -> None:
+    """Make a second project with ``scrapy startproject``, which has the add-on, and upload it as ``shop``."""
+    start = [sys.executable, "-m", "scrapy", "startproject", "shop", str(folder)]
+    subprocess.run(start, check=True, capture_output=True)
+    with (folder / "shop/settings.py").open("a") as settings:
+        settings.write('ADDONS = {"crawler.Addon": 500}\nDOWNLOAD_DELAY = 0\n')
+    (folder / "shop/spiders/own.py").write_text(OTHER_SPIDERS)
+    config = (folder / "scrapy.cfg").read_text().replace("#url = http://localhost:6800/", f"url = {scrapyd.base}/")
+    (folder / "scrapy.cfg").write_text(config)
+    deploy(folder)
 
 
 @pytest.mark.parametrize("way", ["installed", "deployed"])
@@ -194,3 +232,38 @@ def test_an_unknown_scraper_is_explained_in_the_log(installed: Scrapyd, settings
 def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) -> None:
     for scrapyd in (installed, deployed):
         assert scrapyd.call("listspiders.json", project="crawler")["spiders"] == sorted(spiders())
+
+
+def test_ct_13_ct_14_ct_15_settings_of_a_job_only_add(installed: Scrapyd) -> None:
+    """As ``-d setting=EXTENSIONS=...``. The components write to the folder of Scrapyd."""
+    own = "tests.own_components"
+    settings = {
+        "SANDBOX": "1",
+        "EXTENSIONS": json.dumps({f"{own}.Webhook": 1}),
+        "ITEM_PIPELINES": json.dumps({f"{own}.Pipeline": 300}),
+        "DOWNLOADER_MIDDLEWARES": json.dumps({f"{own}.Middleware": 300}),
+    }
+    job = installed.run("retail", settings, cat_id="976759")
+    assert comparable(installed.data("retail", job)) == comparable(
+        [Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})]
+    ), installed.log("retail", job)
+    ran = (installed.folder / "own.log").read_text().splitlines()
+    assert ran == ["downloader middleware", "pipeline", "extension finished"]
+    refused = installed.run(
+        "retail", {"SANDBOX": "1", "EXTENSIONS": json.dumps({f"{own}.Webhook": 1, SANDBOX: None})}, cat_id="976759"
+    )
+    assert installed.log("retail", refused).startswith(f"EXTENSIONS disables {SANDBOX}: requests would be sent to the ")
+    assert installed.log("retail", refused).count("\n") == 1
+    assert installed.data("retail", refused) == []
+
+
+def test_ct_9_us3_7_a_second_project_runs_our_spider_and_its_own(installed: Scrapyd, tmp_path: Path) -> None:
+    deploy_other_project(installed, tmp_path)
+    assert installed.call("listspiders.json", project="shop")["spiders"] == ["groceries", "plain"]
+    job = installed.run("groceries", {"SANDBOX": "1"}, "shop", cat_id="976759")
+    expected = Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})
+    assert comparable(installed.data("groceries", job, "shop")) == comparable([expected])
+    plain = installed.run("plain", {}, "shop")
+    assert installed.data("plain", plain, "shop") == [{"text": "text"}]
+    ours = installed.run("retail", {"SANDBOX": "1"}, cat_id="976759")
+    assert comparable(installed.data("retail", ours)) == comparable([expected])

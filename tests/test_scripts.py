@@ -1,7 +1,8 @@
-"""``scripts/test`` on a bare machine: what it installs, and what it says about the rest."""
+"""The scripts on a bare machine: what they install, what they print meanwhile, and their help."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -11,13 +12,16 @@ import pytest
 
 from tests.crawls import ROOT
 
-TOOLS = ("cat", "dirname", "env", "mkdir", "mktemp", "rm", "tail")
+TOOLS = ("cat", "dirname", "env", "mkdir", "mktemp", "rm", "sleep", "tail", "tee")
 BASH = "/bin/bash"
 MEMORY = Path("/dev/shm")  # noqa: S108  # the folder that the script uses
 PYTHON = f"""#!{BASH}
 case "$*" in
-    "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
-    "-m pip "*) echo "$*" >>calls ;;
+    "-m pip --version") [[ -n ${{HAS_PIP-}} ]] ;;
+    "-m venv "*) echo "$*" >>calls; mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    "-m pip "*) echo "$*" >>calls; sleep ${{PIP_SECONDS-0}} ;;
+    *"import sys, pip;"*) exec {sys.executable} -c 'import sys; print(sys.version_info[:2])' ;;
+    "-u scripts/demo.py"*) echo "$*" >>calls ;;
     "-m pytest "*) echo "$*" >>calls; echo "${{TMPDIR-}}" >folder; echo "1 failed"; exit 1 ;;
     "-c import ensurepip"*) exit 1 ;;
     *) exec {sys.executable} "$@" ;;
@@ -28,6 +32,12 @@ echo "apt-get $*" >>calls
 [[ -z $MISSING || $* != *$MISSING ]]
 """
 PLAYWRIGHT = f"#!{BASH}\necho playwright $* >>calls\n"
+SCRIPTS = [
+    *sorted(path.name for path in (ROOT / "scripts").iterdir() if path.is_file() and path.stat().st_mode & 0o111),
+    "common.sh",
+]
+PIP = "-m pip install --disable-pip-version-check --no-compile --progress-bar off"
+NPM = f"#!{BASH}\necho npm ${{*: -1}} >>calls\n"
 POSTGRESQL = [] if list(Path("/usr/lib/postgresql").glob("*/bin/postgres")) else ["postgresql"]
 
 
@@ -37,15 +47,23 @@ def installed(*packages: str) -> list[str]:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A copy of the scripts, with a PATH that has only a Python without venv, and the tools of any system."""
+    """A copy of the scripts, with a PATH that has only a Python, and the tools of any system.
+
+    The Python has no ``ensurepip``. It has pip if the variable ``HAS_PIP`` is set.
+    """
     (tmp_path / "scripts").mkdir()
-    for name in ("common.sh", "test"):
+    for name in SCRIPTS:
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("pyproject.toml", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "bin").mkdir()
     for name in TOOLS:
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
-    for name, text in {"python3.11": PYTHON, "cp": f"#!{BASH}\ncat <$1 >$2; {shutil.which('chmod')} +x $2\n"}.items():
+    for name, text in {
+        "python3.11": PYTHON,
+        "npm": NPM,
+        "cp": f"#!{BASH}\ncat <$1 >$2; {shutil.which('chmod')} +x $2\n",
+    }.items():
         program(tmp_path, name, text)
     return tmp_path
 
@@ -56,33 +74,115 @@ def program(machine: Path, name: str, text: str) -> None:
     (machine / "bin" / name).chmod(0o755)
 
 
-def run(machine: Path, *arguments: str, **variables: str) -> tuple[int, list[str], list[str]]:
-    """Run ``scripts/test``. Return its exit code, its lines on stdout, and the programs that it called."""
+def run(machine: Path, *arguments: str, script: str = "test", **variables: str) -> tuple[int, list[str], list[str]]:
+    """Run a script. Return its exit code, its lines on stdout and stderr, and the programs that it called."""
     done = subprocess.run(
-        [BASH, machine / "scripts/test", *arguments],
+        [BASH, machine / "scripts" / script, *arguments],
         env={"PATH": str(machine / "bin"), "MISSING": ""} | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    calls = machine / "calls"
+    return done.returncode, done.stdout.splitlines(), calls.read_text().splitlines() if calls.exists() else []
+
+
+@pytest.mark.parametrize("name", ["golden", "nulls"])
+def test_ct_2_help_of_a_python_script_does_nothing_else(tmp_path: Path, name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"scripts.{name}", "--help"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
-    calls = (machine / "calls").read_text().splitlines()
-    return done.returncode, done.stdout.splitlines(), calls
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_all_programs_are_installed_before_the_tests(machine: Path) -> None:
     program(machine, "apt-get", APT)
     code, lines, calls = run(machine, "-k", "retail")
-    pip = "-m pip install --disable-pip-version-check -e .[dev]"
-    expected = [*installed("python3.11-venv"), pip, *installed("chromium-headless-shell", "redis-server", *POSTGRESQL)]
-    assert calls == ["apt-get update", *expected, "-m pytest -n auto --dist loadfile -k retail"]
-    assert (code, lines) == (1, ["1 failed"])
+    setup = [*installed("python3.11-venv"), "-m venv .venv", f"{PIP} -e .[dev]"]
+    programs = [*installed("chromium-headless-shell", "redis-server", *POSTGRESQL), "npm typescript@5.9.3"]
+    assert calls == ["apt-get update", *setup, *programs, "-m pytest -n auto --dist loadfile -k retail"]
+    assert (code, lines[-1]) == (1, "1 failed")
+
+
+def test_us3_a_the_demo_installs_only_what_running_needs(machine: Path) -> None:
+    program(machine, "apt-get", APT)
+    code, lines, calls = run(machine, "--stay", script="demo", HAS_PIP="1")
+    pip = PIP.replace("install ", "--python .venv/bin/python install pip ")
+    assert calls == ["-m venv --clear --without-pip .venv", f"{pip} -r requirements.txt", "-u scripts/demo.py --stay"]
+    assert (code, lines) == (
+        0,
+        ["Creating .venv with python3.11 ...", "Installing the dependencies (once; half a minute) ..."],
+    )
+
+
+def test_us3_a_a_second_start_installs_nothing(machine: Path) -> None:
+    program(machine, "apt-get", APT)
+    run(machine, script="demo", HAS_PIP="1")
+    (machine / "calls").unlink()
+    _, lines, calls = run(machine, script="demo", HAS_PIP="1")
+    assert calls == ["-u scripts/demo.py"]
+    assert lines == []
+    _, _, calls = run(machine, HAS_PIP="1")
+    assert f"{PIP} -e .[dev]" in calls, "the tests need more than the demo"
+    (machine / "calls").unlink()
+    _, _, calls = run(machine, script="demo", HAS_PIP="1")
+    assert calls == ["-u scripts/demo.py"], "what the tests need includes what running needs"
+
+
+def test_us3_a_a_slow_installation_prints_lines_meanwhile(machine: Path) -> None:
+    program(machine, "apt-get", APT)
+    _, lines, _ = run(machine, script="demo", HAS_PIP="1", PIP_SECONDS="4")
+    assert len([line for line in lines if re.match(r" +\d+ s  ", line)]) >= 1, lines
+
+
+def test_a_failed_installation_prints_the_end_of_its_output(machine: Path) -> None:
+    program(machine, "apt-get", APT)
+    code, lines, _ = run(machine, script="demo", HAS_PIP="1", PIP_SECONDS="no-number")
+    assert code == 1
+    assert "invalid time interval" in "".join(lines)
+    assert any(line.startswith("error: the setup failed; its output is in ") for line in lines)
+
+
+@pytest.mark.parametrize("script", [script for script in SCRIPTS if script != "common.sh"])
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_ct_2_help_does_nothing_else(machine: Path, script: str, option: str) -> None:
+    code, lines, calls = run(machine, option, script=script)
+    assert (code, calls) == (0, [])
+    assert any(f"scripts/{script}" in line for line in lines), lines
+    assert not (machine / ".venv").exists()
+
+
+def test_ct_2_the_shared_part_of_the_scripts_explains_itself(machine: Path) -> None:
+    code, lines, calls = run(machine, "--help", script="common.sh")
+    assert (code, lines[0][:27], calls) == (0, "Sourced by the other script", [])
+    code, lines, calls = run(machine, script="common.sh")
+    assert (code, calls) == (1, [])
+    assert lines == ["error: scripts/common.sh is sourced by the other scripts"]
 
 
 def test_the_long_tests_need_more_programs(machine: Path) -> None:
     program(machine, "apt-get", APT)
     _, _, calls = run(machine, "--soak")
-    assert calls[-3:] == [*installed("docker-compose", "prometheus"), "-m pytest -n auto --dist loadfile -m "]
+    programs = installed("docker-compose", "prometheus")
+    assert calls[-4:] == [*programs, "npm typescript@5.9.3", "-m pytest -n auto --dist loadfile -m "]
+
+
+def test_us3_5_machines_without_npm_skip_the_tests_of_typescript(machine: Path) -> None:
+    program(machine, "apt-get", APT)
+    (machine / "bin/npm").unlink()
+    _, lines, calls = run(machine, MISSING="npm")
+    assert installed("npm")[0] in calls
+    assert lines[-1].startswith("Skipped: the tests that need tsc, because they are not installed")
 
 
 def test_the_last_line_names_what_could_not_be_installed(machine: Path) -> None:

@@ -1,8 +1,8 @@
 """Write the transcribed fixtures: ``python -m tests.transcribe``, where the captures are present (``../shared``).
 
 A transcribed fixture has the structure of a real response (keys, nesting, types, order, null and missing parts, markup,
-script wrappers) and invented content. ``tests/transcription/captures.json`` lists the captures, by a hash of their
-file names, since these contain names of people. A capture is one JSON value, markup, or a list of responses.
+script wrappers) and invented content. ``tests/transcription/captures.json`` lists the captures by the names that
+``scripts/captures.py`` gives them. A capture is one JSON value, markup, or a list of responses.
 
 Only the inputs are written. What a page object must extract from them (``output.json``, ``exception.json``) is written
 by ``tests.expect`` from the platforms' field maps, or by hand, and never overwritten.
@@ -10,7 +10,6 @@ by ``tests.expect`` from the platforms' field maps, or by hand, and never overwr
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
@@ -24,12 +23,12 @@ from web_poet import HttpResponse, PageParams
 from web_poet.serialization import SerializedDataFileStorage, serialize
 
 from crawler.platforms import platforms
+from scripts import captures
 from tests.make_fixtures import TRANSCRIBED
 from tests.transcription import leaves, markup, shape
 from tests.transcription.invent import Inventor
 
 TESTS = Path(__file__).parent
-CAPTURES = TESTS.parents[1] / "shared" / "captures"
 PATHS = {"photoapp": "/p/Example0001/", "professional": "/in/example-member"}
 """Paths of the fixtures' URLs where a page object would take the home page for a block."""
 BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -40,7 +39,7 @@ class Entry:
     """A capture, and the fixture that it becomes."""
 
     capture: str
-    """The hash of the capture's path."""
+    """The name of the capture."""
     platform: str
     name: str
     page: str
@@ -60,22 +59,9 @@ def entries() -> list[Entry]:
     return [Entry(**each) for each in listed]
 
 
-@cache
-def capture_files() -> dict[str, Path]:
-    """The capture files by the hash of their path; {} where no captures are present."""
-    files = (file for file in CAPTURES.rglob("*") if file.is_file())
-    return {hashlib.sha256(str(file.relative_to(CAPTURES)).encode()).hexdigest()[:16]: file for file in files}
-
-
-def read(file: Path) -> str:
-    """The text of a capture."""
-    body = file.read_bytes()
-    return (gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body).decode("utf-8")
-
-
 def body_of(entry: Entry) -> str:
     """The text of the response that an entry names."""
-    text = read(capture_files()[entry.capture])
+    text = captures.body_of(entry.capture).decode()
     if entry.part is None:
         return text
     body = json.loads(text)[entry.part]["body"]
@@ -85,7 +71,7 @@ def body_of(entry: Entry) -> str:
 @cache
 def captured() -> leaves.Content:
     """The content of all captures, including captures without a fixture: fixtures must have none of it."""
-    return leaves.content(read(file) for file in capture_files().values() if file.suffix not in {".md", ".bin"})
+    return leaves.content(captures.body_of(name).decode() for name in captures.captures())
 
 
 def transcribe(entry: Entry, seen: set[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,7 +15,6 @@ from scrapy_poet.utils import scrapy_response_to_http_response as http_response
 from web_poet import PageParams
 
 import crawler.settings
-from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.schema import continuation_of
@@ -25,6 +25,7 @@ from crawler.sandbox.videosite.site import Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import VideositeSpider
 from crawler.targets.target import Target, check_params
+from crawler.targets.warning import LIMIT, UNREAD, OutcomeWarning
 
 __all__ = ["ORIGIN", "PAGE_ALONE", "SCRAPER", "Stub", "comparable", "fake_request", "first_of", "scrape"]
 
@@ -53,13 +54,27 @@ class Stub(VideositeSpider):
         self.settings = Settings({name: value for name, value in vars(crawler.settings).items() if name.isupper()})
         self.settings.update(settings)
         self.requests: list[FakeRequest] = []
+        self.warnings: list[OutcomeWarning] = []
         self._request_counts: dict[str, int] = {}
 
     def origin(self, role: str = "page") -> str:
         return ORIGIN
 
-    def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Ignored: these targets have no outcome."""
+    @property
+    def tracker(self) -> Any:
+        """It only collects the warnings: these targets have no outcome."""
+        return SimpleNamespace(warn=lambda _target, warning: self.warnings.append(warning))
+
+    @property
+    def limits(self) -> list[tuple[str, int, int]]:
+        """The warnings about limits: code, number of posts that were left out, number of all posts."""
+        parts = [(each.code, each.unread) for each in self.warnings if each.reason == LIMIT]
+        return [(code, part.rows, part.of) for code, part in parts if part is not None]
+
+    @property
+    def unread(self) -> list[str]:
+        """The warnings about unread parts of payloads."""
+        return [str(each) for each in self.warnings if each.reason == UNREAD]
 
     async def fetch(self, request: Request, target: Target) -> Response:
         request.meta["target"] = target

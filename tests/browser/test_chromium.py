@@ -91,6 +91,24 @@ def test_rb_12_call_survives_a_crashed_page(browsing: Service) -> None:
     assert browsing.logged().count("event=browser_started") <= before + 1
 
 
+def test_a_driver_that_does_not_start_is_a_typed_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a minimal Debian, where the Node.js of Playwright lacks a library."""
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/bin/false")
+
+    async def visit() -> None:
+        chromium = Chromium()
+        chromium.join(LocalThrottle(1), {})
+        try:
+            async with chromium.page(None):
+                pass
+        finally:
+            await chromium.leave()
+
+    with pytest.raises(ServiceError, match="apt-get install libatomic1") as raised:
+        asyncio.run(asyncio.wait_for(visit(), 60))
+    assert raised.value.reason == "no_browser"
+
+
 @pytest.mark.parametrize("operation", ["page", "script"])
 def test_an_operation_that_never_ends_is_ended_when_the_browser_is_killed(
     monkeypatch: pytest.MonkeyPatch, operation: str

@@ -21,11 +21,13 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
 import crawler.settings
+import social_retail_crawler
 from crawler.commands.crawl import check_arguments, with_formats_of_gzip
 from crawler.configuration.command import CheckedCommand
-from crawler.outside import OutsideProject
+from crawler.exit_codes import WRONG_USE
 from crawler.registry import spider
 from crawler.targets.sources import WrongTargetsError
+from social_retail_crawler import OutsideProject
 from tests.crawls import ROOT, crawl
 
 COMMANDS = sorted(
@@ -238,6 +240,7 @@ def test_us_18_outside_of_the_project_a_command_says_where_to_run_it(tmp_path: P
 
 
 def test_us_18_every_command_has_an_entry_point() -> None:
+    assert social_retail_crawler.WRONG_USE == WRONG_USE
     own = set(COMMANDS) - {"crawl", "settings"}  # Scrapy has its own, and explains crawl
     assert entry_points() == dict.fromkeys(sorted(own), f"{OutsideProject.__module__}:{OutsideProject.__name__}")
 

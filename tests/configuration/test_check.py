@@ -254,7 +254,7 @@ def test_the_defaults_are_right_and_stay_as_they_are() -> None:
     settings = settings_with()
     check_settings(settings, {})
     assert {name: settings[name] for name in declarations()} == {
-        name: getattr(crawler.settings, name) for name in declarations()
+        name: getattr(crawler.settings, name, vars(default_settings).get(name)) for name in declarations()
     }
 
 

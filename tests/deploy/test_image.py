@@ -17,7 +17,7 @@ import yaml
 from tests.crawls import ROOT, lines
 from tests.deploy.image import Container, Image
 from tests.service.client import CATEGORY, call
-from tests.test_doc_examples import free_port
+from tests.test_doc_examples import free_ports
 
 pytestmark = pytest.mark.soak
 
@@ -57,7 +57,7 @@ def container(manifest: str, secrets: dict[str, str], **values: str) -> Containe
 @contextmanager
 def serving(image: Image, given: Container) -> Iterator[str]:
     """Run an endpoint on a free port of loopback. Yields its URL."""
-    port = str(free_port())
+    port = str(free_ports(1))
     places = {"0.0.0.0": "127.0.0.1", image.port: port}
     process = image.start(replace(given, args=[places.get(each, each) for each in given.args]))
     try:

@@ -54,6 +54,7 @@ class Sending:
         crawler = Crawler(Spider, Settings())
         crawler.spider = Spider.from_crawler(crawler, "retail")
         crawler.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
+        crawler.spider.platform = "retail"  # type: ignore[attr-defined]  # likewise
         self.routes = routes
         self.middleware = ThrottleMiddleware.from_crawler(crawler)
 

@@ -34,6 +34,7 @@ def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")
     made.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
+    made.spider.platform = "retail"  # type: ignore[attr-defined]  # likewise
     return made
 
 

@@ -87,7 +87,7 @@ def expected(_page: str, page: Selector | dict[str, Any]) -> dict[str, Any] | No
 
 
 def availability(found: dict[str, Any], *, masked: bool, has_head: bool) -> dict[str, Any]:
-    """What the page kept back. A masked page's linked data has its schools in clear."""
+    """What the page kept back."""
     experience, education = found["experience"], found["education"]
     note = MASKED_NOTE.format(len(experience)) if masked else FULL_NOTE if has_head else LINKED_NOTE
     withheld = [name for name in MASKED_WITHHELD if name != "education" or any(each["masked"] for each in education)]
@@ -314,13 +314,16 @@ def linked_position(employer: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def linked_schools(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Schools. A masked page masks them, though its linked data has them in clear: masked stays masked."""
     listed = [each for each in at(person(data), "alumniOf") or [] if each["@type"] == "EducationalOrganization"]
+    masked = is_masked(at(person(data), "jobTitle"))
     return [
         school(Selector("<li></li>"))
         | {
             "end_date": at(each, "member.endDate"),
-            "school_name": each["name"],
-            "school_url": (each.get("url") or ""),
+            "masked": masked,
+            "school_name": "" if masked else each["name"],
+            "school_url": "" if masked else (each.get("url") or ""),
             "start_date": at(each, "member.startDate"),
         }
         for each in listed

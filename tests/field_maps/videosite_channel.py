@@ -33,12 +33,13 @@ NO_PAGE: dict[str, Any] = {
     "age_gated": False,
     "has_about": False,
     "links": [],
+    "more": False,
     "posts": [],
     "tab_params": {},
     "tabs": [],
 }
 LABELS = {"videos": "video", "shorts": "short", "streams": "live"}
-BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE", "BADGE_STYLE_TYPE_VERIFIED", "BADGE_STYLE_TYPE_VERIFIED_ARTIST"}
+BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
 UNITS = {"k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "billion": 10**9, "": 1}
 
 
@@ -57,10 +58,12 @@ def channel_page(data: dict[str, Any]) -> dict[str, Any] | None:
     gate = next(values(selected, "channelAgeGateRenderer"), None)
     about = [each["token"] for each in values(data.get("header"), "continuationCommand")]
     posts, continuation = posts_of(tab_rows(selected) if name in LABELS else [], name)
+    following = continuation or token(at(selected, "content.richGridRenderer.contents") or [])
     return NO_PAGE | {
         "about_token": next(iter(about), ""),
         "age_gated": gate is not None,
-        "continuation": continuation or token(at(selected, "content.richGridRenderer.contents") or []),
+        "continuation": following,
+        "more": bool(following),
         "posts": posts,
         "profile": profile(data) if gate is None else gated_profile(data, gate),
         "tab": name,
@@ -75,7 +78,6 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
     """The contract's profile of a channel's page."""
     meta = at(data, "metadata.channelMetadataRenderer") or {}
     head = next(values(data.get("header"), "pageHeaderViewModel"), None) or {}
-    old = at(data, "header.c4TabbedHeaderRenderer") or {}
     topic: dict[str, Any] = next(
         (
             each
@@ -90,22 +92,21 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
         for row in at(head, "metadata.contentMetadataViewModel.metadataRows") or []
         for part in row.get("metadataParts") or []
     ]
-    videos = next((each for each in parts if re.search(r"\d.* videos?$", each)), text_of(old.get("videosCountText")))
+    videos = next((each for each in parts if re.search(r"\d.* videos?$", each)), "")
     # In other languages, no part contains "subscriber": it is the other part beside the number of videos.
     shown = next((each for each in parts if "subscriber" in each), "") or next(
         (each for each in parts[1:] if each != videos and each[0].isdecimal()), ""
     )
-    subscribers = shown or text_of(first(old, "subscriberCountText") or topic.get("subtitle"))
+    subscribers = shown or text_of(topic.get("subtitle"))
     link = meta.get("vanityChannelUrl") or meta.get("channelUrl") or ""
     number = meta.get("externalId") or browse_id(data)
     number = number or (micro.get("urlCanonical") or "").rpartition("/")[2]
-    marks = {*values(head.get("title"), "imageName"), *values(old.get("badges"), "style")}
+    marks = {*values(head.get("title"), "imageName")}
     return PROFILE | {
         "available_country_codes": sorted(
             first(meta, "availableCountryCodes") or micro.get("availableCountries") or []
         ),
         "banner_image": first(head, "banner.imageBannerViewModel.image.sources.-1.url")
-        or first(old, "banner.thumbnails.-1.url")
         or first(topic, "banner.thumbnails.-1.url")
         or "",
         "biography": meta.get("description") or text_of(topic.get("description")).strip(),
@@ -119,7 +120,7 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
         "profile_link": link.replace("http://", "https://") or f"{SITE}/channel/{number}",
         "subscriber_count_text": subscribers,
         "username": link.partition("/@")[2],
-        "verification_status": bool(marks & BADGES) if head or old else None,
+        "verification_status": bool(marks & BADGES) if head else None,
     }
 
 
@@ -173,7 +174,13 @@ def listed(channel: str, posts: list[dict[str, Any]], continuation: str) -> dict
     """The posts of a list that says no more about its channel than the id."""
     link = f"{SITE}/channel/{channel}" if channel else ""
     about = PROFILE | {"profile_id": channel, "profile_link": link}
-    return {"channel": channel, "continuation": continuation, "posts": posts, "profile": about}
+    return {
+        "channel": channel,
+        "continuation": continuation,
+        "more": bool(continuation),
+        "posts": posts,
+        "profile": about,
+    }
 
 
 def tab_rows(tab: dict[str, Any]) -> list[Any]:
@@ -196,7 +203,6 @@ def posts_of(rows: list[Any], tab: str) -> tuple[list[dict[str, Any]], str]:
         "videoRenderer": renderer,
         "gridVideoRenderer": renderer,
         "shortsLockupViewModel": short,
-        "reelItemRenderer": reel,
     }
     found = []
     for row in rows:
@@ -247,12 +253,10 @@ def lockup(row: dict[str, Any], label: str) -> dict[str, Any]:
 def renderer(row: dict[str, Any], label: str) -> dict[str, Any]:
     """An item of the older lists."""
     overlay: dict[str, Any] = next(values(row.get("thumbnailOverlays"), "thumbnailOverlayTimeStatusRenderer"), {})
-    start = at(row, "upcomingEventData.startTime")
     return post(
         row["videoId"],
         "short" if overlay.get("style") == "SHORTS" else label,
         text_of(row.get("title")),
-        published_date=int(start) if start else None,
         thumbnail_image=at(row, "thumbnail.thumbnails.-1.url"),
         video_duration_seconds=seconds(text_of(row.get("lengthText")) or text_of(overlay.get("text"))),
         view_count=views(text_of(row.get("viewCountText"))),
@@ -269,17 +273,6 @@ def short(row: dict[str, Any], _label: str) -> dict[str, Any]:
         at(row, "overlayMetadata.primaryText.content") or "",
         thumbnail_image=at(row, "thumbnailViewModel.thumbnailViewModel.image.sources.0.url"),
         view_count=views(shown),
-    )
-
-
-def reel(row: dict[str, Any], _label: str) -> dict[str, Any]:
-    """A short in the lists until 2024."""
-    return post(
-        row["videoId"],
-        "short",
-        at(row, "headline.simpleText") or "",
-        thumbnail_image=at(row, "thumbnail.thumbnails.0.url"),
-        view_count=views(text_of(row.get("viewCountText"))),
     )
 
 

@@ -1,4 +1,4 @@
-"""Short-video: responses in both formats, and every error of a response or of the page."""
+"""Short-video: responses with results, and every error of a response or of the page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from crawler.platforms.shortvideo.pages import AppResultsPage, ResultsPage, SearchPage
+from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo.site import Site
@@ -44,14 +44,6 @@ def cases() -> Iterator[Case]:
     """The platform's fixtures."""
     site = Site(light=True)
     yield _response("web-results", orjson.dumps(site.answer("whales", 0)), "whales")
-    yield Case(
-        AppResultsPage,
-        "app-results",
-        f"{CALL}app-shape",
-        200,
-        orjson.dumps(site.answer("app-shape", 0)),
-        {"keywords": "app-shape"},
-    )
     for fault in CALL_FAULTS:
         _, _, body = site.damaged(fault, FakeRequest("/", {"keyword": fault, "offset": "0"}))
         yield _response(fault, body, fault)

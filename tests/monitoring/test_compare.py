@@ -16,8 +16,10 @@ from crawler.monitoring.compare import compare
 from crawler.monitoring.fields import FieldCount
 from crawler.monitoring.run import History, Run
 from crawler.monitoring.suite import render
+from crawler.reading.unread import Cause, Unread
 from crawler.registry import scrapers
-from crawler.targets.target import FailedSource, Outcome, Record, Target
+from crawler.targets.target import Outcome, Record, Target
+from crawler.targets.warning import OutcomeWarning
 from tests.browsers import require_chromium
 
 CATEGORY = scrapers()["retail-category-v4"]
@@ -174,8 +176,62 @@ def test_co_6_a_source_that_fails_for_more_targets_is_reported(last: list[Run], 
 def test_co_6_a_run_counts_each_failed_source_once_for_a_target() -> None:
     counted = Run(spider="x")
     target = Target("t", CATEGORY, CATEGORY.params.model_validate(CATEGORY.example))
-    warnings = (FailedSource("feed", "UPSTREAM_ERROR", "no_feed"), FailedSource("video", "UPSTREAM_BLOCKED", "refused"))
+    warnings = (
+        OutcomeWarning("feed", "UPSTREAM_ERROR", "no_feed"),
+        OutcomeWarning("video", "UPSTREAM_BLOCKED", "refused"),
+    )
     for number in range(3):
-        twice = (FailedSource("feed", "UPSTREAM_TIMEOUT", "timeout"),) * (number == 0)
+        twice = (OutcomeWarning("feed", "UPSTREAM_TIMEOUT", "timeout"),) * (number == 0)
         counted.add_outcome(Outcome(target, None, None, 1, warnings=(*warnings, *twice)))
     assert counted.failed_sources == {"feed": 3, "video": 3}
+
+
+PATH = "rows[].rating of listing"
+
+
+def with_unread(number: int, *, of: int = 100) -> Run:
+    """A complete run in which a path was unread for some of the targets."""
+    counted = run(OK=of)
+    counted.unread = Counter({PATH: number} if number else {})
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "is_new"),
+    [
+        ([], with_unread(0), False),
+        ([], with_unread(1), True),
+        ([with_unread(0)] * 10, with_unread(1), True),
+        ([with_unread(0), with_unread(1)], with_unread(90), False),
+        ([with_unread(50)], with_unread(0), False),
+        ([run(OK=100)], with_unread(1), True),
+    ],
+)
+def test_re3_7_a_path_that_was_not_unread_before_is_reported(last: list[Run], now: Run, *, is_new: bool) -> None:
+    report = compare(now, [Run.model_validate_json(each.model_dump_json()) for each in last], max_failed=0.1)
+    assert [each.path for each in report.newly_unread] == [PATH] * is_new
+    assert report.page_changed == is_new
+    assert report.missing == []
+    assert (report.headline == f"The platform changed its page. Unread: {PATH}.") == is_new
+    for text in render(report).values():
+        assert (">new<" in text or "**new**" in text) == is_new
+        assert ("could not be read" in text) == bool(report.unread)
+
+
+def test_re3_7_the_headline_names_fields_and_unread_paths() -> None:
+    now = run(OK=100)
+    now.codes["EXTRACTION_FAILED"], now.not_understood = 50, Counter({"data.rows": 50})
+    now.unread = Counter({f"rows[].key{n} of listing": 1 for n in range(10)})
+    headline = compare(now, [run(OK=100)], max_failed=0.1).headline
+    assert headline.startswith("The platform changed its page. Missing: data.rows. Unread: rows[].key0 of listing, ")
+    assert headline.endswith(" and 2 more.")
+
+
+def test_re3_7_a_run_counts_each_unread_path_once_for_a_target() -> None:
+    counted = Run(spider="x")
+    target = Target("t", CATEGORY, CATEGORY.params.model_validate(CATEGORY.example))
+    causes: tuple[Cause, ...] = ("missing", "type")
+    warnings = tuple(OutcomeWarning.of_unread("listing", Unread("rows[].rating", cause, 3, 40)) for cause in causes)
+    for _ in range(3):
+        counted.add_outcome(Outcome(target, None, None, 1, warnings=warnings))
+    assert (counted.unread, counted.failed_sources) == ({PATH: 3}, {})

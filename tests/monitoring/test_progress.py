@@ -35,11 +35,12 @@ def targets(tmp_path: Path) -> Path:
     return file
 
 
-def on_terminal(start: list[str]) -> str:
-    """The output of a command on a terminal of its own."""
+def on_terminal(start: list[str], before: str = "") -> str:
+    """The output of a command on a terminal of its own. ``before`` is Python code that its process runs first."""
     terminal, stderr = pty.openpty()
     written = b""
-    with forks.Popen(start, cwd=ROOT, stderr=stderr, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}):
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with forks.Popen(start, cwd=ROOT, stderr=stderr, env=env, before=before):
         os.close(stderr)
         while True:
             try:
@@ -85,6 +86,39 @@ def test_a_log_file_has_progress_lines_in_addition_to_the_bar(
     assert "60/60" in shown
     assert events(log.read_text())[-1]["done"] == "60"
     assert "\x1b" not in log.read_text()
+
+
+@pytest.fixture
+def unusable(settings: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
+    """The settings of a crawl with two proxies to which nothing can connect. It gives up after two seconds."""
+    proxies = [{"name": name, "proxy": f"http://127.0.0.1:{port}"} for name, port in (("berlin", 9), ("paris", 11))]
+    waits = {"BREAKER_COOLDOWN": 1, "BREAKER_GIVE_UP": 2, "RETRY_TIMES": 0}
+    return {**settings, "EGRESSES": json.dumps(proxies), "FAILURES_FEED": tmp_path / "failures.jsonl", **waits}
+
+
+def test_us3_10_the_progress_line_says_that_the_run_waits_and_for_whom(unusable: dict[str, Any], targets: Path) -> None:
+    run = forks.run(
+        command("retail", {"targets": targets}, unusable), check=False, cwd=ROOT, capture_output=True, text=True
+    )
+    waiting = [line for line in run.stderr.splitlines() if "event=progress" in line and "waiting_for=" in line]
+    assert waiting, run.stderr
+    named = {name for line in waiting for name in re.findall(r"egress (\w+) \(egress_failed, \d+ s\)", line)}
+    assert named == {"berlin", "paris"}
+    assert all(re.search(r"waiting=\d+ ", line) for line in waiting)
+
+
+def test_us3_10_the_bar_says_that_the_run_waits_and_for_whom(unusable: dict[str, Any], targets: Path) -> None:
+    shown = on_terminal(command("retail", {"targets": targets}, unusable))
+    assert re.search(r"waiting \d+ s for egress (berlin|paris) \(egress_failed, \d+ s\), egress ", shown), shown
+
+
+def test_us3_10_a_run_that_can_send_requests_does_not_wait(
+    tmp_path: Path, settings: dict[str, Any], targets: Path
+) -> None:
+    start = command("retail", {"targets": targets}, {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl"})
+    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert "event=progress" in run.stderr
+    assert "waiting" not in run.stderr
 
 
 def test_an_interval_of_zero_disables_both(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:

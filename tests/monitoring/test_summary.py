@@ -85,6 +85,18 @@ def test_failures_warnings_and_what_to_do_next() -> None:
     ]
 
 
+def test_us3_6_unread_paths_are_sorted_by_targets_and_bounded() -> None:
+    stats = {f"unread/listing/rows[].key{number}": number for number in range(1, 12)}
+    made = summary({**OK_STATS, **stats, "unread/page/a/b": 1_200, "unread_rows/page/a/b": 3_400})
+    _, *shown, last, _, advice = made.lines()
+    assert shown == [
+        "  unread:     1,200 with a/b of page (3,400 rows not collected)",
+        *(f"  unread:     {number} with rows[].key{number} of listing" for number in range(11, 4, -1)),
+    ]
+    assert last == "  unread:     and 4 more paths"
+    assert advice.startswith("  next:       the platform may have changed its pages: ")
+
+
 @pytest.mark.parametrize(
     ("stats", "options", "line"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -18,7 +19,7 @@ from scrapy.settings import Settings
 
 from crawler.errors import TargetNotFound
 from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path, record_paths
-from crawler.outputs.csv_exporter import FORMULA, CsvExporter, UnusableFileError, escaped
+from crawler.outputs.csv_exporter import FORMULA, CsvExporter, UnusableFileError, check_existing_files, escaped
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import Failure, failure_line
 from crawler.outputs.selection import Selection, flat_columns, provenance_columns
@@ -276,9 +277,63 @@ def test_all_formats_have_the_chosen_fields(shop: Shop, tmp_path: Path) -> None:
     refused = shop.crawl("-a", "cat_id=976759", "-a", "fields=itemid", "-o", str(tmp_path / "rows.csv"))
     assert refused.returncode != 0
     assert "no field is called 'itemid'" in refused.stderr
-    other = shop.crawl("-a", "cat_id=976759", "-a", "fields=page,heading", "-o", str(tmp_path / "rows.csv"))
-    assert other.returncode == 1
-    assert "has other columns than this run: use -O, or another file" in other.stderr
+
+
+def test_ct_1_a_file_with_other_columns_is_refused_before_the_first_request(shop: Shop, tmp_path: Path) -> None:
+    table, second, database = tmp_path / "rows.csv", tmp_path / "second.jsonl", tmp_path / "out.db"
+    feeds = {str(table): {"format": "csv"}, str(second): {"format": "jsonlines", "overwrite": True}}
+    first = shop.crawl("-a", "cat_id=976759", "-a", "explode=products", "-o", str(table))
+    assert first.returncode == 0, first.stderr
+    table.write_bytes(table.read_bytes().removesuffix(b"\r\n"))  # a spreadsheet may leave out the last line's end
+    before, requests = table.read_bytes(), []
+    shop.alter = lambda body: requests.append(body) or body  # type: ignore[func-returns-value]
+    for way in ({"FEEDS": json.dumps(feeds)}, {}):
+        out = () if way else ("-o", str(table))
+        other = shop.crawl("-a", "cat_id=976759", "-a", "fields=page,heading", *out, SQL_SINK=database, **way)
+        assert other.returncode == 2
+        assert other.stderr == f"{table} has other columns than this run: use -O, or another file.\n"
+        assert (table.read_bytes(), requests) == (before, [])
+        assert not second.exists()
+        assert not database.exists()
+    again = shop.crawl("-a", "cat_id=976759", "-a", "explode=products", "-o", str(table))
+    assert again.returncode == 0, again.stderr
+    assert len(table.read_bytes().splitlines()) == 2 * len(before.splitlines()) - 1
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "is_refused"),
+    [
+        ("old.csv", {}, True),
+        ("%(name)s.csv", {}, True),
+        ("file://{folder}/old.csv", {}, True),
+        ("old.csv", {"fields": ["page"]}, True),
+        ("old.csv", {"fields": ["other"]}, False),
+        ("old.csv", {"fields": {"page": "other"}}, False),
+        ("semicolons.csv", {"fields": ["other", "more"], "item_export_kwargs": {"delimiter": ";"}}, False),
+        ("old.csv", {"overwrite": True}, False),
+        ("old.csv", {"format": "jsonlines"}, False),
+        ("old.csv", {"postprocessing": ["scrapy.extensions.postprocessing.GzipPlugin"]}, False),
+        ("old.csv.gz", {"format": "csv"}, False),
+        ("old.csv", {"item_classes": ["crawler.outputs.failures.Failure"]}, False),
+        ("empty.csv", {}, False),
+        ("new.csv", {}, False),
+        ("%(time)s.csv", {}, False),
+        ("s3://bucket/old.csv", {}, False),
+        ("stdout:", {"format": "csv"}, False),
+    ],
+)
+def test_ct_1_only_files_to_which_records_are_appended_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, options: dict[str, Any], *, is_refused: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("old.csv", "retail.csv", "old.csv.gz"):
+        (tmp_path / name).write_text("other\r\n")
+    (tmp_path / "semicolons.csv").write_text("other;more\r\n")
+    (tmp_path / "empty.csv").touch()
+    spider: Any = spiders()["retail"](cat_id="976759", scraper="retail-category-v4")
+    settings = Settings({"FEEDS": {uri.format(folder=tmp_path): options}})
+    with pytest.raises(UnusableFileError) if is_refused else contextlib.nullcontext():
+        check_existing_files(spider, settings)
 
 
 @pytest.mark.parametrize("platform", sorted(spiders()))

@@ -85,7 +85,12 @@ def test_every_scraper_has_a_known_target() -> None:
     assert {find_scraper(name).data for name in targets} == {scraper.data for scraper in scrapers().values()}
     for name, params in targets.items():
         check_params(find_scraper(name), params)
-    assert load_targets(None, sandbox=True).keys() == scrapers().keys()
+
+
+def test_us3_16_every_scraper_of_the_sandbox_is_probed_once() -> None:
+    """``probe --all`` printed a scraper with an alias twice."""
+    targets = load_targets(None, sandbox=True)
+    assert sorted(targets) == sorted({scraper.name for scraper in scrapers().values()})
 
 
 def test_only_fields_that_were_filled_can_get_worse() -> None:

@@ -6,6 +6,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import reduce
+from importlib import import_module
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -72,7 +75,7 @@ def test_a_failed_extraction_is_saved_as_a_fixture_of_its_error(shop: Shop, tmp_
     probe = shop.scrapy("probe", CATEGORY, "--save", str(tmp_path))
     assert probe.returncode == 4, probe.stderr
     assert "outcome    EXTRACTION_FAILED" in probe.stdout
-    assert "props.pageProps.initialData.searchResult.itemStacks: " in probe.stdout
+    assert "props.pageProps.initialData.searchResult.itemStacks[]: " in probe.stdout
     assert probe.stdout.count("\nrequest ") == 2, "it is retried once"
     fixtures = sorted(path.name for path in tmp_path.glob("*/*"))
     assert fixtures == ["probe-1", "probe-2"]
@@ -142,3 +145,21 @@ def test_empty_fields_are_documented_in_the_page_or_in_the_schema() -> None:
     assert documented["category_name"], "by the schema"
     assert not documented["heading"]
     assert not documented["products[].name"], "the schema documents that it is never empty"
+
+
+@pytest.mark.parametrize(
+    ("scraper", "rows", "key"),
+    [
+        ("microblog-profile", ["data", "main"], "hashtags"),
+        ("videosite-profile-v3", ["posts"], "mentions"),
+        ("professional-profile-v4", ["posts"], "hashtags"),
+    ],
+)
+def test_us3_15_a_list_without_entries_is_not_unexpected(scraper: str, rows: list[str], key: str) -> None:
+    """Such as the hashtags of a post that has none."""
+    found = scrapers()[scraper]
+    record = import_module(f"crawler.sandbox.{found.platform}.site").Site(light=True).expected_record(found.example)
+    for row in reduce(getitem, rows, record):
+        row[key] = []
+    documented = {each.path: each.documented for each in empty_fields(found, record)[0]}
+    assert documented[f"{'.'.join(rows)}[].{key}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zlib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,15 +13,15 @@ from parsel import Selector
 
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest
+from scripts.captures import CAPTURES, body_of
 
-CAPTURES = Path(__file__).parents[3] / "shared/captures/professional"
 PAGES = (
-    "profile_full_grouped_positions_jeffweiner08_20260727.html",
-    "profile_full_satyanadella_20260727.html",
-    "profile_full_williamhgates_20260727.html",
-    "profile_masked_guidovanrossum_20260727.html",
+    "a48a929f0136",
+    "961164b53ee7",
+    "cfa3fe63800c",
+    "70310b5ddb3a",
 )
-LINKED = "profile_jsonld_full_trimmed_williamhgates_20260605.html"
+LINKED = "8647fd3c40d5"
 SECTIONS = ("section.top-card-layout", "section.experience-education", "section.browsemap", "section[data-section]")
 # Names of parts by which page objects find data. They are stable over years.
 FURNITURE = re.compile(r"modal|sign-in|google-auth|linkedin-tc|semaphore|ellipsis-menu|cta|a11y|overlay__")
@@ -80,7 +79,7 @@ def test_parts_match_the_real_pages() -> None:
         pytest.skip(f"the captures are not available ({CAPTURES})")
     real: set[tuple[str, str]] = set()
     for capture in PAGES:
-        real |= located_parts((CAPTURES / capture).read_bytes())
+        real |= located_parts(body_of(capture))
     ours: set[tuple[str, str]] = set()
     for slug in site().members:
         ours |= located_parts(page(slug))
@@ -91,7 +90,7 @@ def test_parts_match_the_real_pages() -> None:
 def test_linked_data_matches_the_real_structure() -> None:
     if not CAPTURES.is_dir():
         pytest.skip(f"the captures are not available ({CAPTURES})")
-    real = key_paths(linked_data((CAPTURES / LINKED).read_bytes()))
+    real = key_paths(linked_data(body_of(LINKED)))
     missing = real - key_paths(linked_data(page("mara-lindqvist")))
     assert len(missing) <= 0.10 * len(real), sorted(missing)
 

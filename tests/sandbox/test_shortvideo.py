@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,8 +12,8 @@ import pytest
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.shortvideo.page import SCRIPT, signature
 from crawler.sandbox.shortvideo.site import FAULTS, PAGE_SIZE, RESULTS, Site
+from scripts.captures import CAPTURES, body_of
 
-CAPTURES = Path(__file__).parents[3] / "shared/captures/shortvideo"
 AGENT = "Browser/1.0"
 
 
@@ -101,7 +100,7 @@ def paths(value: Any, above: str = "") -> Iterator[str]:
 
 @pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
 def test_structure_matches_the_capture() -> None:
-    real = json.loads((CAPTURES / "web_search_general_full_page1_2026-02-05.json").read_text())["data"]
+    real = json.loads(body_of("dcff329e5459"))["data"]
     expected = {path for entry in real["data"] if "item" in entry for path in paths(entry["item"])}
     ours = {path for offset in range(0, 120, 12) for path in paths(Site().answer("long list", offset)["item_list"])}
     found = {path.removeprefix("[]") for path in ours}

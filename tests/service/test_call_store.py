@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
+from crawler.jobs.store import Session, Store
 from crawler.registry import scrapers
 from crawler.service.calls import call_leases, call_store, idempotency
 from crawler.service.calls.call_leases import Result
@@ -20,15 +21,15 @@ from crawler.service.calls.envelope import Served, failure, new_request_id, succ
 from crawler.service.calls.idempotency import Claim, Found
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import Holder
-from crawler.service.store import Session, Store
-from crawler.targets.target import FailedSource, Target, check_params
+from crawler.targets.target import Target, check_params
+from crawler.targets.warning import OutcomeWarning
 
 SCHEMA = usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
 SEARCH = scrapers()["retail-search-v4"]
 ROOM = Room(max_ahead=1_000, max_bytes=1_000_000)
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
 FOREVER = 1e12
-PARTIAL = (FailedSource("timeline", "EXTRACTION_FAILED", "stale_query_id"),)
+PARTIAL = (OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id"),)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

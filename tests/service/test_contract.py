@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import time
@@ -244,6 +245,33 @@ def resident_kb(pid: int) -> int:
 def raw(url: str) -> socket.socket:
     parts = urlsplit(url)
     return socket.create_connection((parts.hostname, parts.port), timeout=60)
+
+
+@pytest.mark.parametrize(("key", "client"), [("sandbox", "sandbox"), ("wrong", "")])
+def test_fi3_8_a_refused_method_names_the_scraper_and_the_client(service: Service, key: str, client: str) -> None:
+    reply = call(service.url, CATEGORY, method="PUT", headers={**HEADERS, "X-API-Key": key})
+    assert_envelope(reply, 405, "METHOD_NOT_ALLOWED", retryable=False)
+    assert (reply.body["meta"]["scraper"], reply.body["meta"]["client_id"]) == ("retail-category-v4", client)
+
+
+def test_fi3_8_a_large_body_is_refused_with_the_name_of_the_scraper(service: Service) -> None:
+    """The client is not known: the body is refused before its key is checked."""
+    with raw(service.url) as connection:
+        head = "POST /v1/scrapers/microblog-profile-v4 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: 60000000\r\n\r\n".encode())
+        body = connection.recv(65_536).partition(b"\r\n\r\n")[2]
+    assert json.loads(body)["meta"]["scraper"] == "microblog-profile"
+
+
+def test_fi3_7_a_count_above_the_limit_is_limited_and_the_message_says_so(service: Service) -> None:
+    params = {"keywords": "whales", "count": 100}
+    reply = call(service.url, "/v1/scrapers/shortvideo-photo-search-v4", params)
+    assert reply.code == "OK"
+    assert reply.body["status"]["message"] == (
+        "The scrape is complete. count=30 was used instead of 100: it is the limit."
+    )
+    allowed = call(service.url, "/v1/scrapers/shortvideo-photo-search-v4", {**params, "count": 30})
+    assert allowed.body["status"]["message"] == "The scrape is complete."
 
 
 def test_a_large_declared_body_is_refused(service: Service) -> None:

@@ -21,12 +21,15 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from scrapy import Spider
+from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 
+from crawler.registry import spiders
 from crawler.service.clients.keys import KeyStore
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
@@ -79,8 +82,15 @@ def test_unsafe_features_are_off() -> None:
     assert not settings.getbool("REMOTE_CONTROL_ENABLED")
     assert settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
     assert settings.getint("DOWNLOAD_MAXSIZE") <= 32 * 1024 * 1024
-    handlers = settings.getdict("DOWNLOAD_HANDLERS_BASE") | settings.getdict("DOWNLOAD_HANDLERS")
-    assert {scheme for scheme, handler in handlers.items() if handler is not None} <= {"http", "https"}
+
+
+@pytest.mark.parametrize("spider", spiders().values(), ids=spiders())
+def test_unsafe_schemes_are_off(spider: type[Spider]) -> None:
+    """The add-on turns them off, so these are the settings of a crawler after its add-ons."""
+    crawler = Crawler(spider, get_project_settings())
+    crawler.addons.load_settings(crawler.settings)
+    handlers = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
+    assert {scheme for scheme, handler in handlers.items() if handler is not None} == {"http", "https"}
 
 
 # Certificates

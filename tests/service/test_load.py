@@ -24,8 +24,7 @@ def budget(concurrency: int, delay: float = 0) -> str:
 
 
 def pipeline(name: str) -> str:
-    pipelines = {"crawler.pipelines.ValidationPipeline": 300, f"broken_pipelines.{name}": 400}
-    return f"ITEM_PIPELINES={json.dumps(pipelines)}"
+    return f"ITEM_PIPELINES={json.dumps({f'broken_pipelines.{name}': 400})}"
 
 
 def search(service: Service, query: str = "mustard") -> Reply:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import Counter
+from scrapy import Spider
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
@@ -19,6 +20,7 @@ from crawler.registry import scrapers, spiders
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.service.fill_rates import optional_values
 from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics
+from tests.changed_shop import BEFORE, CHANGED
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import ROOT, Service, running
 from tests.service.metrics_of import becomes, samples, value
@@ -30,7 +32,7 @@ RETAIL = "retail-category-v4"
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service without calls of other tests."""
-    with running(tmp_path_factory.mktemp("metrics") / "log") as started:
+    with running(tmp_path_factory.mktemp("metrics") / "log", before=BEFORE) as started:
         yield started
 
 
@@ -93,15 +95,16 @@ def test_every_scraper_and_platform_has_its_series_from_the_start(tmp_path: Path
             assert (f"crawler_{name}", frozenset({("platform", platform)})) in found
 
 
-def call_with_a_failed_source(service: Service) -> None:
-    """Make a call whose record lacks an optional source: its counter has no series before."""
+def call_with_warnings(service: Service) -> None:
+    """Make calls whose records lack an optional source, and a path: their counters have no series before."""
     url = PhotoApp().url_of_fault("embed-forbidden")
     assert "x-partial" in call(service.url, "/v1/scrapers/photoapp-post-v4", {"url": url}).headers
+    assert "x-partial" in call(service.url, SEARCH, {"query": CHANGED}).headers
 
 
 def test_the_dashboard_uses_only_series_that_exist(fresh: Service) -> None:
     call(fresh.url, CATEGORY, {"cat_id": "976759"})
-    call_with_a_failed_source(fresh)
+    call_with_warnings(fresh)
     families = {name: {label for label, _ in labels} for name, labels in samples(fresh.url)}
     for panel in DASHBOARD["panels"]:
         for target in panel["targets"]:
@@ -113,7 +116,7 @@ def test_the_dashboard_uses_only_series_that_exist(fresh: Service) -> None:
 
 
 def test_every_series_of_the_project_is_on_the_dashboard(fresh: Service) -> None:
-    call_with_a_failed_source(fresh)
+    call_with_warnings(fresh)
     shown = {
         name
         for panel in DASHBOARD["panels"]
@@ -169,7 +172,7 @@ def test_empty_and_filled_values_are_distinguished() -> None:
 
 def test_crawler_stats_are_added_to_the_counters_once() -> None:
     """The stats of browser pages are set by hand, since the spider of this test opens none."""
-    crawler = get_crawler(spiders()["retail"])
+    crawler = get_crawler(type("Retail", (Spider,), {"name": "retail"}))  # without the components of a crawl
     crawler.stats = MemoryStatsCollector(crawler)
     metrics = CrawlerMetrics(crawler)
     opened = PAGES_OPENED.labels("retail")

@@ -15,19 +15,25 @@ import orjson
 import pytest
 
 from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, TargetNotFound, UpstreamTimeout
+from crawler.jobs.store import Store
+from crawler.reading.unread import Unread
 from crawler.registry import scrapers
 from crawler.service.calls import idempotency
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.envelope import Served
 from crawler.service.calls.idempotency import Idempotency
-from crawler.service.store import Store
-from crawler.targets.target import FailedSource, Target, check_params
+from crawler.targets.target import Target, check_params
+from crawler.targets.warning import OutcomeWarning
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
 from tests.service.conftest import ROOT, VERY_SLOW, Service, running
 from tests.service.metrics_of import value
 
 RETAIL = "retail-category-v4"
-WARNINGS = (FailedSource("feed", "UPSTREAM_ERROR", "no_feed"), FailedSource("web results", "UPSTREAM_BLOCKED", 'a "b"'))
+WARNINGS = (
+    OutcomeWarning("feed", "UPSTREAM_ERROR", "no_feed"),
+    OutcomeWarning("web results", "UPSTREAM_BLOCKED", 'a "b"'),
+    OutcomeWarning.of_unread("page", Unread("rows[].…unknown", "unknown", 2, 30, loses_rows=True, names=("x", "y"))),
+)
 
 
 def keyed(key: str) -> dict[str, str]:
@@ -368,6 +374,9 @@ async def test_co_6_a_response_that_an_earlier_version_stored_is_replayed(store:
     await reopened.transact(lambda session: session.run("UPDATE idempotency SET warnings = NULL"))
     replay = await once.once("k", "one", target(), serve)
     assert (replay.billable, replay.warnings) == (False, ())
+    lists = orjson.dumps([[each.source, each.code, each.reason] for each in WARNINGS[:2]]).decode()
+    await reopened.transact(lambda session: session.run("UPDATE idempotency SET warnings = :lists", lists=lists))
+    assert (await once.once("k", "one", target(), serve)).warnings == WARNINGS[:2]
     await reopened.close()
 
 

@@ -24,11 +24,11 @@ from scrapy.settings import Settings
 from crawler.commands.keys import Command, monthly
 from crawler.configuration.kinds import quota as parse_quota
 from crawler.errors import QuotaExceeded, StoreUnavailable
+from crawler.jobs.store import Session, Store
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import ConfiguredKeys, Holder, KeyStore, export
 from crawler.service.clients.quotas import Quotas, Reservation
 from crawler.service.clients.usage import Usage
-from crawler.service.store import Session, Store
 from tests.crawls import sandbox
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
 from tests.service.conftest import Service, running

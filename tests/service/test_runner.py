@@ -17,6 +17,7 @@ from scrapy.settings import Settings
 from twisted.web.http_headers import Headers
 
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
+from crawler.jobs.store import Store
 from crawler.registry import scrapers
 from crawler.service.calls import call_leases, call_store, idempotency, runner
 from crawler.service.calls.cache import Cache
@@ -27,7 +28,6 @@ from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.http.call_routes import CallRoutes
-from crawler.service.store import Store
 from crawler.targets.target import Target, check_params
 
 SCHEMA = usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
@@ -111,7 +111,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check the store often, and do not wait for locks."""
     for name, seconds in {"TICK_SECONDS": 0.01, "RETRY_SECONDS": 0.01, "RENEW_SECONDS": 0.05}.items():
         monkeypatch.setattr(runner, name, seconds)
-    monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
 
 
 @asynccontextmanager

@@ -20,6 +20,8 @@ from scrapy.settings import Settings
 
 from crawler.downloads.shared import SharedState, platform_routes
 from crawler.errors import ScrapeError, StoreUnavailable, TargetNotFound, UpstreamBlocked, UpstreamRateLimited
+from crawler.jobs.store import Session, Store
+from crawler.reading.unread import Cause, Unread
 from crawler.registry import find_scraper
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.service import outcome_counts, process_state, status
@@ -29,8 +31,8 @@ from crawler.service.calls.envelope import new_request_id
 from crawler.service.clients.keys import Holder
 from crawler.service.process_state import State, total
 from crawler.service.status import FORGET_SECONDS, Status
-from crawler.service.store import Session, Store
-from crawler.targets.target import FailedSource, Outcome, Target, check_params
+from crawler.targets.target import Outcome, Target, check_params
+from crawler.targets.warning import OutcomeWarning
 from tests.openapi import DOCUMENT
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
@@ -44,7 +46,7 @@ EGRESSES = [
     {"name": "a", "budgets": {"retail": {"concurrency": 3, "delay": 20}}},
 ]
 BLOCK = UpstreamBlocked("wall", reason="challenge")
-TIMELINE = FailedSource("timeline", "EXTRACTION_FAILED", "stale_query_id")
+TIMELINE = OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id")
 
 
 @dataclass(frozen=True)
@@ -179,10 +181,35 @@ async def test_outcomes_of_the_last_60_minutes_are_kept(location: str, clock: li
         assert (await process.platform())["last_success"] is None
 
 
+async def test_re3_7_unread_paths_are_counted_by_egress_and_minute(location: str, clock: list[float]) -> None:
+    def unread(path: str, cause: Cause = "missing") -> OutcomeWarning:
+        return OutcomeWarning.of_unread("listing", Unread(path, cause, 40, 40))
+
+    async with processes(location, 2, EGRESSES=EGRESSES) as (one, other):
+        one.complete(1, egress=0, warnings=(unread("rows[].rating"), unread("rows[].rating", "type"), unread("a")))
+        other.complete(2, egress=1, warnings=(unread("rows[].rating"),))
+        await one.status.flush(5)
+        await other.status.flush(5)
+        clock[0] += 60
+        one.complete(3, egress=1, warnings=(unread("rows[].rating"), TIMELINE))
+        platform = await one.platform()
+        rating, other_path = ({"source": "listing", "path": path} for path in ("rows[].rating", "a"))
+        assert platform["unread"] == [rating | {"count": 3}, other_path | {"count": 1}]
+        first, second = (each["unread"] for each in platform["egresses"])
+        assert (first, second) == ([other_path | {"count": 1}, rating | {"count": 1}], [rating | {"count": 2}])
+        warning = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "unread"}
+        assert platform["warnings"][0] == warning | {"count": 3}, "once for a target"
+        assert sum(platform["outcomes"]["OK"]) == 3
+        clock[0] += 60 * 60
+        await one.status.flush(5)
+        assert (await one.platform())["unread"] == []
+        assert one.store.transact_sync(lambda session: session.rows("SELECT * FROM unread")) == []
+
+
 async def test_outcomes_are_counted_by_egress(location: str) -> None:
     async with processes(location, EGRESSES=EGRESSES) as (process,):
         process.complete(1, egress=0, warnings=(TIMELINE,))
-        process.complete(2, BLOCK, egress=1, warnings=(TIMELINE, FailedSource("page", "UPSTREAM_ERROR", "")))
+        process.complete(2, BLOCK, egress=1, warnings=(TIMELINE, OutcomeWarning("page", "UPSTREAM_ERROR", "")))
         process.complete(3, TargetNotFound("gone"), egress=None)
         await asyncio.sleep(0)  # the refusal is remembered
         platform = await process.platform()

@@ -15,6 +15,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.errors import InvalidApiKey, StoreUnavailable
+from crawler.jobs.store import Session, Store, _AbandonedError, _Job
 from crawler.registry import scrapers
 from crawler.service.calls import idempotency
 from crawler.service.calls.envelope import Served
@@ -23,7 +24,6 @@ from crawler.service.clients import usage
 from crawler.service.clients.keys import Holder, Key, KeyRing, KeyStore
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
-from crawler.service.store import Session, Store, _AbandonedError, _Job
 from crawler.targets.target import Target, check_params
 
 SCHEMA = usage.SCHEMA + idempotency.SCHEMA
@@ -40,7 +40,7 @@ def locked(path: Path) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for locks, and read keys again at once after a failure."""
-    monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.clients.keys.READ_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.clients.keys.RETRY_SECONDS", 0)
 
@@ -237,7 +237,7 @@ async def test_counts_are_stored_once_if_the_flush_takes_longer_than_its_caller_
 async def test_wide_reports_are_consistent_while_usage_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 60.0)
+    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 60.0)
     workers = [Usage(Store(str(tmp_path / "service.sqlite3"), SCHEMA)) for _ in range(3)]
     totals = []
 
@@ -413,7 +413,7 @@ async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str)
 
 
 async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.service.databases.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
     store, other = Store(postgresql, SCHEMA), Store(postgresql, SCHEMA)
     await other.transact(lambda session: session.run("DELETE FROM idempotency"))
     release = threading.Event()

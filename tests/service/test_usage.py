@@ -20,10 +20,10 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.commands.serve import use_sandbox
+from crawler.jobs.store import Store, store_location
 from crawler.service.clients import usage
 from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
-from crawler.service.store import Store, store_location
 from tests import forks
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import ROOT, VERY_SLOW, Service, running

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from crawler import settings as project_settings
 from crawler.service.clients.keys import KeyStore
 from tests.crawls import sandbox
 from tests.service import client, test_hostile
@@ -41,7 +40,7 @@ TYPED = {"OK", "STORE_UNAVAILABLE", "UPSTREAM_TIMEOUT", "OVERLOADED"}
 """Codes that calls may have during a fault. The last two are those of a busy machine."""
 MOST_FILES = 20_000
 """Open files of this process: it opens thousands of connections."""
-EXTENSIONS = {**project_settings.EXTENSIONS, "tests.soak.turns.Turns": 0}
+EXTENSIONS = {"tests.soak.turns.Turns": 0}
 
 
 @dataclass

@@ -6,6 +6,7 @@ import asyncio
 from functools import cache
 from typing import Any
 
+import orjson
 import pytest
 from scrapy import Request
 from scrapy.http import Response
@@ -14,6 +15,7 @@ from crawler.errors import (
     BlockedByPolicy,
     CircuitOpen,
     InvalidRequest,
+    Overloaded,
     ScrapeError,
     UpstreamBlocked,
     UpstreamError,
@@ -22,7 +24,7 @@ from crawler.errors import (
 from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.record import ABOUT_FIELDS
 from crawler.sandbox.faults import COMMON
-from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.base import First
 from crawler.targets.target import Target, check_params
@@ -58,11 +60,13 @@ def test_records_equal_the_expected_ones(seed: int) -> None:
     of = Site(seed, light=True)
     for number, name in enumerate(names(of)):
         params = {"username": name, "type": KINDS[(number + seed) % 4], "include_about": (number + seed) % 3 == 0}
-        found = scrape(Stub(of), **params)
+        stub = Stub(of)
+        found = scrape(stub, **params)
         assert comparable(found) == of.expected_record(params), params
         if cursor := found["pagination"]["cursor"]:
-            second = scrape(Stub(of), **params, cursor=cursor)
+            second = scrape(stub, **params, cursor=cursor)
             assert comparable(second) == of.expected_record({**params, "page": 2}), params
+        assert stub.unread + stub.limits == [], params
 
 
 @pytest.mark.parametrize("seed", [*range(1, 5), *(pytest.param(n, marks=pytest.mark.soak) for n in range(21, 221))])
@@ -70,8 +74,10 @@ def test_co_3_records_of_the_page_alone_equal_the_expected_ones(seed: int) -> No
     of = Site(seed, light=True)
     for number, name in enumerate(names(of)):
         params = {**PAGE_ALONE, "username": name, "type": KINDS[(number + seed) % 4]}
-        found = scrape(Stub(of), **params)
+        stub = Stub(of)
+        found = scrape(stub, **params)
         assert comparable(found) == of.expected_record(params), params
+        assert stub.unread + stub.limits == [], params
         assert not {key for key in ABOUT_FIELDS if found["profile"][key]}, params
         if cursor := found["pagination"]["cursor"]:
             second = scrape(Stub(of), **params, cursor=cursor)
@@ -220,42 +226,142 @@ def test_repeated_token_ends_the_list() -> None:
     assert [record["pagination"]["has_more"] for record in found] == [True, False]
 
 
-# Limits of the enrichment
+# Details of items, and their limits
 
 
-@pytest.mark.parametrize(("max_requests", "kinds"), [(0, []), (1, ["feed"]), (3, ["feed", "player", "player"])])
-def test_enrichment_requests_are_limited(max_requests: int, kinds: list[str]) -> None:
-    stub = Stub(site(), VIDEOSITE_ENRICH_MAX=max_requests)
-    found = scrape(stub, username="harborlights")
-    assert stub.kinds() == ["page", *kinds]
-    dated = [post["published_date"] is not None for post in found["posts"]]
-    assert sum(dated) >= (14 if max_requests else 0)
-    if not max_requests:
-        assert not any(post["like_count"] for post in found["posts"])
+def dated(record: dict[str, Any]) -> int:
+    return sum(post["published_date"] is not None for post in record["posts"])
 
 
-def test_enrichment_takes_at_most_half_of_the_time_left() -> None:
-    class Slow(Stub):
-        async def fetch(self, request: Request, target: Target) -> Response:
-            if "player" in request.url:
-                await asyncio.sleep(60)
+def players(stub: Stub) -> int:
+    return stub.kinds().count("player")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_fi3_1_pa_6_every_item_of_every_page_has_its_date(number: int) -> None:
+    stub, page = Stub(site()), {"username": "harborlights"}
+    for _ in range(number - 1):
+        page["cursor"] = scrape(Stub(site()), **page)["pagination"]["cursor"]
+    found = scrape(stub, **page)
+    assert (len(found["posts"]), dated(found), stub.warnings) == (30, 30, [])
+    # The newest 15 items of all kinds are in the feed of the tab, which costs one request.
+    assert players(stub) == (15 if number == 1 else 30)
+
+
+@pytest.mark.parametrize(
+    ("details", "bound", "asked", "left_out"),
+    [
+        ("all", 100, 15, []),
+        ("all", 20, 5, [("BLOCKED_BY_POLICY", 10, 30)]),
+        ("all", 0, 0, [("BLOCKED_BY_POLICY", 30, 30)]),
+        ("18", 100, 3, [("BLOCKED_BY_POLICY", 12, 30)]),
+        (18, 20, 3, [("BLOCKED_BY_POLICY", 12, 30)]),
+        (1_000, 100, 15, []),
+        (10, 100, 0, [("BLOCKED_BY_POLICY", 15, 30)]),
+        ("none", 100, 0, []),
+        ("none", 0, 0, []),
+    ],
+)
+def test_fi3_1_what_a_number_leaves_out_is_said(
+    details: str | int, bound: int, asked: int, left_out: list[tuple[str, int, int]]
+) -> None:
+    stub = Stub(site(), VIDEOSITE_ENRICH_MAX=bound)
+    found = scrape(stub, username="harborlights", details=details)
+    is_fed = details != "none" and bound > 0
+    assert stub.kinds() == ["page", *["feed"] * is_fed, *["player"] * asked]
+    assert dated(found) == asked + 15 * is_fed
+    assert stub.limits == left_out
+    assert len(stub.warnings) == len(left_out)
+
+
+@pytest.mark.parametrize("details", ["some", "", -1, "-1", 1.5, "1e3", "9" * 30, [], True])
+def test_other_values_of_details_are_refused(details: object) -> None:
+    with pytest.raises(InvalidRequest):
+        check_params(SCRAPER, {"username": "harborlights", "details": details})
+
+
+def test_details_as_text() -> None:
+    for given, stored in (("all", "all"), ("none", "none"), ("7", 7)):
+        assert check_params(SCRAPER, {"username": "a", "details": given}, text=True).details == stored  # type: ignore[attr-defined]
+
+
+class Slow(Stub):
+    """A site whose player takes some seconds for each video."""
+
+    seconds = 60.0
+    most = 0
+    in_flight = 0
+
+    async def fetch(self, request: Request, target: Target) -> Response:
+        if "player" not in request.url:
             return await super().fetch(request, target)
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        await asyncio.sleep(self.seconds)
+        self.in_flight -= 1
+        return await super().fetch(request, target)
 
-    async def run() -> tuple[dict[str, Any], float]:
+
+@pytest.mark.parametrize(("wait", "seconds"), [(2.4, 60.0), (2.4, 0.1), (0.5, 0.1)])
+def test_fi3_1_what_the_deadline_leaves_out_is_said(wait: float, seconds: float) -> None:
+    async def run() -> tuple[dict[str, Any], float, Slow]:
         loop = asyncio.get_running_loop()
-        start = loop.time()
         params = check_params(SCRAPER, {"username": "harborlights"})
-        target = Target(id="1", scraper=SCRAPER, params=params, deadline=start + 1)
+        deadline = loop.time() + wait
+        target = Target(id="1", scraper=SCRAPER, params=params, deadline=deadline)
         stub = Slow(site())
+        stub.seconds = seconds
         record = await ChannelReader(stub, target, stub.recent).record(await first_of(stub, target))
-        left = target.deadline - loop.time() if target.deadline else 0
+        left = deadline - loop.time()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
-        return record, left
+        return record, left, stub
 
-    record, left = asyncio.run(run())
-    assert left > 0.3
-    assert sum(post["published_date"] is not None for post in record["posts"]) >= 14
+    record, left, stub = asyncio.run(run())
+    assert left > 0
+    missing = 30 - dated(record)
+    assert missing > 0
+    assert stub.limits == [("UPSTREAM_TIMEOUT", missing, 30)]
+
+
+class Crowded(Stub):
+    """A site whose budget has no slot for a player's request before the deadline, after some of them."""
+
+    slots = 10
+
+    async def fetch(self, request: Request, target: Target) -> Response:
+        if "player" in request.url:
+            self.slots -= 1
+            if self.slots < 0:
+                raise Overloaded("No download slot is free before the deadline.", reason="overloaded")
+        return await super().fetch(request, target)
+
+
+def test_fi3_1_what_lacks_a_download_slot_is_left_out_by_the_deadline() -> None:
+    stub = Crowded(site())
+    record = scrape(stub, username="harborlights")
+    missing = 30 - dated(record)
+    assert missing > 0
+    assert stub.limits == [("UPSTREAM_TIMEOUT", missing, 30)]
+    assert [each.reason for each in stub.warnings] == ["limit"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 5])
+def test_sp3_7_as_many_details_are_in_flight_as_the_budget_allows(concurrency: int) -> None:
+    stub = Slow(site(), PLATFORM_BUDGETS={"videosite": {"concurrency": concurrency}})
+    stub.seconds = 0.001
+    assert dated(scrape(stub, username="harborlights")) == 30
+    assert stub.most == concurrency
+
+
+def test_videos_that_are_not_public_are_not_left_out() -> None:
+    def private(request: FakeRequest, answer: FakeResponse) -> FakeResponse:
+        status = {"playabilityStatus": {"status": "LOGIN_REQUIRED", "reason": "This video is private"}}
+        return (200, {}, orjson.dumps(status)) if site().kind(request) == "player" else answer
+
+    stub = Stub(site(), private)
+    assert dated(scrape(stub, username="harborlights")) == 15
+    assert stub.warnings == []
 
 
 def test_client_version_is_that_of_the_page() -> None:

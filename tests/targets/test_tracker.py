@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy import Request, Spider, signals
@@ -21,11 +24,13 @@ from scrapy.statscollectors import MemoryStatsCollector
 from twisted.python.failure import Failure
 
 from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
+from crawler.reading.unread import Unread
 from crawler.registry import scrapers
-from crawler.targets.exceptions import as_scrape_error
+from crawler.targets.exceptions import CAUSES, as_scrape_error
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
 from crawler.targets.tracker import TargetTracker, outcomes_by_code
+from crawler.targets.warning import OutcomeWarning
 
 SCRAPER = scrapers()["retail-search-v4"]
 
@@ -189,7 +194,7 @@ def test_a_target_that_starts_anew_drops_what_it_had() -> None:
         tracker, source = make_tracker(), Source([make_target("1")])
         restarted: list[bool] = []
         async for target in tracker.release(source):
-            tracker.warn(target, "embed", UpstreamTimeout("slow"))
+            tracker.warn(target, OutcomeWarning.of_error("embed", UpstreamTimeout("slow")))
             tracker.note(target, {"seen": 1})
             tracker.push(target.followup(query="more"))
             restarted += [tracker.restart(target), tracker.restart(target)]
@@ -322,6 +327,14 @@ def test_every_exception_has_a_code(error: Exception, code: str) -> None:
     assert as_scrape_error(error).code == code
 
 
+@pytest.mark.parametrize("kind", CAUSES)
+def test_us3_21_a_failed_download_is_described_in_words(kind: type[Exception]) -> None:
+    """The message was "The download failed: CannotResolveHostError."."""
+    message = as_scrape_error(kind("www.example.invalid")).message
+    assert message == f"{CAUSES[kind]}."
+    assert not re.search(r"[a-z][A-Z]|Error", message)
+
+
 async def released(tracker: TargetTracker, source: Source) -> Target:
     return await anext(tracker.release(source))
 
@@ -333,16 +346,19 @@ def test_co_6_warnings_are_counted_and_end_with_the_record() -> None:
     async def scenario() -> Record:
         target = await released(tracker, source)
         for error in (UpstreamTimeout("late"), UpstreamTimeout("late"), TargetNotFound("gone", reason="no_feed")):
-            tracker.warn(target, "feed", error)
+            tracker.warn(target, OutcomeWarning.of_error("feed", error))
         made = record(target)
         assert tracker.hand_over(made)
-        tracker.warn(target, "video", UpstreamTimeout("after the record was read"))
+        tracker.warn(target, OutcomeWarning.of_error("video", UpstreamTimeout("after the record was read")))
         tracker.item_scraped(made, response_of(target))
         return made
 
     made = asyncio.run(scenario())
     (outcome,) = source.outcomes
-    expected = (("feed", "UPSTREAM_TIMEOUT", "upstream_timeout"), ("feed", "TARGET_NOT_FOUND", "no_feed"))
+    expected = (
+        OutcomeWarning("feed", "UPSTREAM_TIMEOUT", "upstream_timeout"),
+        OutcomeWarning("feed", "TARGET_NOT_FOUND", "no_feed"),
+    )
     assert (outcome.warnings, made.warnings, outcome.is_partial) == (expected, expected, True)
     assert tracker.crawler.stats is not None
     stats = tracker.crawler.stats.get_stats()
@@ -351,13 +367,83 @@ def test_co_6_warnings_are_counted_and_end_with_the_record() -> None:
     assert outcomes_by_code(stats) == {"OK": 1}
 
 
+def test_re3_7_pages_of_one_target_that_miss_the_same_path_are_one_warning() -> None:
+    source = Source([make_target("1"), make_target("2")])
+    tracker = make_tracker()
+    missing, other = Unread("rows[].rating", "missing", 40, 40), Unread("rows[].rating", "type", 1, 30)
+    unknown = [
+        Unread("rows[].…unknown", "unknown", n, 30, loses_rows=n == 2, names=tuple(f"{n}{m}" for m in range(n)))
+        for n in (1, 2, 4)
+    ]
+
+    async def scenario() -> None:
+        async for target in tracker.release(source):
+            for page in (missing, missing, other, *unknown, missing._replace(rows=1, of=9)):
+                tracker.warn(target, OutcomeWarning.of_unread("listing", page))
+            tracker.warn(target, OutcomeWarning.of_unread("details", missing))
+            made = record(target)
+            assert tracker.hand_over(made)
+            tracker.warn(target, OutcomeWarning.of_unread("late", missing))
+            tracker.item_scraped(made, response_of(target))
+
+    with structlog.testing.capture_logs() as logged:
+        asyncio.run(scenario())
+    for outcome in source.outcomes:
+        assert [(each.source, each.code, each.reason, each.unread) for each in outcome.warnings] == [
+            ("listing", "EXTRACTION_FAILED", "unread", missing._replace(rows=81, of=89)),
+            ("listing", "EXTRACTION_FAILED", "unread", other),
+            (
+                *("listing", "EXTRACTION_FAILED", "unread"),
+                Unread("rows[].…unknown", "unknown", 7, 90, loses_rows=True, names=("10", "20", "21", "40", "41")),
+            ),
+            ("details", "EXTRACTION_FAILED", "unread", missing),
+        ]
+        assert outcome.is_partial
+    assert tracker.crawler.stats is not None
+    assert tracker.crawler.stats.get_stats() == {
+        "targets/OK": 2,
+        "targets/partial": 2,
+        "unread/listing/rows[].rating": 2,
+        "unread/listing/rows[].…unknown": 2,
+        "unread/details/rows[].rating": 2,
+        "unread_rows/listing/rows[].…unknown": 14,
+    }
+    events = [each for each in logged if each["event"] == "unread"]
+    places = [(each["source"], each["path"]) for each in events]
+    assert places == [("listing", "rows[].rating"), ("listing", "rows[].…unknown"), ("details", "rows[].rating")]
+    assert events[2] == {
+        "event": "unread",
+        "log_level": "warning",
+        "platform": "retail",
+        "source": "details",
+        "path": "rows[].rating",
+        "cause": "missing",
+        "rows": 40,
+        "of": 40,
+        "loses_rows": False,
+        "names": "",
+    }
+
+
+def test_re3_7_names_of_the_platform_are_bounded_and_printable() -> None:
+    names = ("a" * 300, "line\nbreak", *"cdefghij")
+    unread = OutcomeWarning.of_unread("page", Unread("rows[].…unknown", "unknown", names=names)).unread
+    assert unread is not None
+    assert unread.names == ("a" * 60, r"line\nbreak", "c", "d", "e")
+
+
+@given(st.builds(OutcomeWarning, st.text(), st.text(), st.text(), st.none() | st.from_type(Unread)))
+def test_re3_7_a_warning_is_the_same_after_it_was_stored(warning: OutcomeWarning) -> None:
+    assert OutcomeWarning.from_dict(json.loads(json.dumps(warning.as_dict()))) == warning
+
+
 def test_co_6_a_failed_target_is_not_partial() -> None:
     source = Source([make_target("t")])
     tracker = make_tracker()
 
     async def scenario() -> None:
         target = await released(tracker, source)
-        tracker.warn(target, "page", UpstreamTimeout("late", reason="timeout"))
+        tracker.warn(target, OutcomeWarning.of_error("page", UpstreamTimeout("late", reason="timeout")))
         tracker.complete(target, error=TargetNotFound("gone"))
 
     asyncio.run(scenario())

@@ -15,7 +15,9 @@ from crawler.outputs.sql.rows import TableSpec, rows_of, tables_of
 from crawler.outputs.sql.sink import SqlSink, WriteCounts
 from crawler.platforms.model import Entity, Model
 from crawler.platforms.retail.schema import CategoryParams
-from crawler.targets.target import FailedSource, Record, Scraper, Target
+from crawler.reading.unread import Unread
+from crawler.targets.target import Record, Scraper, Target
+from crawler.targets.warning import OutcomeWarning
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -102,17 +104,31 @@ def test_the_newest_row_and_its_history(db: Database) -> None:
 
 
 def test_co_6_a_row_has_the_warnings_of_its_record(db: Database) -> None:
-    def fetched(hours: int, *warnings: FailedSource) -> Record:
+    def fetched(hours: int, *warnings: OutcomeWarning) -> Record:
         record = things({"id": "a"}, hours=hours)
         record.warnings = warnings
         return record
 
-    warning = FailedSource("feed", "UPSTREAM_ERROR", "no_feed")
+    warning = OutcomeWarning("feed", "UPSTREAM_ERROR", "no_feed")
     assert db.write(fetched(0, warning)) == WriteCounts(new=1, history=1)
-    assert db.rows("shop_things", "row_warnings") == [([warning._asdict()],)]
+    assert db.rows("shop_things", "row_warnings") == [([warning.as_dict()],)]
     assert db.write(fetched(1, warning)) == WriteCounts(unchanged=1)
     assert db.write(fetched(2)) == WriteCounts(changed=1)
     assert db.rows("shop_things", "row_warnings", "row_changed") == [([], START + timedelta(hours=2))]
+
+
+def test_re3_7_other_numbers_of_unread_rows_do_not_rewrite_a_row(db: Database) -> None:
+    def fetched(hours: int, unread: Unread) -> Record:
+        record = things({"id": "a"}, hours=hours)
+        record.warnings = (OutcomeWarning.of_unread("page", unread),)
+        return record
+
+    unread = Unread("rows[].…unknown", "unknown", 2, 40, loses_rows=True, names=("x",))
+    assert db.write(fetched(0, unread)) == WriteCounts(new=1, history=1)
+    (stored,) = db.rows("shop_things", "row_warnings")[0][0]
+    assert OutcomeWarning.from_dict(stored).unread == unread
+    assert db.write(fetched(1, unread._replace(rows=3, of=50, names=("y",)))) == WriteCounts(unchanged=1)
+    assert db.write(fetched(2, unread._replace(cause="type"))) == WriteCounts(changed=1)
 
 
 def test_the_most_recently_fetched_row_wins(db: Database) -> None:

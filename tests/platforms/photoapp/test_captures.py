@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,23 +12,18 @@ from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
 from crawler.platforms.photoapp.pages import PostPage, ReelsPage
 from crawler.registry import scrapers
+from scripts.captures import CAPTURES, body_of
 
-CAPTURES = Path(__file__).parents[4] / "shared/captures/photoapp"
-PHOTO, REEL = "xig_page_photo_natgeo_20261004.html", "xig_page_reel_natgeo_20261004.html"
-FULL_PHOTO, FULL_REEL = "xdt_full_photo_202607.scrubbed.json", "xdt_full_reel_202607.scrubbed.json"
-HIDDEN = "xdt_full_photo_counts_hidden_location_202608.scrubbed.json"
+pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
+
+PHOTO, REEL = "15a62b33273a", "add1a341397f"
+FULL_PHOTO, FULL_REEL = "4ff3b9ca9e8e", "805847ca6af2"
+HIDDEN = "d5a9d20489b6"
 ZERO_VIEWS, REDUCED = (
-    "xdt_full_reel_zero_view_count_202607.scrubbed.json",
-    "xdt_reduced_carousel_images_202607.scrubbed.json",
+    "b63903f98408",
+    "a9ea733cf79c",
 )
-ITEM = "xdt_postroot_reel_instagram_20260923.json"
-
-
-def body_of(name: str) -> bytes:
-    file = CAPTURES / name
-    if not file.exists():
-        pytest.skip(f"the recorded response {file} is missing")
-    return file.read_bytes()
+ITEM = "fbaf36080e28"
 
 
 def read(name: str) -> dict[str, Any]:
@@ -218,14 +212,14 @@ def test_media_urls_have_the_platforms_hosts(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "reason"),
     [
-        ("xig_page_not_found_error_route_20261004.html", "TARGET_NOT_FOUND", "not_found"),
-        ("xig_page_login_route_20261004.html", "UPSTREAM_BLOCKED", "login_wall"),
-        ("xig_page_throttled_shell_20261004.html", "UPSTREAM_RATE_LIMITED", "throttled_shell"),
-        ("og_meta_only_photo_esflromania_20260805.html", "UPSTREAM_RATE_LIMITED", "throttled_shell"),
-        ("xig_gql_missing_20260922.json", "TARGET_NOT_FOUND", "missing_or_private"),
-        ("xig_gql_gated_age_202608.json", "TARGET_RESTRICTED", "age_gate"),
-        ("xig_fragment_carousel_image_child_natgeo_20261004.json", "EXTRACTION_FAILED", "missing_field"),
-        ("xig_gql_reels_tab_nike_20260923.json", "EXTRACTION_FAILED", "no_post"),
+        ("c130a4ec26b2", "TARGET_NOT_FOUND", "not_found"),
+        ("9208a8c6e6c1", "UPSTREAM_BLOCKED", "login_wall"),
+        ("2a9aac385ad4", "UPSTREAM_RATE_LIMITED", "throttled_shell"),
+        ("5db59b3d97f9", "UPSTREAM_RATE_LIMITED", "throttled_shell"),
+        ("ea2f015a4e42", "TARGET_NOT_FOUND", "missing_or_private"),
+        ("79e3d77ed295", "TARGET_RESTRICTED", "age_gate"),
+        ("6723bdddd4b7", "EXTRACTION_FAILED", "missing_field"),
+        ("93473067fac2", "EXTRACTION_FAILED", "no_post"),
     ],
 )
 def test_failures_have_their_code_and_reason(name: str, code: str, reason: str) -> None:
@@ -236,7 +230,7 @@ def test_failures_have_their_code_and_reason(name: str, code: str, reason: str) 
 
 def test_a_restriction_has_the_platforms_message() -> None:
     with pytest.raises(ScrapeError, match="Age-restricted content"):
-        read("xig_gql_gated_age_202608.json")
+        read("79e3d77ed295")
 
 
 def test_another_post_is_never_returned() -> None:
@@ -249,9 +243,7 @@ def test_another_post_is_never_returned() -> None:
 
 
 def test_play_counts_of_the_reels_tab() -> None:
-    page = ReelsPage(
-        response=HttpResponse("https://x/", body_of("xig_gql_reels_tab_nike_20260923.json")), page_params=PageParams({})
-    )
+    page = ReelsPage(response=HttpResponse("https://x/", body_of("93473067fac2")), page_params=PageParams({}))
     plays = asyncio.run(page.to_item())["plays"]
     assert len(plays) == 3
     assert plays["3991849403537918302"] == 1588516

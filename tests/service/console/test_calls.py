@@ -126,6 +126,21 @@ def test_quoted_names_of_sources_are_read(console: OpenConsole) -> None:
         {"source": 'web "results", all', "reason": "a; b=c", "code": "X"},
         {"source": "timeline", "reason": "late", "code": "Y"},
     ]
+    unread = 'page; reason=unread; code=X; path="a[].b, c;d"; rows=2; of=30; loses_rows; more=4, "b c"; loses_rows'
+    read = page.evaluate("async (header) => (await import('./console/api.js')).parsePartial(header)", unread)
+    assert read == [
+        {
+            "source": "page",
+            "reason": "unread",
+            "code": "X",
+            "path": "a[].b, c;d",
+            "rows": "2",
+            "of": "30",
+            "loses_rows": True,
+            "more": "4",
+        },
+        {"source": "b c", "loses_rows": True},
+    ]
 
 
 def test_the_samples_make_the_same_call(console: OpenConsole) -> None:

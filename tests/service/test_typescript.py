@@ -1,0 +1,63 @@
+"""The TypeScript example of ``docs/clients.md`` compiles with ``tsc --strict``, against the document of the service."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.crawls import ROOT
+from tests.openapi import DOCUMENT
+
+MODULES = ROOT / ".venv" / "typescript" / "node_modules"
+"""``scripts/test`` installs the compiler here."""
+BLOCK = re.compile(r"^```ts\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the types that openapi-typescript generates, and with the packages of the example."""
+    if not (MODULES / ".bin" / "tsc").exists():
+        pytest.skip("the TypeScript compiler is not installed: scripts/test installs it where there is npm")
+    made = tmp_path_factory.mktemp("typescript")
+    (made / "node_modules").symlink_to(MODULES)
+    (made / "openapi.json").write_text(json.dumps(DOCUMENT))
+    command = command_of("openapi-typescript").replace("http://127.0.0.1:8000/", "")
+    run(made, command)
+    return made
+
+
+def command_of(program: str) -> str:
+    """The command of the page that starts with this program."""
+    found = re.search(rf"^npx ({program} .*)$", (ROOT / "docs/clients.md").read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def run(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [MODULES / ".bin" / command.split(maxsplit=1)[0], *command.split()[1:]],
+        check=False,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+
+
+def compiled(folder: Path, program: str) -> str:
+    """The errors of the compiler for a program, with the options that the page names."""
+    (folder / "example.ts").write_text(program)
+    done = run(folder, f"{command_of('tsc')} --noEmit")
+    assert (done.returncode == 0) == (not done.stdout)
+    return done.stdout
+
+
+def test_us3_5_the_typescript_example_compiles(folder: Path) -> None:
+    """It failed with "'data.data' is possibly 'null'": an accepted asynchronous call has no data."""
+    (example,) = BLOCK.findall((ROOT / "docs/clients.md").read_text())
+    assert compiled(folder, example) == ""
+    unchecked = re.sub(r"^if \(data\.data === null\).*$", "", example, flags=re.MULTILINE)
+    assert "'data.data' is possibly 'null'" in compiled(folder, unchecked), "the compiler checks the types"

@@ -1,0 +1,99 @@
+"""Microblog: whole crawls while the platform renames a key of the timeline, and sources that are requested together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.sandbox.microblog.expected import post_record
+from tests.crawls import crawl
+from tests.spiders.test_microblog_paging import SITE, on, sandbox
+
+HANDLE, LONG_TEXTS = "quiet_harbor", "popular_tide"
+RENAME = """
+from crawler.sandbox.microblog.site import Site
+timeline = Site._timeline
+def renamed(self, account, request):
+    status, headers, body = timeline(self, account, request)
+    return status, headers, body.replace(b'"{old}":', b'"{new}":')
+Site._timeline = renamed
+"""
+SLOW = """
+import time
+from crawler.sandbox.microblog.site import Site
+page = Site.page
+def logged(self, request):
+    with open({log!r}, "a") as file:
+        file.write(self.source_of(request)[0] + "\\n")
+    time.sleep(0.3)
+    return page(self, request)
+Site.page = logged
+"""
+KEYS = {
+    "retweeted_status_result": "legacy.retweeted_status_result",
+    "cursorType": "cursorType",
+    "value": "content.value",
+    "favorite_count": "legacy.favorite_count",
+    "views": "views.state",
+    "tweet_results": "tweet_results",
+}
+
+
+def crawled(tmp_path: Path, changes: str, *options: str, handle: str = HANDLE) -> tuple[list[Any], list[Any], str]:
+    """Crawl two pages of an account while the sandbox is changed. Return the feed, the failures and the log."""
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text(json.dumps({"username": handle}))
+    with sandbox(changes) as origins:
+        settings = [part for setting in on(origins) for part in ("-s", setting)]
+        _, out, failures, log = crawl(tmp_path, *settings, *options, "-a", f"targets={targets}", spider="microblog")
+    return out, failures, log
+
+
+@pytest.mark.parametrize("key", sorted(KEYS))
+def test_pa_3_to_5_a_renamed_key_is_a_warning_or_the_values_are_right(tmp_path: Path, key: str) -> None:
+    out, failures, log = crawled(tmp_path, RENAME.format(old=key, new=f"{key}2"), "-a", "max_pages=1")
+    assert (len(out), failures) == (1, []), log
+    data, warnings = out[0]["data"], out[0]["warnings"]
+    expected = {post.id: post_record(post) for post in SITE.account(HANDLE).posts}
+    for post in data["data"]["main"]:
+        assert post["is_repost"] == expected[post["post_id"]]["is_repost"], "a repost is never the profile's own post"
+    assert data["hasMore"], "the timeline has 230 posts"
+    assert any(KEYS[key] in json.dumps(warning) or warning["source"] == "timeline" for warning in warnings), warnings
+
+
+def test_pa_5_a_long_text_without_its_note_comes_from_another_source(tmp_path: Path) -> None:
+    out, _, log = crawled(tmp_path, RENAME.format(old="note_tweet", new="note"), "-a", "max_pages=1", handle=LONG_TEXTS)
+    expected = {post.id: post_record(post)["caption"] for post in SITE.account(LONG_TEXTS).posts}
+    captions = {post["post_id"]: post["caption"] for post in out[0]["data"]["data"]["main"]}
+    assert any(post.long and post.id in captions for post in SITE.account(LONG_TEXTS).posts), log
+    assert captions == {post_id: expected[post_id] for post_id in captions}
+
+
+def test_pa_4_paging_without_a_readable_cursor_ends_with_an_error(tmp_path: Path) -> None:
+    out, failures, log = crawled(tmp_path, RENAME.format(old="value", new="value2"), "-a", "max_pages=9")
+    assert [each["data"]["hasMore"] for each in out] == [True], log
+    assert [failure["code"] for failure in failures] == ["EXTRACTION_FAILED"]
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "order"),
+    [(1, ["page", "embed", "", "timeline"]), (4, ["page", {"embed", ""}, "timeline"])],
+)
+def test_sp3_7_sources_are_requested_together_where_the_budget_has_a_free_slot(
+    tmp_path: Path, concurrency: int, order: list[Any]
+) -> None:
+    """The source "" is the request for the token."""
+    log_file = tmp_path / "requests.txt"
+    budgets = json.dumps({"microblog": {"concurrency": concurrency, "delay": 0, "sources": {}}})
+    options = ("-a", "max_pages=1", "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "ROBOTSTXT_OBEY=0")
+    out, failures, log = crawled(tmp_path, SLOW.format(log=str(log_file)), *options)
+    assert (len(out), failures) == (1, []), log
+    requested = log_file.read_text().split("\n")[:-1]
+    flat = [each for each in order if isinstance(each, str)]
+    if concurrency == 1:
+        assert requested == flat
+    else:
+        assert (requested[0], set(requested[1:3]), requested[3:]) == ("page", {"embed", ""}, ["timeline"])
