@@ -2,7 +2,8 @@
 
 ``python -m benchmarks [NAME ...] [--rounds N] [--json FILE]`` runs the named benchmarks, or all of them, and prints
 their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and ``docs/benchmarks.svg``,
-and quotes its goals in ``docs/speed.md``. ``python -m benchmarks lines`` prints the code lines of each room.
+and quotes its goals in ``docs/speed.md``. ``python -m benchmarks lines`` prints the code lines of each room, and
+``python -m benchmarks calls [--top]`` how many functions of the project a call and a crawl target run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks import lines
+from benchmarks import calls, lines
 from benchmarks.plot import plot
 from benchmarks.report import goals, results, with_goals
 from benchmarks.runs import Run, machine
@@ -52,7 +53,7 @@ def report(files: list[Path]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Read the arguments, and run benchmarks, write a report or count lines."""
+    """Read the arguments, and run benchmarks, write a report, or count lines or calls."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     if arguments[:1] == ["report"]:
         parser.add_argument("runs", nargs="+", type=Path, help="files that --json has written")
@@ -60,6 +61,9 @@ def main(arguments: list[str]) -> None:
         return
     if arguments == ["lines"]:
         print(lines.report(ROOT), end="")
+        return
+    if arguments[:1] == ["calls"]:
+        print(calls.report(top="--top" in arguments), end="")
         return
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS) + "; default: all")
     parser.add_argument("--rounds", type=int, default=ROUNDS)

@@ -1,0 +1,130 @@
+"""The number of functions of this project that one light call and one crawl target run. No clock is involved.
+
+Counted are calls into code objects of ``crawler/``, and each resumption of a coroutine, without those of
+``crawler/platforms`` and ``crawler/reading``, which depend on the page, and without fill rates, which need not be
+computed for each call. ``python -m benchmarks calls`` prints both numbers; ``--top`` adds the functions.
+
+The programs run as users start them, in a process that counts with ``sys.setprofile``. It writes its counts to a file
+when it gets SIGUSR1, and when it exits.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from http.client import HTTPConnection
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from benchmarks.stack import ROOT, Stack, free_port, stack
+from benchmarks.tables import grid
+
+PACKAGE = ROOT / "crawler"
+LEFT_OUT = ("platforms/", "reading/", "sandbox/", "service/fill_rates.py", "monitoring/fields.py")
+"""Parts of the package that are not counted."""
+UNITS, WARM_UP = 100, 30
+"""Number of calls or targets that are counted, and of those that run before them."""
+QUERY = {"query": "honey"}
+PATH = "/v1/scrapers/retail-search-v4"
+SHOWN = 60
+"""Number of functions in the list of ``--top``."""
+
+
+def counts(raw: dict[CodeType, int]) -> Counter[str]:
+    """Return the calls by function of the project, such as ``service/metrics.py:12 collect``."""
+    found: Counter[str] = Counter()
+    for code, number in raw.items():
+        file = Path(code.co_filename)
+        if file.is_relative_to(PACKAGE) and not str(file.relative_to(PACKAGE)).startswith(LEFT_OUT):
+            found[f"{file.relative_to(PACKAGE)}:{code.co_firstlineno} {code.co_qualname}"] += number
+    return found
+
+
+def run_counted(arguments: list[str], file: Path) -> None:
+    """Run a Scrapy command in this process, and append its counts to the file at each SIGUSR1 and at the exit."""
+    from scrapy.cmdline import execute  # noqa: PLC0415  # only in the process that is counted
+
+    raw: dict[CodeType, int] = {}
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            raw[frame.f_code] = raw.get(frame.f_code, 0) + 1
+
+    def write(*_: Any) -> None:
+        with file.open("a") as lines:
+            lines.write(json.dumps(counts(dict(raw))) + "\n")
+
+    signal.signal(signal.SIGUSR1, write)
+    atexit.register(write)
+    sys.setprofile(profile)
+    execute(["scrapy", *arguments])
+
+
+def per_unit(file: Path) -> dict[str, float]:
+    """Return the calls per function for each unit of work between the first two lines of a file.
+
+    A function that ran for less than half of the units belongs to the background, such as a timer.
+    """
+    before, after = (Counter(json.loads(line)) for line in file.read_text().splitlines()[:2])
+    return {name: number / UNITS for name, number in (after - before).items() if number >= UNITS / 2}
+
+
+def light_call(running: Stack) -> dict[str, float]:
+    """Return the calls per function of a warm call of the endpoint for a light page.
+
+    Raises:
+        SystemExit: a call failed.
+    """
+    file, port, headers = running.folder / "call.jsonl", free_port(), running.headers
+    command = (sys.executable, "-m", "benchmarks.calls", str(file), "serve", "--port", str(port))
+    pid = running.start(*command, port=port, ready="/readyz")
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    for lines, number in enumerate((WARM_UP, UNITS), start=1):
+        for _ in range(number):
+            connection.request("POST", PATH, json.dumps(QUERY), headers)
+            response = connection.getresponse()
+            body = response.read()
+            if response.status != 200:
+                raise SystemExit(f"{PATH}: {body.decode()}")
+        os.kill(pid, signal.SIGUSR1)
+        while not file.exists() or file.read_text().count("\n") < lines:
+            time.sleep(0.05)
+    return per_unit(file)
+
+
+def target(running: Stack) -> dict[str, float]:
+    """Return the calls per function of a target of a file.
+
+    Raises:
+        subprocess.CalledProcessError: a crawl failed.
+    """
+    file, targets = running.folder / "target.jsonl", running.folder / "targets.jsonl"
+    for number in (WARM_UP, WARM_UP + UNITS):
+        targets.write_text("".join(json.dumps({"id": str(each)} | QUERY) + "\n" for each in range(number)))
+        command = (sys.executable, "-m", "benchmarks.calls", str(file), "crawl", "retail", "-a", f"targets={targets}")
+        options = ("-O", str(running.folder / "out.jsonl"), "-s", "LOG_LEVEL=WARNING")
+        subprocess.run([*command, *options], check=True, cwd=ROOT, env=running.env)
+    return per_unit(file)
+
+
+def report(*, top: bool = False) -> str:
+    """Return a Markdown table of the numbers, and with ``top`` the functions that run most often."""
+    with stack(PLATFORM_BUDGETS={"retail": {"concurrency": 16, "delay": 0}}) as running:
+        found = {"light call": light_call(running), "crawl target": target(running)}
+    rows = [(name, f"{sum(each.values()):.0f}") for name, each in found.items()]
+    if top:
+        for name, each in found.items():
+            most = sorted(each.items(), key=lambda item: -item[1])[:SHOWN]
+            rows += [(f"{name}: {function}", f"{number:.1f}") for function, number in most]
+    return grid(("unit", "functions of ours"), rows) + "\n"
+
+
+if __name__ == "__main__":
+    run_counted(sys.argv[2:], Path(sys.argv[1]))
