@@ -79,6 +79,9 @@ in ``crawler/platforms``. A third key, ``sources``, maps a source to a budget of
 EGRESSES: Egresses = []
 """The operator's own addresses: a list of ``name``, ``proxy``, ``bind``, ``platforms`` and ``budgets``, or the path of
 a JSON file with this list (``docs/egress.md``). Empty: the direct connection. Checked when a command starts."""
+CONNECT_TIMEOUT: PositiveSeconds = 5.0
+"""Seconds for opening a connection, including the response of a proxy to ``CONNECT``. Without one, the egress has
+failed, and its targets are sent through another one."""
 PLATFORM_IDS: IdFiles = {}
 """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags and
 client versions that the platform changes at will. Checked when a command starts."""

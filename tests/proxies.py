@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 USER, PASSWORD = "operator", "hunter2-of-the-proxies"
 SECRETS = (PASSWORD, base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), "Proxy-Authorization")
 """Texts that no output may contain."""
-Fault = Literal["", "refuse", "hang", "407", "502", "reset"]
+Fault = Literal["", "refuse", "hang", "407", "502", "reset", "endless", "garbage"]
 RESET_AFTER_BYTES = 6_000
 """A response is reset after this many bytes: after the TLS handshake, in the middle of a page."""
 
@@ -36,6 +36,8 @@ class Relay:
     proxy_port: int
     fault: Fault = ""
     port: int = 0
+    accepted: int = 0
+    """Number of connections."""
     _open: set[asyncio.Task[None]] = field(default_factory=set)
     _loop: asyncio.AbstractEventLoop | None = None
 
@@ -60,6 +62,7 @@ class Relay:
         await self._change(self.fault)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
@@ -81,6 +84,16 @@ class Relay:
         if self.fault in {"407", "502"}:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(f"HTTP/1.1 {self.fault} No\r\nContent-Length: 0\r\n\r\n".encode())
+            await writer.drain()
+            return
+        if self.fault == "endless":
+            writer.write(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                writer.write(b"X-Filler: " + b"x" * 1_000 + b"\r\n")
+                await writer.drain()
+        if self.fault == "garbage":
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + b"garbage" * 1_000)
             await writer.drain()
             return
         inner = await asyncio.open_connection("127.0.0.1", self.proxy_port)

@@ -223,7 +223,7 @@ def test_us3_7_a_spider_runs_from_a_script(tmp_path: Path, process: str) -> None
 def test_ct_8_a_crawler_without_a_runner_has_the_defaults_of_our_settings() -> None:
     crawler = Crawler(RetailSpider, Settings({"ADDONS": {"crawler.Addon": 500}, "TARGETS_IN_FLIGHT": 3}))
     spider = RetailSpider.from_crawler(crawler, cat_id="976759")
-    assert spider.routes.concurrency == platforms()["retail"].concurrency
+    assert spider.lanes.concurrency == platforms()["retail"].concurrency
     assert crawler.settings.getint("TARGETS_IN_FLIGHT") == 3
     assert crawler.settings.getint("BREAKER_THRESHOLD") == project_settings.BREAKER_THRESHOLD
 

@@ -24,7 +24,7 @@ from crawler.browser.proxy import FilteringProxy, launch_proxy
 from crawler.browser.sessions import PageSession
 from crawler.downloads.egress_transfers import ThroughEgress
 from crawler.downloads.handlers import BoundedTransfers
-from crawler.downloads.routes import egress_failed
+from crawler.downloads.lane import egress_failed
 from crawler.downloads.throttle import LocalThrottle
 from crawler.downloads.tunnel import through, through_proxy
 from crawler.errors import BrowserGone, UpstreamBlocked, UpstreamTimeout

@@ -17,8 +17,8 @@ from scrapy.exceptions import (
 from twisted.internet.error import ConnectError, ConnectionLost
 
 from crawler.downloads.egress import Egress, egresses
-from crawler.downloads.routes import egress_failed
-from crawler.downloads.tunnel import check
+from crawler.downloads.lane import egress_failed
+from crawler.downloads.tunnel import ProxyError, check
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, TunnelError)
+UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, ProxyError, TunnelError)
 """Failures to connect. Through a proxy, only the proxy can be the cause."""
 UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHABLE)
 """Failures that the egress or the platform may have caused. A test connection through the egress shows which."""
@@ -45,6 +45,7 @@ class ThroughEgress:
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)  # type: ignore[call-arg]  # the handler's
         self.egresses = {egress.name: egress for egress in egresses(crawler.settings)}
+        self.connect_seconds = crawler.settings.getfloat("CONNECT_TIMEOUT")
         self.verify_certificates = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
 
     async def download_request(self, request: Request) -> Response:
@@ -71,9 +72,12 @@ class ThroughEgress:
         if egress.proxy and isinstance(error, UNREACHABLE):
             status = TUNNEL_STATUS.search(str(error)) if isinstance(error, TunnelError) else None
             why = f"the proxy answered with status {status[1]}" if status else "cannot connect to the proxy"
+            if isinstance(error, ProxyError):
+                why = str(error)
             return egress_failed(egress.name, why)
         url = urlsplit(request.url)
-        result = await check(egress, f"{url.scheme}://{url.netloc}", verify=self.verify_certificates)
+        origin = f"{url.scheme}://{url.netloc}"
+        result = await check(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
         return egress_failed(egress.name, result.problem) if result.problem else None
 
 

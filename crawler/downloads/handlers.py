@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
+from crawler.downloads.connecting import LimitedEndpoint
 from crawler.downloads.egress_transfers import ThroughEgress
-from crawler.downloads.heads import BoundedHeads
 from crawler.targets.closing import Closing
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IStreamClientEndpoint
+    from twisted.web._newclient import HTTP11ClientProtocol
 
 
 class BoundedTransfers:
@@ -47,14 +52,14 @@ class BoundedTransfers:
 class HttpHandler(BoundedTransfers, ThroughEgress, HTTP11DownloadHandler):
     """Scrapy's own HTTP handler, through the egress of each target.
 
-    It ends its transfers when the crawler closes, and limits the heads of responses.
+    It ends its transfers when the crawler closes, and limits the heads of responses and the time to connect.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        make_factory = self._pool._factory  # noqa: SLF001  # Twisted has no public way to set a pool's protocols
+        connect, seconds = self._pool.getConnection, crawler.settings.getfloat("CONNECT_TIMEOUT")
 
-        def bounded(*arguments: Any) -> BoundedHeads:
-            return BoundedHeads(make_factory(*arguments))
+        def limited(key: Hashable, endpoint: IStreamClientEndpoint) -> Deferred[HTTP11ClientProtocol]:
+            return connect(key, LimitedEndpoint(endpoint, seconds))
 
-        self._pool._factory = bounded  # type: ignore[assignment]  # noqa: SLF001  # as above
+        self._pool.getConnection = limited  # type: ignore[method-assign]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
-from twisted.internet.interfaces import IAddress
+from twisted.internet.interfaces import IAddress, IProtocolFactory
 from twisted.internet.protocol import Factory
 
 logger = structlog.get_logger(__name__)
@@ -25,22 +25,38 @@ class BoundedHeads(Factory):
 
     noisy = False
 
-    def __init__(self, factory: Factory) -> None:
+    def __init__(self, factory: IProtocolFactory) -> None:
         self.factory = factory
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called when a connection is lost."""
+        self._protocol: Any = None
+        self._aborted = False
 
     def buildProtocol(self, addr: IAddress | None) -> Any:  # noqa: N802  # Twisted's
-        protocol: Any = self.factory.buildProtocol(addr)
+        protocol: Any = None if self._aborted else self.factory.buildProtocol(addr)
         if protocol is not None:
             head = _Head(protocol)
-            send = protocol.request
+            send, lose = protocol.request, protocol.connectionLost
 
             def request(sent: Any) -> Any:
                 head.begin()
                 return send(sent)
 
+            def connection_lost(*reason: Any) -> None:
+                lose(*reason)
+                self.on_lost()
+
             protocol.request = request
+            protocol.connectionLost = connection_lost
             protocol.dataReceived = head.receive
+        self._protocol = protocol
         return protocol
+
+    def abort(self) -> None:
+        """Close the connection that is being opened."""
+        self._aborted = True
+        if self._protocol is not None and self._protocol.transport is not None:
+            self._protocol.transport.abortConnection()
 
 
 class _Head:

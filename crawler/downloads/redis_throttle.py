@@ -124,6 +124,10 @@ class RedisThrottle:
         ahead += self._waiting
         return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.shortest_delay
 
+    def free_in(self) -> float:
+        """Estimate as in ``LocalThrottle``. Other processes may have taken all slots."""
+        return self.earliest() - asyncio.get_running_loop().time()
+
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> Callable[[], None]:
         """Wait for a slot, as in ``LocalThrottle``. Several waiting processes get slots in random order.
 

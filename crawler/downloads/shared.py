@@ -24,8 +24,9 @@ from crawler.downloads.breaker import (
 )
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import egresses_of
+from crawler.downloads.lane import Lane
+from crawler.downloads.lanes import Lanes
 from crawler.downloads.refusals import LocalRefusals, Refusals
-from crawler.downloads.routes import Route, Routes
 from crawler.downloads.throttle import LocalThrottle, Throttle
 
 if TYPE_CHECKING:
@@ -52,16 +53,16 @@ class SharedState:
         return cast("T", self._parts[key])
 
 
-def platform_routes(shared: SharedState, name: str, settings: BaseSettings) -> Routes:
+def platform_lanes(shared: SharedState, name: str, settings: BaseSettings) -> Lanes:
     """Return the throttles and circuit breakers of a platform, for each egress, made from the settings on first use.
 
     Raises:
         ValueError: the setting ``EGRESSES`` is wrong.
     """
-    return shared.get(Routes, name, lambda: Routes(tuple(_routes(name, settings)), _refusals(name, settings)))
+    return shared.get(Lanes, name, lambda: Lanes(tuple(_lanes(name, settings)), _refusals(name, settings)))
 
 
-def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
+def _lanes(name: str, settings: BaseSettings) -> Iterator[Lane]:
     policy = BreakerPolicy(
         settings.getint("BREAKER_THRESHOLD"),
         settings.getfloat("BREAKER_COOLDOWN"),
@@ -76,7 +77,7 @@ def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
         failures = make(at_once, BreakerKey(name, CONNECTION, egress.key))
         if settings.getbool("SANDBOX"):  # simulated platforms need no delay
             limits: dict[str, Any] = {"concurrency": 16, "delay": 0.0, "sources": {}}
-            yield Route(egress, LocalThrottle(concurrency=16), {}, breakers, failures, platform, limits=limits)
+            yield Lane(egress, LocalThrottle(concurrency=16), {}, breakers, failures, platform, limits=limits)
             continue
         limits = egress.budget(name, settings)
         capacity = platform_capacity(name, limits) if name in platforms.platforms() else 0.0
@@ -86,7 +87,7 @@ def _routes(name: str, settings: BaseSettings) -> Iterator[Route]:
         }
         budget = {key: value for key, value in limits.items() if key != "sources"}
         throttle = _throttle(f"{name}{egress.key}", budget, settings)
-        yield Route(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity, limits=limits)
+        yield Lane(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity, limits=limits)
 
 
 def _refusals(name: str, settings: BaseSettings) -> Refusals:

@@ -29,6 +29,9 @@ class Throttle(Protocol):
     def earliest(self, ahead: int = 0) -> float:
         """See ``LocalThrottle``."""
 
+    def free_in(self) -> float:
+        """See ``LocalThrottle``."""
+
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
         """See ``LocalThrottle``."""
 
@@ -60,6 +63,10 @@ class LocalThrottle:
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others."""
         return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.shortest_delay
+
+    def free_in(self) -> float:
+        """Return the seconds until ``acquire`` does not wait. ``inf``: until a slot is released."""
+        return math.inf if self._slots.locked() else max(0.0, self._next_start - asyncio.get_running_loop().time())
 
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
         """Wait for a slot, and return the function that releases it. ``deadline`` is a time of the event loop.

@@ -15,7 +15,7 @@ Connect = Callable[[str, int], Awaitable[Connection]]
 """A function that opens a TCP connection to a host or address, and a port."""
 
 CHECK_SECONDS = 10.0
-"""Maximum duration of the check of an egress, in seconds."""
+"""Maximum duration of the check of an egress by ``scrapy egress check``, in seconds."""
 PORTS = {"http": 80, "https": 443}
 
 
@@ -83,20 +83,20 @@ class Check:
     """The version of TLS, such as ``TLSv1.3``; empty for an origin without TLS."""
 
 
-async def check(egress: Egress, origin: str, *, verify: bool = True) -> Check:
+async def check(egress: Egress, origin: str, *, verify: bool = True, seconds: float = CHECK_SECONDS) -> Check:
     """Open a connection to an origin through an egress, with TLS for ``https``, and close it. Send no request."""
     loop = asyncio.get_running_loop()
     url = urlsplit(origin)
     started = loop.time()
     try:
-        async with asyncio.timeout(CHECK_SECONDS):
+        async with asyncio.timeout(seconds):
             _, writer = await through(egress)(url.hostname or "", url.port or PORTS[url.scheme])
             try:
                 version = await _start_tls(writer, url.hostname, verify=verify) if url.scheme == "https" else ""
             finally:
                 writer.close()
     except TimeoutError:
-        return Check(f"no connection within {CHECK_SECONDS:.0f} s")
+        return Check(f"no connection within {seconds:g} s")
     except ssl.SSLError as error:
         return Check(f"TLS failed: {error.reason or type(error).__name__}")
     except OSError as error:

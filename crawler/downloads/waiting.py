@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from crawler.downloads.breaker import CircuitBreaker
 from crawler.downloads.egress import DIRECT
-from crawler.downloads.routes import Route, Routes
+from crawler.downloads.lane import Lane
+from crawler.downloads.lanes import Lanes
 
 MAX_NAMED = 5
 """Maximum number of suspensions that are named; the others are counted."""
@@ -25,22 +26,22 @@ class Suspension(NamedTuple):
         return f"{self.name} ({self.reason}, {math.ceil(self.seconds)} s)"
 
 
-def suspensions(routes: Routes) -> list[Suspension]:
+def suspensions(lanes: Lanes) -> list[Suspension]:
     """Return all suspensions of a platform, the shortest first. Empty as long as a request can be sent."""
-    if not routes.resting:
+    if not lanes.usable_in:
         return []
-    found = dict.fromkeys(each for route in routes for each in _of_route(route))  # all routes share the platform's
+    found = dict.fromkeys(each for lane in lanes for each in _of_lane(lane))  # all lanes share the platform's
     return sorted(found, key=lambda each: each.seconds)
 
 
-def _of_route(route: Route) -> Iterator[Suspension]:
-    if route.platform is not None and route.platform.cooldown_left:
-        yield _suspension("the platform", route.platform)
-    elif route.connection.cooldown_left:
-        yield _suspension(f"egress {route.egress.name}", route.connection)
+def _of_lane(lane: Lane) -> Iterator[Suspension]:
+    if lane.platform is not None and lane.platform.cooldown_left:
+        yield _suspension("the platform", lane.platform)
+    elif lane.connection.cooldown_left:
+        yield _suspension(f"egress {lane.egress.name}", lane.connection)
     else:
-        through = "" if route.egress is DIRECT else f" through egress {route.egress.name}"
-        for source, breaker in route.breakers:
+        through = "" if lane.egress is DIRECT else f" through egress {lane.egress.name}"
+        for source, breaker in lane.breakers:
             if breaker.cooldown_left:
                 yield _suspension(f"source {source}{through}", breaker)
 

@@ -153,7 +153,7 @@ class Progress:
         counts, rate, expected = self.counts(), self.rate(), self.expected
         done = sum(counts.values())
         left = None if expected is None else max(expected - done, 0)
-        waiting = suspensions(self.spider.routes)
+        waiting = suspensions(self.spider.lanes)
         logger.info(
             "progress",
             done=done,
@@ -171,7 +171,7 @@ class Progress:
         done = sum(counts.values())
         left = (max(expected - done, 0) / rate) if expected is not None and rate else None
         self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in self.spider.status_lines]
-        if waiting := suspensions(self.spider.routes):
+        if waiting := suspensions(self.spider.lanes):
             text = f"waiting {math.ceil(waiting[0].seconds)} s for {waiting_for(waiting)}"
             self._bar.lines.insert(0, Text(text, style="yellow", overflow="ellipsis", no_wrap=True))
         failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")

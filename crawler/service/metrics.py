@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
-from crawler.downloads.shared import platform_routes
+from crawler.downloads.shared import platform_lanes
 from crawler.registry import spiders
 from crawler.service.calls.call_store import STATES
 from crawler.service.fill_rates import optional_values
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import Settings
 
-    from crawler.downloads.routes import Route
+    from crawler.downloads.lane import Lane
     from crawler.jobs.store import Store
     from crawler.service.calls.envelope import Answer, Call
     from crawler.service.calls.open_crawlers import OpenCrawlers
@@ -272,19 +272,19 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
         IN_FLIGHT.labels(platform).set(in_flight)
         PAGES.labels(platform).set(pages[platform])
         BREAKER.labels(platform).set(
-            any(route.breakers.any_open for route in platform_routes(crawlers.shared, platform, settings))
+            any(lane.breakers.any_open for lane in platform_lanes(crawlers.shared, platform, settings))
         )
-        for route in platform_routes(crawlers.shared, platform, settings):
-            _collect_route(platform, route)
+        for lane in platform_lanes(crawlers.shared, platform, settings):
+            _collect_lane(platform, lane)
     CONNECTIONS.set(connections)
 
 
-def _collect_route(platform: str, route: Route) -> None:
-    labels = platform, route.egress.name
-    EGRESS_RESTING.labels(*labels).set(route.resting > 0)
-    EGRESS_TARGETS.labels(*labels).set(route.targets)
-    EGRESS_CAPACITY.labels(*labels).set(0 if route.resting else route.targets_per_hour)
-    EGRESS_FAILURES.labels(*labels).inc(route.take_failures())
+def _collect_lane(platform: str, lane: Lane) -> None:
+    labels = platform, lane.egress.name
+    EGRESS_RESTING.labels(*labels).set(lane.usable_in > 0)
+    EGRESS_TARGETS.labels(*labels).set(lane.targets)
+    EGRESS_CAPACITY.labels(*labels).set(0 if lane.usable_in else lane.targets_per_hour)
+    EGRESS_FAILURES.labels(*labels).inc(lane.take_failures())
 
 
 def expose() -> bytes:

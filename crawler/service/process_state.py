@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crawler.downloads.shared import platform_routes
+from crawler.downloads.shared import platform_lanes
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from crawler.downloads.breaker import CircuitBreaker
-    from crawler.downloads.routes import Route
+    from crawler.downloads.lane import Lane
     from crawler.downloads.throttle import Throttle
     from crawler.service.calls.open_crawlers import OpenCrawlers
 
@@ -32,23 +32,21 @@ def process_state(crawlers: OpenCrawlers, settings: Settings) -> State:
     """Return the state of this process."""
     state = {}
     for platform, (waiting, in_flight) in crawlers.load.items():
-        routes = platform_routes(crawlers.shared, platform, settings)
-        egresses = {route.egress.name: _route_state(route) for route in routes}
-        if routes.single:  # its targets are not bound
-            egresses[routes.routes[0].egress.name]["targets"] = in_flight - waiting
+        lanes = platform_lanes(crawlers.shared, platform, settings)
+        egresses = {lane.egress.name: _lane_state(lane) for lane in lanes}
         state[platform] = {"waiting": waiting, "in_flight": in_flight, "egresses": egresses}
     return state
 
 
-def _route_state(route: Route) -> State:
+def _lane_state(lane: Lane) -> State:
     return {
-        "targets": route.targets,
-        "next_slot": _next_slot(route.budget),
-        "sources": {source: _next_slot(throttle) for source, throttle in route.sources.items()},
+        "targets": lane.targets,
+        "next_slot": _next_slot(lane.budget),
+        "sources": {source: _next_slot(throttle) for source, throttle in lane.sources.items()},
         "breakers": {
-            source: _breaker_state(breaker) for source, breaker in (dict(route.breakers) | route.route_breakers).items()
+            source: _breaker_state(breaker) for source, breaker in (dict(lane.breakers) | lane.lane_breakers).items()
         },
-        "rests_until": _in(route.resting),
+        "rests_until": _in(lane.usable_in),
     }
 
 
@@ -82,13 +80,13 @@ def total(states: Sequence[State], platform: str, egresses: Iterable[str]) -> St
         "waiting": sum(each["waiting"] for each in found),
         "in_flight": sum(each["in_flight"] for each in found),
         "egresses": {
-            name: _total_route([each["egresses"][name] for each in found if name in each["egresses"]])
+            name: _total_lane([each["egresses"][name] for each in found if name in each["egresses"]])
             for name in egresses
         },
     }
 
 
-def _total_route(found: Sequence[State]) -> State:
+def _total_lane(found: Sequence[State]) -> State:
     sources = {source for each in found for source in each["sources"]}
     breakers = {source for each in found for source in each["breakers"]}
     return {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.downloads.shared import platform_routes
+from crawler.downloads.shared import platform_lanes
 from crawler.errors import StoreUnavailable
 from crawler.service import outcome_counts
 from crawler.service.calls import call_leases
@@ -27,7 +27,7 @@ from crawler.service.process_state import OPEN, TRIAL, State, process_state, tot
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from crawler.downloads.routes import Route
+    from crawler.downloads.lane import Lane
     from crawler.jobs.store import Session, Store
     from crawler.service.calls.open_crawlers import OpenCrawlers
 
@@ -57,9 +57,9 @@ class Status:
         self.store = store
         self._id = uuid.uuid4().hex
         self._counts = OutcomeCounts()
-        self._routes = {name: platform_routes(crawlers.shared, name, settings) for name in sorted(crawlers.load)}
-        for routes in self._routes.values():
-            routes.on_completed = self._counts.count
+        self._lanes = {name: platform_lanes(crawlers.shared, name, settings) for name in sorted(crawlers.load)}
+        for lanes in self._lanes.values():
+            lanes.on_completed = self._counts.count
         self._written: tuple[bytes, float] = b"", 0.0
         """The state in the store, and the Unix time at which it was written."""
         self._purged_minute = 0
@@ -113,9 +113,9 @@ class Status:
         states, history, stored = await self.store.transact(_read, seconds=STORE_SECONDS, write=False)
         now = time.time()
         platforms = []
-        for name, routes in self._routes.items():
-            state = total(states, name, [route.egress.name for route in routes])
-            egresses = [_egress(name, route, state["egresses"][route.egress.name], history, now) for route in routes]
+        for name, lanes in self._lanes.items():
+            state = total(states, name, [lane.egress.name for lane in lanes])
+            egresses = [_egress(name, lane, state["egresses"][lane.egress.name], history, now) for lane in lanes]
             waiting = stored[name, WAITING]
             calls = {"waiting": state["waiting"] + waiting, "in_flight": state["in_flight"] + waiting}
             platforms.append({"platform": name} | calls | _history(history, name) | {"egresses": egresses})
@@ -133,10 +133,10 @@ def _read(session: Session) -> tuple[list[State], History, Counter[tuple[str, st
     return [orjson.loads(state) for (state,) in rows], History(session), Counter(call_leases.load(session)[0])
 
 
-def _egress(platform: str, route: Route, state: State, history: History, now: float) -> dict[str, Any]:
-    limits = route.limits
+def _egress(platform: str, lane: Lane, state: State, history: History, now: float) -> dict[str, Any]:
+    limits = lane.limits
     return {
-        "egress": route.egress.name,
+        "egress": lane.egress.name,
         "targets": state["targets"],
         "throttle": _throttle(limits, state["next_slot"], now),
         "sources": [
@@ -146,7 +146,7 @@ def _egress(platform: str, route: Route, state: State, history: History, now: fl
         ],
         "breakers": [{"source": source} | _breaker(each, now) for source, each in state["breakers"].items()],
         "rests_until": _future(state["rests_until"], now),
-        **_history(history, platform, route.egress.name),
+        **_history(history, platform, lane.egress.name),
     }
 
 

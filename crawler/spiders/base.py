@@ -30,9 +30,9 @@ from crawler.outputs.selection import Selection
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First
-from crawler.spiders.pages import PageSpider, restarted
+from crawler.spiders.pages import PageSpider
 from crawler.targets.closing import Closing
-from crawler.targets.exceptions import StartAnew, as_scrape_error
+from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
@@ -118,7 +118,7 @@ class PlatformSpider(PageSpider):
         spider.use_origins(platforms.origins(cls.platform, crawler.settings))
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
-        crawler.signals.connect(spider.routes.stored, signals.spider_closed)
+        crawler.signals.connect(spider.lanes.stored, signals.spider_closed)
         if spider.args.since:
             spider.since = new_since(spider.args.since, crawler.settings)
             crawler.signals.connect(spider.since.close, signals.spider_closed)
@@ -203,17 +203,6 @@ class PlatformSpider(PageSpider):
         """
         raise NotImplementedError
 
-    def _start_anew(self, target: Target) -> Request | None:
-        """Return the first request of a target for another egress. None if the target must not start anew."""
-        if not self.tracker.restart(target):
-            return None
-        route = self.routes.of(target)
-        logger.warning("target_restarted", id=target.id, egress=route.egress.name)
-        self.routes.leave(target)
-        again = self._first_request(target)
-        again.meta["restarted"] = True
-        return again
-
     def _first_request(self, target: Target) -> Request:
         request = self._of_target(self.request(target), target)
         request.errback = self._errback
@@ -235,6 +224,8 @@ class PlatformSpider(PageSpider):
         """Continue with a target although its scheduled request failed, because the platform may have other sources."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         error = as_scrape_error(failure.value)
+        if isinstance(failure.value, ReleaseEnded):
+            return None
         if isinstance(error, ShuttingDown):
             self.tracker.complete(request.meta["target"], error=error)
             return None
@@ -248,29 +239,39 @@ class PlatformSpider(PageSpider):
     def _scrape(self, first: First) -> AsyncIterator[Record | Request]:
         target: Target = first.request.meta["target"]
         self.tracker.enter(target)
-        restarted.set("restarted" in first.request.meta)
         return self._records(target, first)
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record | Request]:
-        if self.since:
-            await self.since.load(target)
+        """Yield the target's record; or its first request on another lane, if its egress has failed."""
         try:
-            if first.error is not None:
-                await self._count_failed(first.request, first.error)
-            data = await self.scrape(target, first)
-        except StartAnew:
-            if again := self._start_anew(target):
-                yield again
-            return
+            record = await self._record(target, first)
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
-            return
+            record = None
+        except Exception as error:
+            if not isinstance(error, ReleaseEnded) and target.release.successor is None:
+                raise
+            record = None
+        if (again := target.release.successor) is not None:
+            lane = target.release.lane
+            logger.warning("target_restarted", id=target.id, egress=lane.egress.name if lane else None)
+            yield self._first_request(again)
+        elif record is not None:
+            yield record
+
+    async def _record(self, target: Target, first: First) -> Record | None:
+        """Return the target's record. None if it has no new data, or already has an outcome."""
+        if self.since:
+            await self.since.load(target)
+        if first.error is not None:
+            await self._count_failed(first.request, first.error)
+        data = await self.scrape(target, first)
         if data is None:
             self.tracker.complete(target)
-            return
+            return None
         record = target.scraper.item_class(data, target, datetime.now(UTC))
-        if self.tracker.hand_over(record, self.since.new_entries(target, data) if self.since else None):
-            yield record
+        new = self.since.new_entries(target, data) if self.since else None
+        return record if self.tracker.hand_over(record, new) else None
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -299,8 +300,8 @@ class PlatformSpider(PageSpider):
             self.tracker.push(target.followup(**changes))
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Release the target's egress, and record the outcome for ``since=``."""
-        self.routes.completed(outcome)
+        """Record the outcome for the target's lane, and for ``since=``."""
+        self.lanes.completed(outcome)
         if self.since:
             self.since.completed(outcome)
 

@@ -101,17 +101,28 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             page = profile_request(self.origin(), params.handle)
             first = self.for_page(ProfilePage, page, fallbacks=FALLBACKS)
         else:
-            first = self._further_request(target, params.handle, params.continuation)
+            first = self._further_request(params.handle, params.continuation)
         return self._with_source_timeout(first)
 
-    def _further_request(self, target: Target, handle: str, continuation: dict[str, Any]) -> Request:
+    def _further_request(self, handle: str, continuation: dict[str, Any]) -> Request:
         """Return the scheduled request for a cursor: for the timeline, or for the user if the cursor has no user id.
 
-        A new token cannot be awaited here. Without a token, the scheduled request fails, and is sent again with one.
+        ``on_lane`` adds the guest token, which belongs to an egress.
         """
         user_id = continuation["user_id"]
         query = self._timeline_query(handle, user_id, continuation["cursor"]) if user_id else self._user_query(handle)
-        return self.for_page(query.page, query.request(self._credentials(self._token(target, query.page.source).value)))
+        return self.for_page(query.page, query.request(self._credentials("")))
+
+    def on_lane(self, request: Request) -> None:
+        """Add the current guest token to a scheduled API request.
+
+        A new token cannot be awaited here. Without a token, the request fails, and is sent again with one.
+        """
+        source, needed = request.meta.get("source"), {TimelinePage.source, UserPage.source}
+        if source in needed and "X-Guest-Token" not in request.headers:
+            token = self._token(request.meta["target"], source).value
+            if token:
+                request.headers["X-Guest-Token"] = token
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -186,8 +197,8 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
 
     def _has_free_slot(self, target: Target) -> bool:
         """Whether the platform's budget permits more requests at once than targets are in flight."""
-        route = self.routes.of(target)
-        return route.targets < int(route.limits["concurrency"])
+        lane = target.release.lane
+        return lane is None or lane.targets < int(lane.limits["concurrency"])
 
     def _warn_of_missing_posts(self, target: Target, parts: dict[str, Part], earlier: int | None = 0) -> None:
         """Add a warning if the timeline ends before as many posts as the profile states, and the platform is silent.
@@ -292,7 +303,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             return await self._timeline(target, user_id, cursor, first, optional=False)
         except UpstreamRateLimited:
             has_deadline = target.deadline is not None or self.tracker.timeout
-            if has_deadline or self.routes.of(target).breakers.closed([TimelinePage.source]):
+            if has_deadline or self.lanes.of(target, TimelinePage.source).breakers.closed([TimelinePage.source]):
                 raise
         logger.info("rate_limit_waited_for", id=target.id)
         return await self._timeline(target, user_id, cursor, optional=False)
@@ -369,7 +380,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
                     self.report_stale_id(f"{query.form.name} {query.form.query_id}", "not found by the platform")
                 if not query.apply_remedy(error) and not await self._refreshed(query, error, target):
                     if error.reason == TOKEN_REFUSED:  # the platform refused a new token, too
-                        await self.routes.count(target, query.page.source, error)
+                        await self.lanes.count(target, query.page.source, error)
                     raise
                 if error.reason == TOKEN_REFUSED:
                     shared.invalidate(token)
@@ -412,7 +423,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
 
         ``source``: the source of the request that will contain the token.
         """
-        egress = self.routes.assign(target, source).egress
+        egress = self.lanes.of(target, source).egress
         lifetime = self.settings.getfloat("GUEST_TOKEN_LIFETIME")
         pause = self.settings.getfloat("GUEST_TOKEN_PAUSE")
         max_limit = self.settings.getfloat("RETRY_AFTER_MAX")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
@@ -13,10 +12,9 @@ from scrapy.http import Response
 from twisted.internet.defer import AlreadyCalledError
 
 from crawler.browser.sessions import in_browser
-from crawler.downloads.routes import Routes
-from crawler.downloads.shared import SharedState, platform_routes
+from crawler.downloads.lanes import Lanes
+from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import (
-    EgressFailed,
     ExtractionFailed,
     ScrapeError,
     ShuttingDown,
@@ -27,15 +25,12 @@ from crawler.errors import (
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.first import P
 from crawler.targets.closing import Closing
-from crawler.targets.exceptions import DOWNLOAD_FAILURES, StartAnew, as_scrape_error
+from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error
 from crawler.targets.target import Target
 from crawler.targets.tracker import TargetTracker
 from crawler.targets.warning import OutcomeWarning
 
 logger = structlog.get_logger(__name__)
-
-restarted: ContextVar[bool] = ContextVar("restarted", default=False)
-"""Whether the current task, or the task that has started it, scrapes a target that has started anew."""
 
 
 class PageSpider(Spider):
@@ -76,13 +71,19 @@ class PageSpider(Spider):
         return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
 
     @cached_property
-    def routes(self) -> Routes:
+    def lanes(self) -> Lanes:
         """The platform's throttles and circuit breakers, for each egress."""
-        return platform_routes(self.shared, self.platform, self.settings)
+        return platform_lanes(self.shared, self.platform, self.settings)
+
+    def on_lane(self, request: Request) -> None:
+        """Complete a request that is about to be sent, and whose target has its lane: ``target.release.lane``.
+
+        Platforms override this method if a scheduled request contains something that belongs to the lane.
+        """
 
     async def count(self, request: Request, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a target's request. ``error``: None if it succeeded. ``status``: the HTTP status."""
-        await self.routes.count(request.meta["target"], request.meta["source"], error, status)
+        await self.lanes.count(request.meta["target"], request.meta["source"], error, status)
 
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
         """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
@@ -183,8 +184,7 @@ class PageSpider(Spider):
 
         Raises:
             ScrapeError: the download failed, or the crawler is closing.
-            StartAnew: the target must start anew through another egress. Or it has started anew, or was completed,
-                since the request was made.
+            ReleaseEnded: the target's egress has failed, so that it was released again; or it has its outcome.
         """
         assert self.crawler.engine is not None
         request = self._of_target(request, target)
@@ -206,40 +206,25 @@ class PageSpider(Spider):
             shutdown = ShuttingDown("The crawl ended before the target was done.")
             self.tracker.complete(target, error=shutdown)
             raise shutdown from error
-        if self.routes.is_outdated(request.meta):
-            raise StartAnew
+        if target.release.successor is not None:
+            raise ReleaseEnded
         return response
 
     async def _count_failed(self, request: Request, error: ScrapeError) -> None:
-        """Count a download that has failed.
-
-        A target never starts anew because of a response. If the connections were lost in every try, there was no
-        response: the target starts anew, to find out whether the platform responds through another egress.
+        """Count a download that has failed. If the egress may be the cause, release the target on another lane, once.
 
         Raises:
-            StartAnew: the target's egress may have caused the error, and the target can use another egress. Or the
-                request is outdated.
+            ReleaseEnded: the target was released again.
         """
-        if self.routes.is_outdated(request.meta):
-            raise StartAnew from error  # not counted, because the target has another route now
-        await self.count(request, error)
-        if self.routes.single:
-            return
         target: Target = request.meta["target"]
-        route, lost = self.routes.of(target), error.reason == "connection"
-        if not (isinstance(error, EgressFailed) or (lost and route.egress.can_fail)):
-            return
-        if lost:
-            await route.count_lost(target)
-        if self.tracker.can_restart(target):
-            raise StartAnew from error
+        await self.count(request, error)
+        if not target.release.ended and await self.lanes.has_failed(target, error):
+            self.tracker.hand_back(target)
+        if target.release.successor is not None:
+            raise ReleaseEnded from error
 
     def _of_target(self, request: Request, target: Target) -> Request:
         """Return the same request, with its target in ``meta``, and exempt from duplicate filtering."""
         request.meta["target"] = target
         request.dont_filter = True
-        if self.routes.is_bound(target):
-            request.meta["bound"] = True
-        if restarted.get():
-            request.meta["restarted"] = True
         return request

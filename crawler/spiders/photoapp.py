@@ -118,7 +118,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
             return await reading
         except UpstreamRateLimited as error:
             # The visitor sends too many requests. So the embed page rests, too: it must not replace a page that rests.
-            await self.routes.count(target, EmbedPage.source, error)
+            await self.lanes.count(target, EmbedPage.source, error)
             raise
         except (UpstreamBlocked, CircuitOpen) as error:
             if error.reason not in WALL_REASONS:

@@ -46,8 +46,8 @@ class LimitReached(BlockedByPolicy):
     """
 
 
-class StartAnew(Exception):  # not a ScrapeError: scrape() may catch one and use another source
-    """Raised out of ``scrape()`` when a target must start again from its first request, because its egress failed."""
+class ReleaseEnded(Exception):  # not a ScrapeError: scrape() may catch one and use another source
+    """Raised out of ``scrape()`` if its release has ended: the target has its outcome, or was released again."""
 
 
 def as_scrape_error(error: BaseException | None) -> ScrapeError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
@@ -20,9 +20,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.platforms.model import validation_details
+from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
+    from crawler.downloads.lane import Lane
     from crawler.platforms.page import PlatformPage
 
 OWN_KEYS = ("id", "scraper")
@@ -81,6 +83,36 @@ class Scraper:
         return type(f"{self.class_name}Item", (Record,), {"__doc__": doc, "__module__": "crawler.items"})
 
 
+@dataclass(slots=True)
+class Release:
+    """The way of a target from its first request to its outcome. If its egress fails, the target is released again.
+
+    Each release has a ``Target`` object of its own. All requests of the release have this object in their meta.
+    """
+
+    failed: Lane | None = None
+    """The lane of the earlier release, whose egress has failed. The target does not use it again."""
+    lane: Lane | None = None
+    """The lane of all requests. None: none has been sent."""
+    is_refused: bool = False
+    """Whether the platform has refused a request. The target then keeps its lane."""
+    ended: bool = False
+    """Whether the target has its outcome, or was released again."""
+    successor: Target | None = None
+    """The target of the next release, if the target was released again."""
+
+    def check(self) -> None:
+        """Raise ``ReleaseEnded`` if no further request may be sent."""
+        if self.ended:
+            raise ReleaseEnded
+
+    def end(self) -> None:
+        """End the release: no further request is sent."""
+        if not self.ended and self.lane:
+            self.lane.targets -= 1
+        self.ended = True
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One thing to scrape. It has exactly one outcome."""
@@ -104,6 +136,7 @@ class Target:
     """The id of the requested target that led to this target, if the feed lines must contain that id."""
     background: bool = False
     """Whether the target's downloads wait until no download of another target waits."""
+    release: Release = field(default_factory=Release, init=False, repr=False, compare=False)
 
     def followup(self, **changes: Any) -> Target:
         """Return a follow-up target of the same scraper. ``changes``: the params that differ from this target's."""

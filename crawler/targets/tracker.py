@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,6 @@ class _InFlight:
     new_entries: frozenset[str] | None = None
     is_asked: bool = False
     """Whether a request to the platform was sent."""
-    restarted: bool = False
 
 
 _current: ContextVar[_InFlight] = ContextVar("in_progress")
@@ -240,10 +239,11 @@ class TargetTracker:
         error: ScrapeError | None = None,
     ) -> None:
         """Set the outcome of a target: its record or its error. Ignored if the target already has an outcome."""
-        entry = self._in_flight.get(target.id)
-        if entry is None or entry.target is not target:
+        entry = self._entry(target)
+        if entry is None:
             return
         del self._in_flight[target.id]
+        target.release.end()
         if entry.timer:
             entry.timer.cancel()
         if self.leave_unfinished and isinstance(error, ShuttingDown):
@@ -254,26 +254,25 @@ class TargetTracker:
         self._report(Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries))
         self._release(entry.followups)
 
-    def can_restart(self, target: Target) -> bool:
-        """Whether a target is in flight, has no data yet, and was not restarted before."""
-        entry = self._in_flight.get(target.id)
-        return entry is not None and entry.target is target and entry.fetched_at is None and not entry.restarted
+    def hand_back(self, target: Target) -> bool:
+        """Release a target again, because its egress has failed: ``target.release.successor`` starts on another lane.
 
-    def restart(self, target: Target) -> bool:
-        """Prepare a target to start anew from its first request, once: drop its warnings, follow-ups and note.
-
-        Return False if it must not, because it has an outcome or was restarted before.
+        The warnings, follow-ups and note of the target are dropped, and so are its requests that are still in flight.
+        Return False if it is not released again: it has an outcome or data, or was refused or released again before.
         """
-        if not self.can_restart(target):
+        entry, release = self._entry(target), target.release
+        if entry is None or entry.fetched_at is not None or release.is_refused or release.failed is not None:
             return False
-        entry = self._in_flight[target.id]
+        release.end()
+        release.successor = entry.target = replace(target)
+        entry.target.release.failed = release.lane
         self.pushed -= len(entry.followups)
-        entry.followups, entry.warnings, entry.note, entry.restarted = [], [], None, True
+        entry.followups, entry.warnings, entry.note = [], [], None
         return True
 
     def enter(self, target: Target) -> None:
         """Bind the target to the current task, which runs its callback or errback and then its pipelines."""
-        entry = self._in_flight.get(target.id)
+        entry = self._entry(target)
         if entry is not None:
             _current.set(entry)
 
@@ -282,13 +281,13 @@ class TargetTracker:
 
         Ignored after ``hand_over``: from then on, pipelines may write the record with the warnings that it has.
         """
-        entry = self._in_flight.get(target.id)
+        entry = self._entry(target)
         if entry is not None and entry.fetched_at is None:
             add_warning(entry.warnings, warning)
 
     def note(self, target: Target, note: dict[str, Any]) -> None:
         """Add a note to the target's outcome. If the run is resumed, the spider gets the note back."""
-        entry = self._in_flight.get(target.id)
+        entry = self._entry(target)
         if entry is not None:
             entry.note = note
 
@@ -298,7 +297,7 @@ class TargetTracker:
         ``new_entries``: the ids of the entries that ``-a since=`` selects.
         Return False if the target already has an outcome, such as a timeout. The record must then be discarded.
         """
-        entry = self._in_flight.get(record.target.id)
+        entry = self._entry(record.target)
         if entry is None:
             return False
         if entry.timer:
@@ -345,10 +344,10 @@ class TargetTracker:
 
     def _expire(self, target: Target) -> None:
         entry = self._in_flight.get(target.id)
-        reason = DEADLINE if entry is not None and entry.is_asked else ""
-        self.complete(
-            target, error=UpstreamTimeout("The deadline passed before the platform responded.", reason=reason)
-        )
+        if entry is not None:  # its target may have been released again
+            reason = DEADLINE if entry.is_asked else ""
+            error = UpstreamTimeout("The deadline passed before the platform responded.", reason=reason)
+            self.complete(entry.target, error=error)
 
     # Spider middleware
 
@@ -367,7 +366,7 @@ class TargetTracker:
 
     def item_scraped(self, item: object, response: Response) -> None:
         """Complete a target with the item that the last pipeline returned. The item may have any class."""
-        entry = self._entry(response)
+        entry = self._entry(target_of(response))
         if entry is None:
             return
         if isinstance(item, Record):
@@ -401,8 +400,7 @@ class TargetTracker:
 
     def request_reached_downloader(self, request: Request) -> None:
         """Note that a request to the platform is sent for a target. Before, it may have waited for a download slot."""
-        target = request.meta.get("target")
-        entry = None if target is None else self._in_flight.get(target.id)
+        entry = self._entry(request.meta.get("target"))
         if entry is not None:
             entry.is_asked = True
 
@@ -426,9 +424,10 @@ class TargetTracker:
             error = ShuttingDown(f"The crawl ended ({reason}) before the target was started.")
             self._report(Outcome(self._followups.popleft(), None, error, 0))
 
-    def _entry(self, response: Response | Failure | None) -> _InFlight | None:
-        target = target_of(response)
-        return None if target is None else self._in_flight.get(target.id)
+    def _entry(self, target: Target | None) -> _InFlight | None:
+        """Return the state of a target, None if it has its outcome or was released again since."""
+        entry = None if target is None else self._in_flight.get(target.id)
+        return entry if entry is not None and entry.target is target else None
 
     def _complete_with_response(self, response: Response | Failure, error: ScrapeError) -> None:
         target = target_of(response)

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 from crawler import platforms
 from crawler.downloads.breaker import TRIAL_SECONDS, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker, LocalBreaker
 from crawler.downloads.redis_breaker import RedisBreaker
-from crawler.downloads.shared import SharedState, platform_routes
+from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import (
     CircuitOpen,
     ExtractionFailed,
@@ -253,9 +253,7 @@ async def test_ph_2_the_outcome_names_the_retry_after_that_is_obeyed() -> None:
 
 
 def state(platform: str, **settings: Any) -> Any:
-    (route,) = platform_routes(
-        SharedState(), platform, Settings({"PROCESSES": 1, "RETRY_AFTER_MAX": 3_600, **settings})
-    )
+    (route,) = platform_lanes(SharedState(), platform, Settings({"PROCESSES": 1, "RETRY_AFTER_MAX": 3_600, **settings}))
     return route
 
 

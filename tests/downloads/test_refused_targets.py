@@ -1,4 +1,4 @@
-"""Routes remember through which egress the platform has refused a target."""
+"""Lanes remember through which egress the platform has refused a target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from crawler.downloads.refusals import target_key
 from crawler.errors import CircuitOpen, ScrapeError, TargetNotFound, UpstreamBlocked
 from crawler.targets.target import Outcome
-from tests.downloads.routes import BLOCK, FAILED, LOST, Sending, made, target
+from tests.downloads.lanes import BLOCK, FAILED, LOST, Sending, made, target
 
 
 async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,8 +17,8 @@ async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: 
     each = target("1", "wall")
     name = await sending.egress(each)
     for _ in range(2):
-        await sending.routes.count(each, "listing", BLOCK)
-    sending.routes.completed(Outcome(each, None, BLOCK, 0))
+        await sending.lanes.count(each, "listing", BLOCK)
+    sending.lanes.completed(Outcome(each, None, BLOCK, 0))
     await asyncio.sleep(0)
     with pytest.raises(CircuitOpen) as refused:
         await sending.egress(target("2", "wall"))
@@ -31,7 +31,7 @@ async def test_a_refused_target_returns_to_its_egress_if_that_does_not_rest(monk
     sending = Sending(made(), monkeypatch)
     each = target("1", "wall")
     name = await sending.egress(each)
-    sending.routes.completed(Outcome(each, None, BLOCK, 0))
+    sending.lanes.completed(Outcome(each, None, BLOCK, 0))
     await asyncio.sleep(0)
     assert {await sending.egress(target(str(number), "wall")) for number in range(2, 6)} == {name}
 
@@ -41,26 +41,26 @@ async def test_only_refusals_are_remembered(error: ScrapeError | None, monkeypat
     sending = Sending(made(), monkeypatch)
     each = target("1")
     await sending.egress(each)
-    sending.routes.completed(Outcome(each, None, error, 0))
+    sending.lanes.completed(Outcome(each, None, error, 0))
     await asyncio.sleep(0)
-    assert await sending.routes.refusals.egress_of(target_key(each)) is None
+    assert await sending.lanes.refusals.egress_of(target_key(each)) is None
 
 
 async def test_a_crawl_ends_after_its_refused_targets_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     sending = Sending(made(), monkeypatch)
     each = target("1")
     name = await sending.egress(each)
-    remember = sending.routes.refusals.remember
+    remember = sending.lanes.refusals.remember
 
     async def remember_slowly(key: str, egress: str) -> None:
         for _ in range(20):
             await asyncio.sleep(0)
         await remember(key, egress)
 
-    monkeypatch.setattr(sending.routes.refusals, "remember", remember_slowly)
-    sending.routes.completed(Outcome(each, None, BLOCK, 0))
-    await sending.routes.stored()
-    assert sending.routes.refusals.known(target_key(each)) == name
+    monkeypatch.setattr(sending.lanes.refusals, "remember", remember_slowly)
+    sending.lanes.completed(Outcome(each, None, BLOCK, 0))
+    await sending.lanes.stored()
+    assert sending.lanes.refusals.known(target_key(each)) == name
 
 
 async def test_if_most_egresses_meet_the_same_wall_the_platform_rests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,32 +68,33 @@ async def test_if_most_egresses_meet_the_same_wall_the_platform_rests(monkeypatc
     met = [target("1"), target("2")]
     async with sending.download(met[0]), sending.download(met[1]):
         pass
-    assert len({sending.routes.of(each) for each in met}) == 2
+    assert len({each.release.lane for each in met}) == 2
     for _ in range(2):
-        await sending.routes.count(met[0], "listing", BLOCK)
-    assert len(sending.routes.in_use) == 2
+        await sending.lanes.count(met[0], "listing", BLOCK)
+    assert len(sending.lanes.in_use) == 2
     for _ in range(2):
-        await sending.routes.count(met[1], "listing", UpstreamBlocked("another wall", reason="login_wall"))
-    assert [route.rest("listing") > 0 for route in sending.routes].count(True) == 2
-    assert len(sending.routes.in_use) == 1
-    await sending.routes.count(met[1], "listing", UpstreamBlocked("wall", reason="challenge"))
-    assert all(route.rest(source) > 0 for route in sending.routes for source in ("listing", "another source"))
-    assert sending.routes.concurrency == 0
+        await sending.lanes.count(met[1], "listing", UpstreamBlocked("another wall", reason="login_wall"))
+    assert [lane.suspension("listing") > 0 for lane in sending.lanes].count(True) == 2
+    assert len(sending.lanes.in_use) == 1
+    await sending.lanes.count(met[1], "listing", UpstreamBlocked("wall", reason="challenge"))
+    assert all(lane.suspension(source) > 0 for lane in sending.lanes for source in ("listing", "another source"))
+    assert sending.lanes.concurrency == 0
     with pytest.raises(CircuitOpen) as refused:
-        sending.routes.earliest()
+        sending.lanes.earliest()
     assert refused.value.retry_after == 60
     with pytest.raises(CircuitOpen, match="through most egresses"):
         await sending.egress(target("3", deadline=asyncio.get_running_loop().time() + 60), source="another source")
 
 
 async def test_the_only_egress_of_a_platform_rests_for_the_source_alone() -> None:
-    routes = made("a")
+    lanes = made("a")
     each = target("1")
+    lanes.of(each, "listing")
     for _ in range(5):
-        await routes.count(each, "listing", BLOCK)
-    (route,) = routes
-    assert route.rest("listing") > 0
-    assert route.rest("another source") == 0
+        await lanes.count(each, "listing", BLOCK)
+    (lane,) = lanes
+    assert lane.suspension("listing") > 0
+    assert lane.suspension("another source") == 0
 
 
 def test_the_key_of_a_target_depends_on_its_params_only() -> None:

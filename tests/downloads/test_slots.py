@@ -13,8 +13,9 @@ from scrapy.settings import Settings
 
 from crawler.downloads.breaker import BreakerPolicy, Breakers, LocalBreaker
 from crawler.downloads.egress import DIRECT
+from crawler.downloads.lane import Lane
+from crawler.downloads.lanes import Lanes
 from crawler.downloads.refusals import LocalRefusals
-from crawler.downloads.routes import Route, Routes
 from crawler.downloads.shared import SharedState
 from crawler.downloads.throttle import LocalThrottle
 from crawler.errors import ShuttingDown
@@ -29,12 +30,13 @@ def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     """A crawler of a platform with one slot."""
     policy = BreakerPolicy(threshold=0, cooldown=0)
     breakers = Breakers("retail", policy, lambda _: LocalBreaker(policy))
-    routes = Routes((Route(DIRECT, LocalThrottle(1), {}, breakers, LocalBreaker(policy)),), LocalRefusals(60))
-    monkeypatch.setattr("crawler.middlewares.platform_routes", lambda *_: routes)
+    lanes = Lanes((Lane(DIRECT, LocalThrottle(1), {}, breakers, LocalBreaker(policy)),), LocalRefusals(60))
+    monkeypatch.setattr("crawler.middlewares.platform_lanes", lambda *_: lanes)
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")
     made.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
     made.spider.platform = "retail"  # type: ignore[attr-defined]  # likewise
+    made.spider.on_lane = lambda _: None  # type: ignore[attr-defined]  # likewise
     return made
 
 

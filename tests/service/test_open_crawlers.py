@@ -8,7 +8,7 @@ import pytest
 from scrapy.settings import Settings
 from scrapy.utils.conf import build_component_list
 
-from crawler.downloads.routes import egress_failed
+from crawler.downloads.lane import egress_failed
 from crawler.downloads.shared import SharedState
 from crawler.errors import CircuitOpen, UpstreamRateLimited
 from crawler.registry import find_scraper, spiders
@@ -42,7 +42,7 @@ async def test_sp_2_an_open_crawler_counts_no_stats_that_nothing_reads() -> None
 async def test_the_limits_exclude_egresses_that_rest() -> None:
     crawler = open_crawler()
     limits = [(crawler.source.max_in_flight, crawler.limit)]
-    first, second, third = crawler.routes
+    first, second, third = crawler.lanes
     await first.count("listing", egress_failed("a", "it was unplugged"))
     limits.append((crawler.source.max_in_flight, crawler.limit))
     await second.count("listing", UpstreamRateLimited("later", retry_after=60))
@@ -55,7 +55,7 @@ async def test_the_limits_exclude_egresses_that_rest() -> None:
 
 async def test_if_all_egresses_rest_a_call_fails_with_the_seconds_until_the_first_rest_ends() -> None:
     crawler = open_crawler()
-    for number, route in enumerate(crawler.routes):
+    for number, route in enumerate(crawler.lanes):
         await route.connection.record(UpstreamRateLimited("later", retry_after=300 - 100 * number))
     scraper = find_scraper("retail-search-v4")
     deadline = asyncio.get_running_loop().time() + 60

@@ -39,15 +39,15 @@ Fetch = Callable[[Target], Awaitable[Served]]
 
 @dataclass
 class Slots:
-    """The routes and the crawler of a platform with a given number of slots."""
+    """The lanes and the crawler of a platform with a given number of slots."""
 
     slots: int = 2
     targets_per_second: float = 4.0
-    resting: float = 0.0
+    usable_in: float = 0.0
     spacing: float = 0.0
 
     @property
-    def routes(self) -> Slots:
+    def lanes(self) -> Slots:
         return self
 
     def free_in(self, started: int) -> float:
@@ -403,7 +403,7 @@ async def test_requests_stop_waiting_when_the_service_shuts_down(tmp_path: Path)
 
 
 def test_the_waiting_time_is_estimated_from_the_budget_and_the_rest() -> None:
-    crawlers = Crawlers(Slots(targets_per_second=0.5, resting=10))
+    crawlers = Crawlers(Slots(targets_per_second=0.5, usable_in=10))
     estimates = Runner(cast("Any", None), cast("Any", crawlers), cast("Any", None), cast("Any", None), SETTINGS)
     assert [estimates.seconds_until_done("retail", ahead) for ahead in (0, 9, None)] == [12, 30, 12]
     assert estimates.max_ahead("retail", 3_610) == 1_800

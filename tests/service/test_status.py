@@ -18,7 +18,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from scrapy.settings import Settings
 
-from crawler.downloads.shared import SharedState, platform_routes
+from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import ScrapeError, StoreUnavailable, TargetNotFound, UpstreamBlocked, UpstreamRateLimited
 from crawler.jobs.store import Session, Store
 from crawler.reading.unread import Cause, Unread
@@ -79,7 +79,7 @@ class Process:
         all_settings = Settings(values | settings)
         shared = SharedState()
         self.load = {"retail": (1, 3)}
-        self.routes = platform_routes(shared, "retail", all_settings)
+        self.lanes = platform_lanes(shared, "retail", all_settings)
         crawlers = cast("Any", SimpleNamespace(shared=shared, load=self.load))
         self.store = Store(location, SCHEMA)
         self.status = Status(crawlers, all_settings, self.store)
@@ -90,8 +90,8 @@ class Process:
         """Complete a target that was sent through an egress, or through none."""
         each = target(number)
         if egress is not None:
-            self.routes.use(each, self.routes.routes[egress])
-        self.routes.completed(Outcome(each, None, error, 0, **outcome))
+            each.release.lane = self.lanes.lanes[egress]
+        self.lanes.completed(Outcome(each, None, error, 0, **outcome))
 
     async def report(self) -> dict[str, Any]:
         report = await self.status.report()
@@ -245,6 +245,7 @@ async def test_outcomes_stay_pending_while_the_store_is_unavailable(tmp_path: Pa
 async def test_the_state_is_the_sum_of_all_running_processes(location: str, clock: list[float]) -> None:
     async with processes(location, 3) as (one, other, third):
         for process in (one, other, third):
+            process.lanes.lanes[0].targets = 2
             await process.status.flush(5)
         await third.status.close(5)
         report = await one.report()
@@ -275,7 +276,7 @@ async def test_an_unchanged_state_is_seldom_written(tmp_path: Path, clock: list[
 async def test_the_budget_and_the_next_slot_of_each_egress_are_shown(tmp_path: Path) -> None:
     """Each of two processes has its own share of the budget. The whole budget is shown."""
     async with processes(str(tmp_path / "service.sqlite3"), EGRESSES=EGRESSES) as (process,):
-        _, route = process.routes
+        _, route = process.lanes
         (await route.budget.acquire())()
         report = await process.report()
         (platform,) = report["platforms"]
@@ -296,7 +297,7 @@ async def test_sources_with_a_budget_of_their_own_are_shown(tmp_path: Path) -> N
 @pytest.mark.usefixtures("clock")
 async def test_circuit_breakers_are_shown_with_their_reason(tmp_path: Path) -> None:
     async with processes(str(tmp_path / "service.sqlite3"), EGRESSES=EGRESSES) as (process,):
-        one, _ = process.routes
+        one, _ = process.lanes
         await one.count("listing", BLOCK)
         await one.count("page", None)
         platform = await process.platform()

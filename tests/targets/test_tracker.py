@@ -197,8 +197,14 @@ def test_a_target_that_starts_anew_drops_what_it_had() -> None:
             tracker.warn(target, OutcomeWarning.of_error("embed", UpstreamTimeout("slow")))
             tracker.note(target, {"seen": 1})
             tracker.push(target.followup(query="more"))
-            restarted += [tracker.restart(target), tracker.restart(target)]
-            tracker.complete(target, record=record(target))
+            restarted.append(tracker.hand_back(target))
+            tracker.warn(target, OutcomeWarning.of_error("embed", UpstreamTimeout("of the first release")))
+            tracker.complete(target, error=TargetNotFound("of the first release"))
+            again = target.release.successor
+            assert again is not None
+            again.release.failed = object()  # type: ignore[assignment]  # a lane
+            restarted.append(tracker.hand_back(again))
+            tracker.complete(again, record=record(again))
         return source.outcomes, restarted, tracker.pushed
 
     (outcome,), restarted, pushed = asyncio.run(scenario())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from scrapy.crawler import AsyncCrawlerRunner
 
-from crawler.downloads.shared import SharedState, platform_routes
+from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import DEADLINE, Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
 from crawler.service.calls.envelope import Served
@@ -73,7 +73,7 @@ class OpenCrawler:
         self.shared = shared
         self.spider = spider
         self.settings = settings.copy()
-        self.routes = platform_routes(shared, spider.name, settings)
+        self.lanes = platform_lanes(shared, spider.name, settings)
         extensions = settings.getdict("EXTENSIONS") | dict.fromkeys(UNREAD_STATS)
         self.settings.setdict(OVERLAY | {"EXTENSIONS": extensions}, priority="cmdline")
         self.max_waiting = settings.getint("SERVICE_MAX_WAITING")
@@ -98,7 +98,7 @@ class OpenCrawler:
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         crawler instead, a target's second request would wait for the first requests of all other targets.
         """
-        return max(MIN_IN_FLIGHT, 2 * self.routes.concurrency)
+        return max(MIN_IN_FLIGHT, 2 * self.lanes.concurrency)
 
     @property
     def limit(self) -> int:
@@ -113,8 +113,8 @@ class OpenCrawler:
         Raises:
             CircuitOpen: all egresses of the platform rest.
         """
-        slots = sum(route.budget.concurrency for route in self.routes.in_use)
-        idle_in = self.routes.idle_at() - asyncio.get_running_loop().time()
+        slots = sum(lane.budget.concurrency for lane in self.lanes.in_use)
+        idle_in = self.lanes.idle_at() - asyncio.get_running_loop().time()
         if idle_in > 0:
             return idle_in
         is_busy = len(self.source) > 0 or max(self.in_flight, started) >= slots
@@ -171,11 +171,11 @@ class OpenCrawler:
         if self.unhealthy:
             raise _unavailable(self.spider.name)
         if self.in_flight >= self.limit:
-            wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.routes.earliest() - now)), 3_600)
+            wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.lanes.earliest() - now)), 3_600)
             raise Overloaded(
                 f"This platform has its maximum of {self.limit} calls, running or waiting.", retry_after=wait
             )
-        excess = self.routes.earliest(ahead=len(self.source)) - deadline
+        excess = self.lanes.earliest(ahead=len(self.source)) - deadline
         if excess >= 0:
             message = "No download slot will be free before the call's deadline."
             raise Overloaded(message, retry_after=max(1, math.ceil(excess)))

@@ -165,16 +165,16 @@ class Runner:
 
     def seconds_until_done(self, platform: str, ahead: int | None) -> int:
         """Estimate the seconds until a call has a response. ``ahead``: number of calls ahead of it; None if it runs."""
-        routes = self._queues[platform].crawler.routes
-        rate = routes.targets_per_second
+        lanes = self._queues[platform].crawler.lanes
+        rate = lanes.targets_per_second
         seconds = (1 if ahead is None else ahead + 1) / rate if rate else 0.0
-        return max(1, math.ceil(routes.resting + seconds))
+        return max(1, math.ceil(lanes.usable_in + seconds))
 
     def max_ahead(self, platform: str, seconds: float) -> float:
         """Estimate the number of calls of a platform that can start within ``seconds``."""
-        routes = self._queues[platform].crawler.routes
-        rate = routes.targets_per_second
-        return (seconds - routes.resting) * rate if rate else math.inf
+        lanes = self._queues[platform].crawler.lanes
+        rate = lanes.targets_per_second
+        return (seconds - lanes.usable_in) * rate if rate else math.inf
 
     async def _run_queue(self, platform: str, queue: _PlatformQueue) -> None:
         """Start the calls of a platform, each when a slot is free."""
@@ -228,7 +228,7 @@ class Runner:
             _log_failure(task)
 
         task.add_done_callback(ended)
-        await asyncio.wait([task], timeout=queue.crawler.routes.spacing)
+        await asyncio.wait([task], timeout=queue.crawler.lanes.spacing)
 
     async def _run(self, call: StoredCall, queue: _PlatformQueue) -> None:
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):

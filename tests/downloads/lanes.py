@@ -1,9 +1,10 @@
-"""Routes of invented egresses, and requests that are sent through them."""
+"""Lanes of invented egresses, and requests that are sent through them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
-from crawler.downloads.routes import Routes, egress_failed
-from crawler.downloads.shared import SharedState, platform_routes
+from crawler.downloads.lane import egress_failed
+from crawler.downloads.lanes import Lanes
+from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import UpstreamBlocked, UpstreamError
 from crawler.middlewares import ThrottleMiddleware
 from crawler.registry import find_scraper
@@ -29,8 +31,8 @@ def target(name: str, query: str = "", deadline: float | None = None) -> Target:
     return Target(name, RETAIL, check_params(RETAIL, {"query": query or name}), deadline=deadline)
 
 
-def made(*names: str, delay: float = 0, **settings: Any) -> Routes:
-    """The routes of three egresses, each with one slot."""
+def made(*names: str, delay: float = 0, **settings: Any) -> Lanes:
+    """The lanes of three egresses, each with one slot."""
     values = {
         "EGRESSES": [{"name": name, "proxy": "http://127.0.0.1:9"} for name in names or NAMES],
         "PLATFORM_BUDGETS": {"retail": {"concurrency": 1, "delay": delay}},
@@ -39,23 +41,32 @@ def made(*names: str, delay: float = 0, **settings: Any) -> Routes:
         "BREAKER_COOLDOWN": 60,
         "RETRY_AFTER_MAX": 3_600,
     }
-    return platform_routes(SharedState(), "retail", Settings(values | settings))
+    return platform_lanes(SharedState(), "retail", Settings(values | settings))
 
 
-def names(routes: Any) -> list[str]:
-    return [route.egress.name for route in routes]
+def released_again(each: Target) -> Target:
+    """What the tracker does if the egress of a target has failed."""
+    each.release.end()
+    again = each.release.successor = replace(each)
+    again.release.failed = each.release.lane
+    return again
+
+
+def names(lanes: Any) -> list[str]:
+    return [lane.egress.name for lane in lanes]
 
 
 class Sending:
-    """The middleware of a crawler that sends requests through routes."""
+    """The middleware of a crawler that sends requests through lanes."""
 
-    def __init__(self, routes: Routes, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("crawler.middlewares.platform_routes", lambda *_: routes)
+    def __init__(self, lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("crawler.middlewares.platform_lanes", lambda *_: lanes)
         crawler = Crawler(Spider, Settings())
         crawler.spider = Spider.from_crawler(crawler, "retail")
         crawler.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
         crawler.spider.platform = "retail"  # type: ignore[attr-defined]  # likewise
-        self.routes = routes
+        crawler.spider.on_lane = lambda _: None  # type: ignore[attr-defined]  # likewise
+        self.lanes = lanes
         self.middleware = ThrottleMiddleware.from_crawler(crawler)
 
     @asynccontextmanager

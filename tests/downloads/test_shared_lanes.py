@@ -1,4 +1,4 @@
-"""Routes of several processes, which share rests, budgets and refusals through Redis."""
+"""Lanes of several processes, which share rests, budgets and refusals through Redis."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import asyncio
 import pytest
 
 from crawler.downloads.breaker import BreakerKey
+from crawler.downloads.lanes import Lanes
 from crawler.downloads.redis_breaker import shared_breakers
-from crawler.downloads.routes import Routes
 from crawler.errors import (
     Overloaded,
     ScrapeError,
 )
-from tests.downloads.routes import BLOCK, FAILED, Sending, made, target
+from tests.downloads.lanes import BLOCK, FAILED, Sending, made, target
 
 
 async def test_processes_share_rests_budgets_and_refusals(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = (made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1, delay=100) for _ in range(2))
     first = Sending(one, monkeypatch)
-    async with first.download(target("1")) as used:
+    each = target("1")
+    async with first.download(each) as used:
         pass
-    route = next(route for route in other if route.egress.name == used)
+    lane = next(lane for lane in other if lane.egress.name == used)
     with pytest.raises(ScrapeError):
-        await route.budget.acquire(asyncio.get_running_loop().time() + 1)
-    await first.routes.of(target("1")).count("listing", FAILED)
-    assert [bool(await route.enter("listing")) for route in other] == [each.egress.name == used for each in other]
+        await lane.budget.acquire(asyncio.get_running_loop().time() + 1)
+    await first.lanes.count(each, "listing", FAILED)
+    assert [bool(await lane.enter("listing")) for lane in other] == [each.egress.name == used for each in other]
     for _ in range(2):
         await one.refusals.remember("key", "b")
     assert await other.refusals.egress_of("key") == "b"
@@ -53,13 +54,13 @@ async def test_a_call_gets_another_egress_if_other_processes_have_taken_the_slot
 
 
 async def test_redis_keeps_the_reasons_of_rests_and_the_sources_without_one(redis_url: str) -> None:
-    routes = made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1)
-    first, second, _ = routes
+    lanes = made(REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1)
+    first, second, _ = lanes
     for _ in range(2):
         await first.count("listing", BLOCK)
     await first.enter("search")
     await second.count("listing", FAILED)
-    found = {str(key): each for key, each in (await shared_breakers(routes.refusals.redis)).items()}  # type: ignore[attr-defined]
+    found = {str(key): each for key, each in (await shared_breakers(lanes.refusals.redis)).items()}  # type: ignore[attr-defined]
     reasons = {key: each.reason for key, each in found.items() if each.cooldown_left}
     assert reasons == {"retail:listing@a": "challenge", "retail:(connection)@b": "egress_failed"}
     assert "retail:search@a" in found, "another source of the egress does not rest"
@@ -67,21 +68,21 @@ async def test_redis_keeps_the_reasons_of_rests_and_the_sources_without_one(redi
         BreakerKey("retail", "listing", "@a"),
         BreakerKey("retail", "search", "@a"),
     }
-    await close(routes)
+    await close(lanes)
 
 
 async def test_while_redis_is_away_each_process_remembers_for_itself() -> None:
-    routes = made(REDIS_URL="redis://127.0.0.1:1")
-    await routes.refusals.remember("key", "a")
-    assert await routes.refusals.egress_of("key") == "a"
-    assert await routes.refusals.meet("wall", "a") == 1
-    await routes.refusals.forget("wall")
-    await close(routes)
+    lanes = made(REDIS_URL="redis://127.0.0.1:1")
+    await lanes.refusals.remember("key", "a")
+    assert await lanes.refusals.egress_of("key") == "a"
+    assert await lanes.refusals.meet("wall", "a") == 1
+    await lanes.refusals.forget("wall")
+    await close(lanes)
 
 
-async def close(*all_routes: Routes) -> None:
-    for routes in all_routes:
-        for route in routes:
-            await route.budget.close()  # type: ignore[attr-defined]  # of RedisThrottle
-            await route.connection._step.registered_client.aclose()  # type: ignore[attr-defined]
-        await routes.refusals.redis.aclose()  # type: ignore[attr-defined]  # of RedisRefusals
+async def close(*all_lanes: Lanes) -> None:
+    for lanes in all_lanes:
+        for lane in lanes:
+            await lane.budget.close()  # type: ignore[attr-defined]  # of RedisThrottle
+            await lane.connection._step.registered_client.aclose()  # type: ignore[attr-defined]
+        await lanes.refusals.redis.aclose()  # type: ignore[attr-defined]  # of RedisRefusals

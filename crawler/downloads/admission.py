@@ -1,0 +1,259 @@
+"""The only place where requests wait: for a lane, for circuit breakers and for download slots."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, cast
+
+from crawler.downloads.egress import DIRECT
+from crawler.downloads.lane import Lane, egress_failed
+from crawler.downloads.lanes import Lanes, earliest_of
+from crawler.downloads.throttle import ReleaseSlot, no_slot_before_deadline, no_slot_in_time
+from crawler.errors import CircuitOpen, Overloaded
+from crawler.targets.target import Release, Target
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+BACKGROUND_SECONDS = 0.1
+"""While requests of other targets wait for a lane, those of background targets look again after this many seconds."""
+
+Patience = Callable[[str, float, float], float]
+"""Returns for how many seconds a request waits while all of its lanes are suspended. Arguments: its source, the seconds
+until a lane can be used, and the seconds since all of them are suspended."""
+
+
+def time_left(request: Request) -> float | None:
+    """Return the seconds until the deadline of the request's target, or None if it has no deadline."""
+    target = request.meta.get("target")
+    if target is None or target.deadline is None:
+        return None
+    return float(target.deadline - asyncio.get_running_loop().time())
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A request that waits for its admission."""
+
+    request: Request
+    target: Target | None
+    release: Release
+    source: str | None
+    """None: the request passes no circuit breaker."""
+    deadline: float | None
+    """The time of the event loop before which the download must start, None if there is none."""
+    refused: bool = False
+    """Whether the platform has refused the target before, so that it must not wait for its lane."""
+
+    @classmethod
+    def of(cls, request: Request) -> _Pending:
+        """Read a request's meta.
+
+        A request to an optional source waits for at most half of its target's remaining time. If it gets no slots, the
+        target still has time to complete without this source.
+        """
+        meta = request.meta
+        target: Target | None = meta.get("target")
+        left = time_left(request)
+        deadline = None
+        if left is not None:
+            deadline = asyncio.get_running_loop().time() + (left / 2 if "optional" in meta else left)
+        source = None if "admitted" in meta else meta.get("source")
+        return cls(request, target, Release() if target is None else target.release, source, deadline)
+
+    @property
+    def background(self) -> bool:
+        """Whether the requests of all other targets go first."""
+        return self.target is not None and self.target.background
+
+    async def slots(self, lane: Lane) -> ReleaseSlot:
+        """Take the slots of a lane. See ``Lane.take_slots``."""
+        try:
+            source = self.request.meta.get("source")
+            return await lane.take_slots(source, self.deadline, background=self.background)
+        except BaseException:
+            if self.source is not None:
+                await lane.withdraw(self.source)
+            raise
+
+
+@dataclass
+class Admission:
+    """Lets the requests of a crawler be sent through a platform's lanes.
+
+    The first request of a target waits until a lane has a free slot and is not suspended for the request's source
+    (``meta["source"]``). The target has this lane from then on. So a lane that is suspended leaves no target waiting
+    that could use another one. All other requests wait for the lane of their target.
+    """
+
+    lanes: Lanes
+    patience: Patience
+
+    async def admit(self, request: Request) -> ReleaseSlot:
+        """Wait until a request may be sent, and return the function that releases its slots.
+
+        A request that was admitted before, such as a retry, passes no circuit breaker again.
+
+        Raises:
+            ReleaseEnded: the target has its outcome, or was released again since the request was made.
+            CircuitOpen: the lanes are suspended for the source, and the request must not wait.
+            EgressFailed: the target's lane is suspended because its egress has failed.
+            Overloaded: no slot is free before the target's deadline.
+            UpstreamTimeout: the deadline passed while no slot was free.
+        """
+        pending = _Pending.of(request)
+        source, release = pending.source, pending.release
+        while True:
+            release.check()
+            lane = release.lane or await self._only_lane(pending)
+            if lane is None:
+                lane, slots = await self._next_free(pending)
+            else:
+                slots = await self._take(lane, pending)
+            if not release.ended and release.lane in {None, lane} and not (source and lane.suspension(source)):
+                break
+            slots()  # something has changed while the request waited for its slots
+        if source is not None:
+            request.meta["admitted"] = True
+        if lane.egress is not DIRECT:
+            request.meta["egress"] = lane.egress.name
+        if release.lane is None:
+            self.lanes.give(lane, release)
+        return slots if self.lanes.single else partial(self._free, slots)
+
+    def _free(self, slots: ReleaseSlot) -> None:
+        slots()
+        self.lanes.changed.set()
+
+    async def _only_lane(self, pending: _Pending) -> Lane | None:
+        """Return the lane that the first request of a target must use. None: it may use several.
+
+        Raises:
+            CircuitOpen: the platform has refused the target through an egress that has just failed.
+        """
+        if self.lanes.single or pending.target is None:
+            return self.lanes.candidates(pending.release)[0]
+        refused = await self.lanes.refused_by(pending.target)
+        if refused is not None and refused is pending.release.failed:
+            raise _refused_before(refused)
+        pending.refused = refused is not None
+        candidates = self.lanes.candidates(pending.release)
+        return refused or (candidates[0] if len(candidates) == 1 else None)
+
+    async def _take(self, lane: Lane, pending: _Pending) -> ReleaseSlot:
+        """Wait for the breakers and slots of the only lane that a request may use."""
+        while pending.source is not None and (wait := await lane.enter(pending.source)):
+            if pending.refused and pending.release.lane is None:
+                raise _refused_before(lane, wait)
+            await self._wait(pending, [(wait, lane)])
+            pending.release.check()
+        return await pending.slots(lane)
+
+    async def _next_free(self, pending: _Pending) -> tuple[Lane, ReleaseSlot]:
+        """Wait until one of several lanes has a free slot and is not suspended.
+
+        Requests to the same source get their lanes in order: only the first of them looks for one.
+
+        Raises:
+            Overloaded, UpstreamTimeout: as for ``admit``.
+        """
+        source, lanes, counted = cast("str", pending.source), self.lanes, not pending.background
+        while True:
+            self._check_deadline(pending, source)
+            lanes.waiting += counted
+            try:
+                async with asyncio.timeout_at(pending.deadline), lanes.turns[source, counted]:
+                    found, waits = await self._first_free(pending, source)
+            except TimeoutError:
+                raise no_slot_in_time() from None
+            finally:
+                lanes.waiting -= counted
+            if found is not None:
+                return found
+            await self._wait(pending, waits)
+
+    def _check_deadline(self, pending: _Pending, source: str) -> None:
+        """Raise ``Overloaded`` if it is certain that no slot is free before the deadline."""
+        lanes = [lane for lane in self.lanes.candidates(pending.release) if not lane.suspension(source)]
+        if pending.deadline is not None and lanes:
+            earliest = earliest_of(lanes, self.lanes.waiting)
+            if earliest >= pending.deadline:
+                raise no_slot_before_deadline(earliest - asyncio.get_running_loop().time())
+
+    async def _first_free(
+        self, pending: _Pending, source: str
+    ) -> tuple[tuple[Lane, ReleaseSlot] | None, list[tuple[float, Lane]]]:
+        """Wait for a free lane, and take its slots. If all lanes are suspended, return the seconds for each instead.
+
+        Raises:
+            Overloaded: other processes have taken all slots before the deadline.
+        """
+        full: dict[Lane, Overloaded] = {}
+        while True:
+            pending.release.check()
+            self.lanes.changed.clear()
+            waits: list[tuple[float, Lane]] = []
+            free_in: list[float] = []
+            for lane in self.lanes.candidates(pending.release):
+                if lane in full:
+                    continue
+                wait = lane.suspension(source)
+                if not wait:
+                    seconds = BACKGROUND_SECONDS if pending.background and self.lanes.waiting else lane.free_in(source)
+                    if seconds > 0:
+                        free_in.append(seconds)
+                        continue
+                    wait = await lane.enter(source)
+                if wait:
+                    waits.append((wait, lane))
+                    continue
+                try:
+                    return (lane, await pending.slots(lane)), []
+                except Overloaded as error:  # other processes have taken the slots that were expected to be free
+                    full[lane] = error
+            if not free_in:
+                if full:
+                    raise next(iter(full.values()))
+                return None, waits
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min([*free_in, *(wait for wait, _ in waits)])):
+                    await self.lanes.changed.wait()
+
+    async def _wait(self, pending: _Pending, waits: list[tuple[float, Lane]]) -> None:
+        """Wait until a breaker may let a request through.
+
+        ``waits``: the seconds to wait for each lane that the request may use.
+
+        Raises:
+            CircuitOpen: the request must not wait.
+            EgressFailed: the target's lane is suspended because its egress has failed.
+        """
+        source, meta = cast("str", pending.source), pending.request.meta
+        seconds, lane = min(waits, key=itemgetter(0))
+        if lane.connection.cooldown_left and pending.release.lane:
+            raise egress_failed(lane.egress.name, "it rests after failures")
+        fallbacks = () if lane.full_suspension else meta.get("fallbacks", ())
+        replaced = any(lane.breakers.closed(names) for names in fallbacks)
+        if time_left(pending.request) is not None or replaced or "optional" in meta:
+            raise CircuitOpen(
+                f"{lane.cause(source)}: the circuit breaker is open.",
+                retry_after=math.ceil(seconds),
+                reason="circuit_open",
+            )
+        open_seconds = min(lane.open_seconds(source) for _, lane in waits)
+        await asyncio.sleep(self.patience(source, seconds, open_seconds))
+
+
+def _refused_before(lane: Lane, seconds: float = 0.0) -> CircuitOpen:
+    return CircuitOpen(
+        f"The platform has refused this target through the egress {lane.egress.name}, which cannot be used "
+        "now. The target is not sent through another egress.",
+        retry_after=math.ceil(seconds) or None,
+        reason="refused_before",
+    )

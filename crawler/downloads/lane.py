@@ -1,0 +1,176 @@
+"""A lane: a platform through one egress, with its throttles and circuit breakers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crawler.downloads.breaker import (
+    CONNECTION,
+    PLATFORM,
+    Breakers,
+    CircuitBreaker,
+    is_response,
+    resting_seconds,
+)
+from crawler.downloads.egress import Egress
+from crawler.downloads.throttle import ReleaseSlot, Throttle
+from crawler.errors import EgressFailed, ScrapeError, UpstreamError
+
+if TYPE_CHECKING:
+    from crawler.targets.target import Target
+
+NOT_SENT = UpstreamError("not sent", reason="not_sent")
+"""What a breaker counts for a request that it let through, but that was not sent: neither a block nor an answer."""
+LOST_TARGETS = 2
+"""An egress is suspended after this many targets have lost their connections. A response resets their number."""
+
+
+@dataclass(eq=False)
+class Lane:
+    """A platform through one egress: its throttles and its circuit breakers."""
+
+    egress: Egress
+    budget: Throttle
+    sources: Mapping[str, Throttle]
+    """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
+    breakers: Breakers
+    connection: CircuitBreaker
+    """Open while the egress is suspended because of its own failures."""
+    platform: CircuitBreaker | None = None
+    """Open while the platform is suspended as a whole. None: the platform has only this egress."""
+    targets: int = 0
+    """Number of targets in flight that have the lane."""
+    last_target: int = 0
+    """Number of the last target that got the lane. The targets of all lanes of a platform are numbered."""
+    failures: int = 0
+    """Failures of the egress that ``take_failures`` has not returned yet."""
+    targets_per_hour: float = 0.0
+    """How many targets per hour the budget allows."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """The budget as configured, for all processes together: ``concurrency``, ``delay`` and ``sources``."""
+    _lost: set[str] = field(default_factory=set)
+    """Ids of the targets that have lost their connections since the platform's last response."""
+
+    def __post_init__(self) -> None:
+        own = self.connection if self.egress.can_fail else None
+        self.lane_breakers = {
+            name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None
+        }
+        """The breakers that stop the requests to all sources."""
+
+    async def enter(self, source: str) -> float:
+        """Return 0 if a request to a source may be sent, else the seconds to wait."""
+        passed: list[CircuitBreaker] = []
+        for breaker in (*self.lane_breakers.values(), self.breakers[source]):
+            if wait := await breaker.enter():
+                for each in passed:  # so that another request can be their trial
+                    await each.record(NOT_SENT)
+                return wait
+            passed.append(breaker)
+        return 0.0
+
+    def throttles(self, source: str | None) -> Iterator[Throttle]:
+        """Yield the throttles for a request to a source: the source's own, if it has one, then the platform's."""
+        if source is not None and source in self.sources:
+            yield self.sources[source]
+        yield self.budget
+
+    async def take_slots(
+        self, source: str | None, deadline: float | None = None, *, background: bool = False
+    ) -> ReleaseSlot:
+        """Wait for the slots of the source and of the platform. Return the function that releases them.
+
+        Raises:
+            Overloaded: the download cannot start before the deadline.
+            UpstreamTimeout: the deadline passed while no slot was free.
+        """
+        with ExitStack() as slots:
+            for throttle in self.throttles(source):
+                slots.callback(await throttle.acquire(deadline, background=background))
+            return slots.pop_all().close
+
+    def free_in(self, source: str | None) -> float:
+        """Return the seconds until a download from a source can start, 0 if now, ``inf`` if all slots are taken."""
+        return max(throttle.free_in() for throttle in self.throttles(source))
+
+    def suspension(self, source: str) -> float:
+        """Return the seconds for which the lane is suspended for a source, as far as this process knows."""
+        left = self.breakers[source].cooldown_left
+        return max(left, self.full_suspension) if self.lane_breakers else left
+
+    @property
+    def full_suspension(self) -> float:
+        """Seconds for which no source may be requested: the egress has failed, or the whole platform is suspended."""
+        return max((breaker.cooldown_left for breaker in self.lane_breakers.values()), default=0.0)
+
+    @property
+    def usable_in(self) -> float:
+        """Seconds until a source may be requested, as far as this process knows. 0 if one may be requested now."""
+        cooldowns = {name: breaker.cooldown_left for name, breaker in self.lane_breakers.items()}
+        return resting_seconds(self.breakers.cooldowns | cooldowns)
+
+    def open_seconds(self, source: str) -> float:
+        """Return the seconds since the lane was suspended for a source. 0 if it is not suspended."""
+        return max(each.open_seconds or 0.0 for each in (*self.lane_breakers.values(), self.breakers[source]))
+
+    def cause(self, source: str) -> str:
+        """Describe why a request to a source must not be sent."""
+        if self.connection.cooldown_left:
+            return f"The egress {self.egress.name} has failed"
+        if self.platform is not None and self.platform.cooldown_left:
+            return "The platform has blocked or limited the last requests through most egresses"
+        return f"The platform has blocked or limited the last requests to its source {source!r}"
+
+    async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a request: a failure of the egress, or else a result of the platform's source.
+
+        ``error``: None if the request succeeded. ``status``: the response's HTTP status.
+        """
+        if isinstance(error, EgressFailed):
+            self.failures += not self.connection.cooldown_left  # else a consequence of a failure that was counted
+            await self.connection.record(error)
+            return
+        await self.breakers.count(source, error, status)
+        if not self.egress.can_fail:
+            return
+        if is_response(error):
+            self._lost.clear()
+            await self.connection.record(None)
+        elif self.connection.open_seconds is not None:
+            await self.connection.record(NOT_SENT)
+
+    async def count_lost(self, target: Target) -> None:
+        """Count a target whose connections were lost in every try. ``LOST_TARGETS`` of them suspend the egress."""
+        self._lost.add(target.id)
+        if len(self._lost) >= LOST_TARGETS:
+            self._lost.clear()
+            self.failures += 1
+            await self.connection.record(egress_failed(self.egress.name, "connections were lost"))
+
+    async def withdraw(self, source: str) -> None:
+        """Note that a request that has passed ``enter`` was not sent, so that another one can be the trial."""
+        for breaker in (*self.lane_breakers.values(), self.breakers[source]):
+            if breaker.open_seconds is not None:
+                await breaker.record(NOT_SENT)
+
+    def take_failures(self) -> int:
+        """Return the number of failures of the egress since the last call of this method."""
+        number, self.failures = self.failures, 0
+        return number
+
+    def next_slot(self, seconds: float) -> tuple[bool, float, float, int]:
+        """Return the sort key of the lane. A target's first request tries the lane with the lowest one first.
+
+        It consists of whether no request may be sent, the seconds until the next slot, the targets per slot, and the
+        number of the last target. ``seconds``: the seconds until the next slot, negative if the slot is free already.
+        """
+        suspended = self.full_suspension > 0
+        return suspended, round(max(seconds, 0.0), 2), self.targets / self.budget.concurrency, self.last_target
+
+
+def egress_failed(name: str, why: str) -> EgressFailed:
+    """Return the error for a failure of an egress."""
+    return EgressFailed(f"The egress {name} failed: {why}.", reason="egress_failed")

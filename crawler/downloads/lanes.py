@@ -1,0 +1,224 @@
+"""A platform's lanes: for each egress its throttles and circuit breakers, and the targets that use it.
+
+A target gets its lane when its first request is sent, and keeps it for all of its requests, so that the platform sees
+one visitor from start to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import structlog
+
+from crawler.downloads.breaker import CircuitBreaker, refusal_reason
+from crawler.downloads.lane import NOT_SENT, Lane
+from crawler.downloads.refusals import Refusals, target_key
+from crawler.errors import (
+    CircuitOpen,
+    EgressFailed,
+    ScrapeError,
+    UpstreamBlocked,
+    UpstreamRateLimited,
+)
+from crawler.targets.target import InvalidTarget, Outcome, Release, Target
+
+logger = structlog.get_logger(__name__)
+
+REFUSED = (UpstreamBlocked, UpstreamRateLimited)
+"""The platform's refusals. A target that has one of these errors is not sent through another egress."""
+
+
+@dataclass
+class Lanes:
+    """The lanes of one platform, one for each egress."""
+
+    lanes: tuple[Lane, ...]
+    refusals: Refusals
+    on_completed: Callable[[Outcome, str], None] = lambda _, __: None
+    """Called with each outcome, and the name of its target's egress: "" if the target had no lane."""
+    _storing: set[asyncio.Task[None]] = field(default_factory=set)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    turns: defaultdict[tuple[str, bool], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """Source, and whether targets are not in the background -> held by the first request that is next to get a lane."""
+    waiting: int = 0
+    """Number of first requests that wait for a lane, except those of background targets."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a slot becomes free."""
+
+    def __post_init__(self) -> None:
+        self.single = len(self.lanes) == 1
+        """Whether the platform has only one egress."""
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self.lanes)
+
+    def give(self, lane: Lane, release: Release) -> None:
+        """Let a target have a lane from now on."""
+        release.lane, lane.last_target = lane, next(self._numbers)
+        lane.targets += 1
+
+    def candidates(self, release: Release) -> Sequence[Lane]:
+        """Return the lanes that a target may use, those with the earliest slots first."""
+        lanes = [lane for lane in self.lanes if lane is not release.failed]
+        if len(lanes) == 1:
+            return lanes
+        earliest = {lane: lane.budget.earliest() for lane in lanes}
+        now = asyncio.get_running_loop().time()  # read last: a free slot is then not later than now, even after a pause
+        return sorted(lanes, key=lambda lane: lane.next_slot(earliest[lane] - now))
+
+    async def refused_by(self, target: Target) -> Lane | None:
+        """Return the lane through which the platform has refused a target before, as any process knows."""
+        return self._named(await self.refusals.egress_of(target_key(target)))
+
+    def of(self, target: Target, source: str) -> Lane:
+        """Return the lane of a target. Used for requests that contain the guest token of an egress.
+
+        A target without a lane, because its first request was not sent, gets the one through which the platform has
+        refused it, or else the one with the earliest slot of those that are not suspended for the source.
+        """
+        release = target.release
+        if release.lane is not None:
+            return release.lane
+        candidates = self.candidates(release)
+        refused = None if self.single else self._named(self.refusals.known(target_key(target)))
+        free = (lane for lane in candidates if not lane.open_seconds(source))
+        lane = refused if refused and refused in candidates else next(free, candidates[0])
+        self.give(lane, release)
+        return lane
+
+    def _named(self, egress: str | None) -> Lane | None:
+        return next((lane for lane in self.lanes if lane.egress.name == egress), None)
+
+    # Capacity
+
+    @property
+    def in_use(self) -> tuple[Lane, ...]:
+        """The lanes that are not suspended. If all are, the lanes that are suspended only for the sources so far.
+
+        Through such a lane, a fallback may still work: a source that was not requested yet, and so has no breaker.
+        """
+        if self.single and not self.lanes[0].egress.can_fail:
+            return self.lanes
+        working = tuple(lane for lane in self.lanes if not lane.full_suspension)
+        return tuple(lane for lane in working if not lane.usable_in) or working
+
+    @property
+    def concurrency(self) -> int:
+        """Maximum number of concurrent downloads through the lanes that are not suspended."""
+        return sum(lane.budget.concurrency for lane in self.in_use)
+
+    def earliest(self, ahead: int = 0) -> float:
+        """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others.
+
+        It may be too early, but never too late: through several lanes, it assumes the sum of their rates.
+
+        Raises:
+            CircuitOpen: all egresses are suspended.
+        """
+        lanes = self.in_use
+        if not lanes:
+            seconds = math.ceil(self.usable_in)
+            raise CircuitOpen("All egresses of the platform rest.", retry_after=seconds, reason="circuit_open")
+        return earliest_of(lanes, ahead + self.waiting)
+
+    def idle_at(self) -> float:
+        """Return the earliest time (of the event loop) at which no download waits for a slot of one of the lanes.
+
+        Raises:
+            CircuitOpen: all egresses are suspended.
+        """
+        self.earliest()
+        return min(
+            max(throttle.earliest() for throttle in (lane.budget, *lane.sources.values())) for lane in self.in_use
+        )
+
+    @property
+    def spacing(self) -> float:
+        """The shortest time in seconds between the starts of two downloads through any lane."""
+        return min(lane.budget.shortest_delay for lane in self.lanes) / len(self.lanes)
+
+    @property
+    def targets_per_second(self) -> float:
+        """How many targets per second the budgets of all egresses allow; 0 if it is not known."""
+        return sum(lane.targets_per_hour for lane in self.in_use or self.lanes) / 3_600
+
+    @property
+    def usable_in(self) -> float:
+        """Seconds until one of the lanes can be used, as far as this process knows. 0 if one can be used now."""
+        return min(lane.usable_in for lane in self.lanes)
+
+    # Results
+
+    async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a request of a target for the lane of its release, whatever has become of the target.
+
+        Nothing is counted for a request that was not sent, or whose target was released again since. If most egresses
+        have met the same wall, the platform is suspended.
+        """
+        release = target.release
+        lane = release.lane
+        if lane is None or release.successor is not None or isinstance(error, CircuitOpen):
+            return
+        release.is_refused |= isinstance(error, REFUSED)
+        await lane.count(source, error, status)
+        platform = lane.platform
+        if platform is None:
+            return
+        if platform.open_seconds is not None:  # the request may have been the trial
+            await platform.record(NOT_SENT if isinstance(error, EgressFailed) else error)
+        elif isinstance(error, REFUSED) and lane.breakers[source].cooldown_left:
+            await self._meet_wall(platform, lane, source, error)
+
+    async def _meet_wall(self, platform: CircuitBreaker, met_by: Lane, source: str, error: ScrapeError) -> None:
+        """Note that an egress has met a wall (``refusals.py``). If more than half have, suspend the platform."""
+        reason = refusal_reason(error)
+        wall = f"{source}:{reason}"
+        number = await self.refusals.meet(wall, met_by.egress.name)
+        if 2 * number <= len(self.lanes):
+            return
+        await self.refusals.forget(wall)
+        seconds = math.ceil(max(lane.breakers[source].cooldown_left for lane in self.lanes))
+        logger.warning("platform_rests", source=source, reason=reason, egresses=number, seconds=seconds)
+        await platform.record(UpstreamRateLimited(error.message, retry_after=seconds, reason=reason))
+
+    async def has_failed(self, target: Target, error: ScrapeError) -> bool:
+        """Whether the egress may be the cause of a counted error, so that another one may serve the target.
+
+        If the connections of a target were lost in every try, there was no response of the platform.
+        """
+        lane = target.release.lane
+        if lane is None or self.single or not lane.egress.can_fail:
+            return False
+        if error.reason == "connection":
+            await lane.count_lost(target)
+            return True
+        return isinstance(error, EgressFailed)
+
+    def completed(self, outcome: Outcome) -> None:
+        """Count an outcome. If the platform has refused the target, remember the target and its egress."""
+        target = outcome.target
+        if isinstance(target, InvalidTarget):
+            return
+        lane = target.release.lane
+        self.on_completed(outcome, lane.egress.name if lane else self.lanes[0].egress.name if self.single else "")
+        if lane is not None and not self.single and isinstance(outcome.error, REFUSED):
+            storing = asyncio.ensure_future(self.refusals.remember(target_key(target), lane.egress.name))
+            self._storing.add(storing)
+            storing.add_done_callback(self._storing.discard)
+
+    async def stored(self) -> None:
+        """Wait until all refused targets are remembered, so that a later process knows them."""
+        await asyncio.gather(*self._storing)
+
+
+def earliest_of(lanes: Sequence[Lane], ahead: int) -> float:
+    """Return the earliest time (of the event loop) at which a download can start through lanes, after others."""
+    if len(lanes) == 1:
+        return lanes[0].budget.earliest(ahead)
+    rate = sum(1 / shortest if (shortest := lane.budget.shortest_delay) else math.inf for lane in lanes)
+    return min(lane.budget.earliest() for lane in lanes) + max(0, ahead + 1 - len(lanes)) / rate

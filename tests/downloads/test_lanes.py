@@ -1,0 +1,381 @@
+"""Lanes: the choice of a target's egress, releases, and suspensions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import selectors
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from crawler.downloads.breaker import LocalBreaker
+from crawler.downloads.capacity import platform_capacity
+from crawler.downloads.lane import egress_failed
+from crawler.downloads.refusals import target_key
+from crawler.errors import (
+    CircuitOpen,
+    EgressFailed,
+    ExtractionFailed,
+    Overloaded,
+    ScrapeError,
+    TargetNotFound,
+    UpstreamRateLimited,
+    UpstreamTimeout,
+)
+from crawler.targets.exceptions import ReleaseEnded
+from crawler.targets.target import Release, Target
+from tests.downloads.lanes import BLOCK, FAILED, LOST, NAMES, Sending, made, names, released_again, target
+
+
+async def test_targets_get_the_egress_whose_next_slot_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    used: Counter[str] = Counter()
+    async with sending.download(target("1")) as one, sending.download(target("2")) as two:
+        assert {one, two} < {*NAMES}
+        async with sending.download(target("3")) as three:
+            assert {one, two, three} == {*NAMES}
+    for number in range(4, 31):
+        used[await sending.egress(target(str(number)))] += 1
+    assert used == dict.fromkeys(NAMES, 9)
+
+
+async def test_free_slots_come_equally_soon_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes = made()
+    busy, *free = lanes
+    busy.targets = 1
+    seconds = itertools.count()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: float(next(seconds)))
+    assert list(lanes.candidates(Release())) == [*free, busy]
+
+
+async def test_slots_of_different_budgets_are_used_in_their_order() -> None:
+    slow = {"budgets": {"retail": {"delay": 20}}}
+    egresses = [{"name": "slow", **slow}, {"name": "fast", "budgets": {"retail": {"delay": 5}}}]
+    lanes = made(EGRESSES=egresses)
+    for lane in lanes:
+        (await lane.budget.acquire())()
+    assert names(lanes.candidates(Release())) == ["fast", "slow"]
+
+
+async def test_a_target_keeps_its_egress(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    each = target("1")
+    first = await sending.egress(each)
+    others = [target(str(number)) for number in range(2, 8)]
+    for other in others:
+        await sending.egress(other)
+    assert {await sending.egress(each, source="page") for _ in range(5)} == {first}
+    for done in [each, *others]:
+        done.release.end()
+    assert {lane.targets for lane in sending.lanes} == {0}
+
+
+@pytest.mark.parametrize(
+    ("error", "rests"),
+    [
+        (FAILED, 1),
+        (BLOCK, 0),
+        (LOST, 0),
+        (UpstreamTimeout("slow", reason="timeout"), 0),
+        (ExtractionFailed("unknown page"), 0),
+        (TargetNotFound("no such page"), 0),
+        (None, 0),
+    ],
+)
+async def test_only_a_failure_of_its_own_lets_an_egress_rest_at_once(error: ScrapeError | None, rests: int) -> None:
+    lanes = made()
+    lane = next(iter(lanes))
+    await lane.count("listing", error)
+    assert (lane.connection.cooldown_left > 0) == rests
+    assert (lane.egress.name not in names(lanes.in_use)) == rests
+
+
+async def test_an_egress_rests_after_two_targets_in_a_row_have_lost_their_connections() -> None:
+    """One target alone may be the cause itself."""
+    lane = next(iter(made()))
+    for _ in range(3):
+        await lane.count_lost(target("1"))
+    assert not lane.connection.cooldown_left
+    await lane.count("listing", None)
+    await lane.count_lost(target("2"))
+    assert not lane.connection.cooldown_left, "an answer came in between"
+    await lane.count("listing", LOST)
+    await lane.count_lost(target("3"))
+    assert lane.connection.cooldown_left
+
+
+async def test_the_rest_is_doubled_and_an_answer_of_any_kind_ends_it() -> None:
+    lane = next(iter(made(BREAKER_COOLDOWN=0)))
+    policy = lane.connection.policy  # type: ignore[attr-defined]  # of LocalBreaker
+    assert [policy.pause(failures) for failures in (1, 2, 3)] == [0, 0, 0]
+    assert LocalBreaker(policy).policy.threshold == 1
+    await lane.count("listing", FAILED)
+    assert lane.connection.open_seconds is not None
+    assert await lane.enter("listing") == 0, "the trial"
+    assert await lane.enter("listing") > 0, "only one"
+    await lane.count("listing", TargetNotFound("the platform answered"))
+    assert lane.connection.open_seconds is None
+
+
+async def test_requests_that_fail_because_an_egress_rests_are_not_further_failures() -> None:
+    lane = next(iter(made()))
+    for _ in range(3):
+        await lane.count("listing", FAILED)
+    assert [lane.take_failures(), lane.take_failures()] == [1, 0]
+
+
+async def test_targets_avoid_an_egress_that_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    first, *_ = sending.lanes
+    await first.count("listing", FAILED)
+    used = {await sending.egress(target(str(number))) for number in range(9)}
+    assert used == {"b", "c"}
+
+
+async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    each = target("1")
+    failed = await sending.egress(each)
+    await sending.lanes.count(each, "listing", FAILED)
+    with pytest.raises(EgressFailed):
+        await sending.egress(each)
+    again = released_again(each)
+    assert await sending.egress(again) != failed
+    with pytest.raises(ReleaseEnded):
+        await sending.egress(each)
+
+
+async def test_parallel_requests_of_an_abandoned_release_count_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of the first release may still send requests, or have them in flight, when the target is released again."""
+    sending = Sending(made("a", "b"), monkeypatch)
+    each = target("1")
+    first = await sending.egress(each)
+    again = released_again(each)
+    assert await sending.egress(again) != first
+    for error in (FAILED, BLOCK, LOST, None):
+        for _ in range(3):
+            await sending.lanes.count(each, "listing", error)
+    assert [lane.usable_in for lane in sending.lanes] == [0, 0]
+    assert [lane.take_failures() for lane in sending.lanes] == [0, 0]
+    assert not each.release.is_refused
+    await sending.lanes.count(again, "listing", FAILED)
+    assert [lane.egress.name for lane in sending.lanes if lane.usable_in] == [again.release.lane.egress.name]  # type: ignore[union-attr]
+
+
+async def test_at_3_a_failure_counts_for_the_egress_of_its_request_after_the_outcome_of_its_target(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The call's deadline is over when the check of its stalling proxy ends. Another egress would be free next."""
+    sending = Sending(made("stall", "good"), monkeypatch)
+    for number in range(6):
+        each = target(str(number))
+        name = await sending.egress(each)
+        each.release.end()
+        if name == "stall":
+            await sending.lanes.count(each, "listing", egress_failed(name, "no connection within 5 s"))
+    suspended = {lane.egress.name: lane.connection.cooldown_left > 0 for lane in sending.lanes}
+    assert suspended == {"stall": True, "good": False}
+
+
+async def test_a_target_that_was_sent_nowhere_still_has_its_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it waits for a slot, its lanes are suspended one after the other. Then it is sent, and its egress fails."""
+    sending = Sending(made(delay=0.05), monkeypatch)
+    a, b, c = sending.lanes
+    for lane in sending.lanes:
+        (await lane.budget.acquire())()
+    each = target("1")
+    waiting = asyncio.ensure_future(sending.egress(each))
+    await asyncio.sleep(0)
+    await a.count("listing", FAILED)
+    await c.count("listing", UpstreamRateLimited("later", retry_after=100))
+    assert await waiting == "b"
+    await b.count("listing", FAILED)
+    again = released_again(each)
+    assert again.release.lane is None
+    c.breakers["listing"]._open_until = 0.0  # type: ignore[attr-defined]  # its suspension is over
+    assert await sending.egress(again) == "c"
+
+
+class SimulatedTime(selectors.DefaultSelector):
+    """A selector that does not wait: the time of its loop advances instead."""
+
+    now = 1_000.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        found = super().select(0)
+        self.now += 0 if found or timeout is None else max(timeout, 1e-6)
+        return found
+
+
+def test_no_unsent_target_waits_for_a_suspended_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The photo app's budget with three egresses: one of them is suspended after 120 s, until the end."""
+    clock = SimulatedTime()
+    loop = asyncio.SelectorEventLoop(clock)
+    monkeypatch.setattr(loop, "time", lambda: clock.now)
+    monkeypatch.setattr("crawler.downloads.breaker.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("crawler.downloads.throttle.jittered", lambda _: 1.0)
+    sending = Sending(made(delay=30), monkeypatch)
+    first, *_ = sending.lanes
+    sent: list[tuple[float, str]] = []
+
+    async def scrape(each: Target) -> None:
+        async with sending.download(each) as name:
+            sent.append((loop.time() - 1_000, name))
+            await asyncio.sleep(2)
+        each.release.end()
+
+    async def run() -> None:
+        targets = [asyncio.ensure_future(scrape(target(str(number)))) for number in range(48)]
+        await asyncio.sleep(119)
+        await first.count("listing", UpstreamRateLimited("later", retry_after=3_000))
+        assert first.targets == 0
+        await asyncio.gather(*targets)
+
+    with contextlib.closing(loop):
+        loop.run_until_complete(run())
+    assert Counter(name for _, name in sent) == {"a": 4, "b": 22, "c": 22}
+    assert sent[-1][0] == pytest.approx(21 * 30, abs=1)
+
+
+async def test_a_request_that_waits_for_a_slot_is_not_sent_after_its_target_has_its_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For example a remaining request of an enrichment, which could be sent through another egress."""
+    sending = Sending(made("a", "b"), monkeypatch)
+    each = target("1")
+    async with sending.download(each):
+        waiting = asyncio.ensure_future(sending.egress(each))
+        await asyncio.sleep(0)
+        each.release.end()
+    with pytest.raises(ReleaseEnded):
+        await waiting
+    assert [lane.targets for lane in sending.lanes] == [0, 0]
+
+
+async def test_a_request_that_waits_for_a_slot_is_not_sent_if_its_target_is_released_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The request belongs to the first release. The second one makes its own requests."""
+    sending = Sending(made("a", "b"), monkeypatch)
+    each = target("1")
+    async with sending.download(each):
+        waiting = asyncio.ensure_future(sending.egress(each))
+        await asyncio.sleep(0)
+        released_again(each)
+    with pytest.raises(ReleaseEnded):
+        await waiting
+    assert await sending.egress(target("2"))
+    assert await sending.egress(target("3"))
+
+
+async def test_if_all_egresses_rest_a_call_fails_with_the_earliest_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(made(), monkeypatch)
+    loop = asyncio.get_running_loop()
+    for number, lane in enumerate(sending.lanes):
+        await lane.count("listing", UpstreamRateLimited("later", retry_after=100 * (3 - number)))
+    with pytest.raises(CircuitOpen) as refused:
+        await sending.egress(target("1", deadline=loop.time() + 60))
+    assert refused.value.retry_after == 100
+
+
+async def test_if_another_breaker_stops_a_trial_another_request_becomes_the_trial() -> None:
+    lane = next(iter(made(BREAKER_COOLDOWN=0)))
+    await lane.count("listing", UpstreamRateLimited("later", retry_after=100))
+    await lane.count("listing", FAILED)
+    assert await lane.enter("listing") > 1
+    assert await lane.enter("search") == 0, "the trial of the egress"
+    assert await lane.enter("search") > 0, "only one"
+
+
+@pytest.mark.parametrize(
+    "error", [CircuitOpen("open"), Overloaded("full"), UpstreamTimeout("no slot", reason="no_turn")]
+)
+async def test_a_request_that_was_not_sent_does_not_end_the_rest_of_an_egress(error: ScrapeError) -> None:
+    lanes = made(BREAKER_COOLDOWN=0)
+    each = target("1")
+    lane = lanes.of(each, "listing")
+    await lanes.count(each, "listing", FAILED)
+    await lanes.count(each, "listing", error)
+    assert lane.connection.open_seconds is not None
+
+
+async def test_a_crawl_gives_up_only_if_all_egresses_have_rested_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One egress has failed for hours. The others have begun to rest just now."""
+    sending = Sending(made(), monkeypatch)
+    sending.middleware.give_up_after = 3_600
+    first, *others = sending.lanes
+    now = time.monotonic()
+    first.connection._opened, first.connection._open_until = now - 7_200, now + 0.01  # type: ignore[attr-defined]
+    for other in others:
+        await other.count("listing", UpstreamRateLimited("later", retry_after=60))
+    assert await sending.egress(target("1")) == "a", "the trial"
+
+
+async def test_a_guest_token_belongs_to_an_egress_that_does_not_rest_for_its_source() -> None:
+    lanes = made()
+    first, second, _ = lanes
+    await first.count("timeline", UpstreamRateLimited("later", retry_after=60))
+    await second.count("timeline", FAILED)
+    assert names(lanes.of(target(str(number)), "timeline") for number in range(3)) == ["c"] * 3
+    used = names(lanes.of(target(str(number)), "user") for number in range(3, 7))
+    assert set(used) == {"a", "c"}
+
+
+async def test_a_refused_target_keeps_the_guest_token_of_its_egress() -> None:
+    lanes = made()
+    await lanes.refusals.remember(target_key(target("1", "wall")), "b")
+    assert names(lanes.of(target(str(number), "wall"), "timeline") for number in range(2, 6)) == ["b"] * 4
+
+
+async def test_a_resting_platform_has_its_own_breaker_which_lets_one_trial_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sending = Sending(made(BREAKER_COOLDOWN=0), monkeypatch)
+    platform = next(iter(sending.lanes)).platform
+    assert platform is not None
+    await platform.record(BLOCK)
+    deadline = asyncio.get_running_loop().time() + 60
+    trial = target("1", deadline=deadline)
+    await sending.egress(trial)
+    with pytest.raises(CircuitOpen):
+        await sending.egress(target("2", deadline=deadline))
+    await sending.lanes.count(trial, "listing", None)
+    assert platform.open_seconds is None
+    assert len({await sending.egress(target(str(number))) for number in range(3, 9)}) == 3
+
+
+async def test_admission_sums_the_egresses_that_do_not_rest() -> None:
+    lanes = made(delay=10)
+    now = asyncio.get_running_loop().time()
+    assert lanes.earliest(ahead=2) - now < 1, "three slots at once"
+    three = lanes.earliest(ahead=32) - now
+    first, second, third = lanes
+    await first.count("listing", FAILED)
+    await second.count("listing", FAILED)
+    one = lanes.earliest(ahead=32) - now
+    assert names(lanes.in_use) == ["c"]
+    assert 3 < one / three < 3.3
+    await third.count("listing", FAILED)
+    with pytest.raises(CircuitOpen) as refused:
+        lanes.earliest()
+    assert refused.value.retry_after == 60
+
+
+@pytest.mark.parametrize(
+    ("platform", "budget", "expected"),
+    [
+        ("retail", {"concurrency": 2, "delay": 2}, 1_800),
+        ("retail", {"concurrency": 2, "delay": 0}, 7_200),
+        ("photoapp", {"concurrency": 1, "delay": 30}, 60),
+        ("shortvideo", {"concurrency": 2, "delay": 0}, 480),
+        ("microblog", {"concurrency": 1, "delay": 3, "sources": {"timeline": {"concurrency": 1, "delay": 21}}}, 171),
+        ("microblog", {"concurrency": 1, "delay": 3}, 240),
+        ("videosite", {"concurrency": 2, "delay": 1.5}, 75),
+    ],
+)
+def test_targets_per_hour(platform: str, budget: dict[str, Any], expected: int) -> None:
+    assert int(platform_capacity(platform, {"sources": {}} | budget)) == expected

@@ -1,0 +1,106 @@
+"""Proxies that stall, never end their head, send garbage or break in the middle, beside good ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from crawler.service.clients.keys import KeyStore
+from tests.egresses import Stage, crawling, finished, queries, stage, wait_for
+from tests.proxies import Fault
+from tests.service.client import SEARCH, call, many
+from tests.service.conftest import running
+from tests.service.metrics_of import value
+
+
+@pytest.fixture(scope="module")
+def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("stage")) as running_stage:
+        yield running_stage
+
+
+@pytest.fixture
+def at(shared_stage: Stage) -> Iterator[Stage]:
+    """The shared stage, with an empty log and without faults."""
+    shared_stage.requests.write_text("")
+    for relay in shared_stage.proxies.relays.values():
+        relay.accepted = 0
+    yield shared_stage
+    for relay in shared_stage.proxies.relays.values():
+        relay.set("")
+
+
+CALLS, AT_ONCE = 200, 8
+
+
+def test_at_3_at_4_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_one(at: Stage, tmp_path: Path) -> None:
+    """Each bad egress gets the two requests of its budget. The good one answers the rest within the wait."""
+    faults: dict[str, Fault] = {"egress-1": "hang", "egress-2": "endless"}
+    for name, fault in faults.items():
+        at.proxies.relays[name].set(fault)
+    settings = at.settings | {
+        "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 2, "delay": 0}}),
+        "BREAKER_COOLDOWN": 600,
+        "KEYS_FILE": str(tmp_path / "keys.sqlite"),
+    }
+    headers = {
+        "X-API-Key": KeyStore(tmp_path / "keys.sqlite").create("tests"),
+        "Content-Type": "application/json",
+        "Prefer": "wait=8",
+    }
+    given = [f"{name}={each}" for name, each in settings.items()]
+    with running(tmp_path / "log", *given, sandbox=False) as service:
+        codes: Counter[str] = Counter()
+        for batch in range(0, CALLS, AT_ONCE):
+            calls = [(SEARCH, {"query": f"tea {number}"}) for number in range(batch, batch + AT_ONCE)]
+            codes.update(reply.code for reply in asyncio.run(many(service.url, calls, headers=headers)))
+        after = call(service.url, SEARCH, {"query": "coffee"}, headers=headers)
+        resting = {
+            name: value(service.url, "crawler_egress_resting", platform="retail", egress=name)
+            for name in at.proxies.relays
+        }
+        log = service.logged()
+    entered = {name: at.proxies.relays[name].accepted for name in faults}
+    assert max(entered.values()) <= 2, entered
+    assert sum(codes.values()) == CALLS
+    assert codes["OK"] >= CALLS - 4, codes
+    assert after.code == "OK"
+    assert resting["egress-3"] == 0, resting
+    assert [resting[name] for name in faults] == [1, 1]
+    assert "the proxy did not open a tunnel within 5 s" in log
+    assert "the head of the proxy's response is larger than 65536 bytes" in log
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(each, marks=[] if each == "garbage" else [pytest.mark.soak])
+        for each in ("garbage", "refuse", "hang", "407", "reset", "endless")
+    ],
+)
+def test_a_proxy_that_breaks_in_the_middle_loses_no_target_and_moves_no_refused_one(
+    at: Stage, tmp_path: Path, fault: Fault
+) -> None:
+    """Also beside targets that the platform refuses."""
+    walls = [{"query": "challenge"}] * 6
+    targets = [*queries(80), *walls, *({"query": f"late {n}"} for n in range(214))]
+    budgets = json.dumps({"retail": {"concurrency": 2, "delay": 0.05}})
+    settings = {"PLATFORM_BUDGETS": budgets, "BREAKER_COOLDOWN": 600, "DOWNLOAD_TIMEOUT": 5, "CONNECT_TIMEOUT": 1}
+    with crawling(at, tmp_path, "retail", targets, **settings) as process:
+        wait_for(lambda: len(at.seen()) > 40)
+        at.proxies.relays["egress-2"].set(fault)
+        process.wait(600)
+    run = finished(tmp_path, process.returncode)
+    run.check_each_target_once(300)
+    assert run.codes["OK"] == 294, run.codes
+    clients: defaultdict[str, set[str]] = defaultdict(set)
+    for each in at.seen():
+        for query in parse_qs(urlsplit(each["uri"]).query).get("q", []):
+            clients[query].add(each["client"])
+    assert len(clients["challenge"]) == 1, "refused through one egress, and sent through no other"
