@@ -128,7 +128,9 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
         except (Error, DownloadFailedError) as error:
             typed = self._typed_error(session, error) if isinstance(error, Error) else error
             if egress and egress.can_fail and proxy.failure and isinstance(typed, DownloadFailedError):
-                raise egress_failed(egress.name, proxy.failure) from None
+                failure = egress_failed(egress.name, proxy.failure)
+                await self.count(request, failure)
+                raise failure from None
             raise typed from (error if typed is not error else None)
         finally:
             self._log(request, session, proxy, asyncio.get_running_loop().time() - started)

@@ -60,7 +60,7 @@ class LimitedEndpoint:
             heads.abort()
             return failure
 
-        opened.addTimeout(self._seconds, reactor, timed_out)  # type: ignore[arg-type]  # an untyped module
+        opened.addTimeout(self._seconds, reactor, timed_out)
         return opened.addErrback(close)
 
 

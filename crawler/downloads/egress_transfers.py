@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawler.errors import EgressFailed
+    from crawler.spiders.pages import PageSpider
 
 logger = structlog.get_logger(__name__)
 
@@ -45,6 +46,7 @@ class ThroughEgress:
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)  # type: ignore[call-arg]  # the handler's
         self.egresses = {egress.name: egress for egress in egresses(crawler.settings)}
+        self.lanes = lambda: cast("PageSpider", crawler.spider).lanes
         self.connect_seconds = crawler.settings.getfloat("CONNECT_TIMEOUT")
         self.verify_certificates = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
 
@@ -65,7 +67,14 @@ class ThroughEgress:
             if failure is None:
                 raise
             logger.warning("egress_failed", egress=egress.name, url=request.url, reason=failure.message)
+            await self.count(request, failure)
             raise failure from None  # the message of a library's error might contain the proxy's URL
+
+    async def count(self, request: Request, failure: EgressFailed) -> None:
+        """Count a failure of an egress. Its slot is still taken, so that no waiting request can take it before."""
+        target = request.meta.get("target")
+        if target is not None:
+            await self.lanes().count(target, request.meta.get("source", ""), failure)
 
     async def _failure(self, egress: Egress, request: Request, error: Exception) -> EgressFailed | None:
         """Return the error to raise if the egress caused the failure. None: the platform may be the cause."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
-from twisted.internet.interfaces import IAddress, IProtocolFactory
+from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 
 logger = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ class BoundedHeads(Factory):
 
     noisy = False
 
-    def __init__(self, factory: IProtocolFactory) -> None:
+    def __init__(self, factory: Any) -> None:
         self.factory = factory
         self.on_lost: Callable[[], None] = lambda: None
         """Called when a connection is lost."""

@@ -15,6 +15,7 @@ from crawler.browser.sessions import in_browser
 from crawler.downloads.lanes import Lanes
 from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import (
+    EgressFailed,
     ExtractionFailed,
     ScrapeError,
     ShuttingDown,
@@ -217,7 +218,8 @@ class PageSpider(Spider):
             ReleaseEnded: the target was released again.
         """
         target: Target = request.meta["target"]
-        await self.count(request, error)
+        if not isinstance(error, EgressFailed):  # counted by the download handler
+            await self.count(request, error)
         if not target.release.ended and await self.lanes.has_failed(target, error):
             self.tracker.hand_back(target)
         if target.release.successor is not None:
