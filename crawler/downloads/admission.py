@@ -137,7 +137,7 @@ class Admission:
         Raises:
             CircuitOpen: the platform has refused the target through an egress that has just failed.
         """
-        if self.lanes.single or pending.target is None:
+        if self.lanes.single or pending.target is None or pending.source is None:
             return self.lanes.candidates(pending.release)[0]
         refused = await self.lanes.refused_by(pending.target)
         if refused is not None and refused is pending.release.failed:

@@ -189,7 +189,7 @@ def test_the_limit_of_the_source_may_change_during_the_run() -> None:
     assert asyncio.run(scenario()) == [4, 3, 6]
 
 
-def test_a_target_that_starts_anew_drops_what_it_had() -> None:
+def test_a_target_that_is_released_again_drops_what_it_had() -> None:
     async def scenario() -> tuple[list[Outcome], list[bool], int]:
         tracker, source = make_tracker(), Source([make_target("1")])
         restarted: list[bool] = []
@@ -211,6 +211,39 @@ def test_a_target_that_starts_anew_drops_what_it_had() -> None:
     assert (outcome.code, outcome.warnings, outcome.note, outcome.followups) == ("OK", (), None, ())
     assert restarted == [True, False], "once"
     assert pushed == 0
+
+
+@pytest.mark.parametrize("change", ["outcome", "data", "refused", "second"])
+def test_a_target_is_not_released_again_after(change: str) -> None:
+    async def scenario() -> bool:
+        tracker = make_tracker()
+        async for target in tracker.release(Source([make_target("1")])):
+            match change:
+                case "outcome":
+                    tracker.complete(target, error=TargetNotFound("gone"))
+                case "data":
+                    assert tracker.hand_over(record(target))
+                case "refused":
+                    target.release.is_refused = True
+                case "second":
+                    target.release.failed = object()  # type: ignore[assignment]  # a lane
+            handed_back = tracker.hand_back(target)
+            tracker.complete(target, error=TargetNotFound("gone"))
+        return handed_back
+
+    assert not asyncio.run(scenario())
+
+
+def test_a_target_that_was_released_again_keeps_its_deadline() -> None:
+    async def scenario() -> list[Outcome]:
+        loop = asyncio.get_running_loop()
+        tracker, source = make_tracker(), Source([make_target("late", deadline=loop.time() + 0.01)])
+        async for target in tracker.release(source):
+            assert tracker.hand_back(target)
+        return source.outcomes
+
+    (outcome,) = asyncio.run(scenario())
+    assert isinstance(outcome.error, UpstreamTimeout)
 
 
 def test_a_target_times_out_at_its_deadline() -> None:

@@ -277,7 +277,7 @@ class OpenCrawlers:
         if self.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
         crawler = self.of(target.scraper.platform)
-        if self.in_flight >= self.limit and crawler.in_flight >= self.limit / len(self._crawlers):
+        if crawler.in_flight >= self.limit / len(self._crawlers) and self.in_flight >= self.limit:
             raise Overloaded(
                 f"The service is at its limit: {self.limit} calls are in flight.", retry_after=RETRY_AFTER_SECONDS
             )
