@@ -107,7 +107,8 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
         session: PageSession = request.meta["page_session_factory"]()
         request.meta["page_session"] = session
         egress = self.egresses[request.meta["egress"]] if "egress" in request.meta else None
-        proxy = FilteringProxy(self._configured_origins(), through(egress) if egress else self.connect)
+        connect = through(egress) if egress else self.connect
+        proxy = FilteringProxy(self._configured_origins(), connect, self.connect_seconds)
         target = request.meta.get("target")
         started = asyncio.get_running_loop().time()
         try:

@@ -36,7 +36,7 @@ NOT_PUBLIC = (
     ipaddress.ip_network("2002::/16"),  # 6to4: both contain an IPv4 address
 )
 CONNECT_SECONDS = 10.0
-"""Maximum seconds to connect to one address of a host, before its next address is tried."""
+"""The default maximum of the seconds to connect to one address of a host, before its next address is tried."""
 CHUNK_BYTES = 64 * 1024
 
 SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE = 0, 2, 4
@@ -104,7 +104,9 @@ class FilteringProxy:
     It connects to public addresses only, and to ``origins``, which may also have private addresses.
     """
 
-    def __init__(self, origins: Collection[str], connect: Connect = asyncio.open_connection) -> None:
+    def __init__(
+        self, origins: Collection[str], connect: Connect = asyncio.open_connection, seconds: float = CONNECT_SECONDS
+    ) -> None:
         self.refused: Counter[str] = Counter()
         """Host and port -> number of connections that were refused, because none of the host's addresses is public."""
         self.failure = ""
@@ -113,6 +115,7 @@ class FilteringProxy:
         """URL of the proxy."""
         self._origins = {_host_and_port(origin) for origin in origins}
         self._connect = connect
+        self._seconds = seconds
         self._connections: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -168,10 +171,10 @@ class FilteringProxy:
         failure = OSError("no address")
         for address in allowed:
             try:
-                async with asyncio.timeout(CONNECT_SECONDS):
+                async with asyncio.timeout(self._seconds):
                     connection = await self._connect(address, port)
             except OSError as error:
-                self.failure = str(error) or f"no connection within {CONNECT_SECONDS:.0f} s"
+                self.failure = str(error) or f"no connection within {self._seconds:g} s"
                 failure = error
             else:
                 self.failure = ""
