@@ -66,7 +66,7 @@ class PageSpider(Spider):
         """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
         return self.origins.get(role) or self.origins["page"]
 
-    @property
+    @cached_property
     def tracker(self) -> TargetTracker:
         """The component that tracks the targets in flight."""
         return cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))

@@ -339,7 +339,7 @@ class TargetTracker:
         stats.inc_value(f"targets/{outcome.code}")
         if outcome.is_partial:
             stats.inc_value(PARTIAL)
-        if isinstance(outcome.target, Target):
+        if outcome.warnings and isinstance(outcome.target, Target):
             count_warnings(outcome.warnings, outcome.target.scraper.platform, stats)
 
     def _expire(self, target: Target) -> None:
