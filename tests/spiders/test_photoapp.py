@@ -20,6 +20,7 @@ from crawler.platforms.photoapp.requests import post_request
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 from crawler.spiders.photoapp import PhotoappSpider
+from crawler.targets.target import Target, check_params
 from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import running
@@ -146,7 +147,9 @@ def test_a_refused_page_falls_back_to_the_browser(
     site = Site(light=True)
     (number,) = (number for number, name in site.faults.items() if name == fault)
     request_ = post_request(HOME, number)
-    request_.meta.update(target=None, source="page")
+    scraper = PhotoappSpider.scrapers[0]
+    target = Target("1", scraper, check_params(scraper, {"url": f"{HOME}/p/{number}/"}))
+    request_.meta.update(target=target, source="page")
     spider = PhotoappSpider(url=f"{HOME}/p/{number}/")
     spider.settings = Settings()
     spider.settings.setmodule("crawler.settings")
