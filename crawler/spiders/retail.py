@@ -19,7 +19,6 @@ from crawler.platforms.retail.schema import (
     Listing,
     SearchListing,
     SearchParams,
-    category_of_url,
 )
 from crawler.platforms.retail.slices import PageRead, Slice, Step, Taken
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
@@ -34,7 +33,7 @@ class RetailArguments(CrawlArguments):
     cat_id: str | None = None
     """Category id: numbers joined by underscores."""
     url: str | None = None
-    """URL of a category page, instead of the id."""
+    """URL of a category page or of a search, instead of the id or the words."""
     query: str | None = None
     """Words to search for."""
     page: str | None = None
@@ -103,7 +102,9 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
     def request(self, target: Target) -> Request:
         params = target.params
         if not isinstance(params, CategoryParams):
-            return self.for_page(SearchPage, listing_request(self.origin(), **params.model_dump()))
+            assert isinstance(params, SearchParams)
+            arguments = {**params.model_dump(exclude={"url"}), "query": params.words}
+            return self.for_page(SearchPage, listing_request(self.origin(), **arguments))
         if self.args.exhaustive:
             params = self._begin(target, params)
         arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
@@ -154,12 +155,6 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         pages += [_followup(mine[0][0], step) for step in left_out]
         reports = [target for target, step in mine if crawl.is_report(step)]
         return pages + (reports[:1] if crawl.reported else [])
-
-    @classmethod
-    def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        params = super().page_params(scraper, arguments)
-        url = params.pop("url", None)
-        return params if url is None else {**params, "cat_id": category_of_url(url)}
 
     async def scrape(self, target: Target, first: First) -> Data | None:
         """Return a page of a category or of search results. The next page becomes a follow-up target."""

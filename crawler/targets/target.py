@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
-from crawler.platforms.model import validation_details
+from crawler.platforms.links import LinkError, read_link
+from crawler.platforms.model import LinkParams, validation_details
 from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
@@ -266,7 +267,8 @@ def new_id() -> str:
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
     """Validate params with the scraper's model, and return the model's instance.
 
-    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields.
+    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Params
+    that a link in ``url`` states, such as the page of a listing, are added.
 
     Raises:
         InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
@@ -278,6 +280,8 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
     ]
     if nulls:
         raise _invalid(scraper, nulls)
+    if issubclass(scraper.params, LinkParams):
+        params = scraper.params.with_link(params, text=text)
     try:
         if text:
             return scraper.params.model_validate_strings(params)
@@ -317,6 +321,8 @@ class TargetParser:
 
         If several scrapers of one spider accept the params, return the first of them: it is the spider's default.
 
+        A link in ``url`` identifies the scraper by the page that it leads to.
+
         Raises:
             ScraperNotFound: no scraper of this spider has the name.
             InvalidRequest: no name was given, and the params fit no scraper, or scrapers of several platforms.
@@ -330,6 +336,8 @@ class TargetParser:
             raise ScraperNotFound(f"Unknown scraper {name!r}: this spider has {known}.")
         if len(self.scrapers) == 1:
             return self.scrapers[0]
+        if isinstance(url := params.get("url"), str):
+            return self._scraper_of_link(url)
         keys = set(params)
         fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
         needed = [s for s in fitting if keys >= _required(s)]
@@ -345,6 +353,19 @@ class TargetParser:
                 f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
             )
         return needed[0]
+
+    def _scraper_of_link(self, url: str) -> Scraper:
+        try:
+            link = read_link(url)
+        except LinkError as error:
+            problem = str(error)
+        else:
+            fitting = [each for each in self.scrapers if each.name in link.scrapers]
+            if fitting:
+                return fitting[0]
+            problem = f"this is {link}"
+        detail: Detail = {"loc": ["url"], "msg": problem, "type": "value_error"}
+        raise InvalidRequest(f"url: {problem}", details=[detail])
 
     def parse(
         self,
@@ -404,8 +425,8 @@ def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
 
 
 def _is_text(annotation: Any) -> bool:
-    """Whether a field's type is ``str`` or ``str | None``."""
-    return annotation is str or str in get_args(annotation)
+    """Whether a field's type is ``str``, ``str | None`` or an annotated form of them."""
+    return annotation is str or any(map(_is_text, get_args(annotation)))
 
 
 def _label(params: Mapping[str, Any]) -> str:

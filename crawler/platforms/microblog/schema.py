@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from crawler import cursors
-from crawler.platforms.model import Entity, Model, Params
+from crawler.platforms.microblog.link import LINKS
+from crawler.platforms.model import Entity, LinkParams, Model
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
@@ -16,11 +17,17 @@ MAX_SEEN = 400
 HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
-class ProfileParams(Params):
+class ProfileParams(LinkParams):
     """Which profile to scrape, and where to start: at its newest post or at a cursor."""
 
-    username: str = Field(pattern=HANDLE)
+    links: ClassVar = LINKS
+    kinds: ClassVar = ("profile",)
+    exactly_one_of: ClassVar = ("username", "url")
+
+    username: str | None = Field(default=None, pattern=HANDLE)
     """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""
+    url: str | None = Field(default=None, max_length=2_000)
+    """URL of the profile or of one of its tabs, also without ``https://``. Only the handle is used."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
     """``nextCursor`` from an earlier response for the same handle, unchanged. Default: the newest posts."""
 
@@ -33,7 +40,7 @@ class ProfileParams(Params):
     @property
     def handle(self) -> str:
         """The handle without a leading @, in the upper and lower case that the caller used."""
-        return self.username.removeprefix("@")
+        return self.own().removeprefix("@")
 
     @property
     def continuation(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 
 from crawler.platforms.model import Model, Params
-from crawler.platforms.photoapp.link import Link, link_of_url
+from crawler.platforms.photoapp.link import PostLink, link_of_url
 
 
 class PostParams(Params):
@@ -21,7 +21,7 @@ class PostParams(Params):
         return url
 
     @property
-    def link(self) -> Link:
+    def link(self) -> PostLink:
         """The parsed URL."""
         return link_of_url(self.url)
 
