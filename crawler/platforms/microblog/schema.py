@@ -18,7 +18,7 @@ HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
 class ProfileParams(LinkParams):
-    """Which profile to scrape, and where to start: at its newest post or at a cursor."""
+    """Which profile to scrape, given by its handle or its URL, and where to start: its newest post or a cursor."""
 
     links: ClassVar = LINKS
     kinds: ClassVar = ("profile",)

@@ -14,7 +14,7 @@ MAX_ROWS = 30
 
 
 class PhotoSearchParams(LinkParams):
-    """What to search for, and which rows of the results to return."""
+    """What to search for, given as text or by the URL of the search, and which rows of the results to return."""
 
     links: ClassVar = LINKS
     kinds: ClassVar = ("search",)

@@ -62,7 +62,7 @@ class Continuation(Model):
 
 
 class ChannelParams(LinkParams):
-    """Which channel to scrape, and which page of its items."""
+    """Which channel to scrape, given by its name or its URL, and which page of its items."""
 
     links: ClassVar = link.LINKS
     kinds: ClassVar = ("channel",)
@@ -112,7 +112,7 @@ class ChannelParams(LinkParams):
 
 
 class ProfileParams(ChannelParams):
-    """Which channel to scrape, which page of its items, and whether to add more details of the channel."""
+    """Which channel to scrape, given by its name or its URL, which page of its items, and with which details."""
 
     include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""
