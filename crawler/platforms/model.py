@@ -104,6 +104,16 @@ class Params(BaseModel):
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
     """Optional params of which a target needs exactly one."""
+    links: ClassVar[PlatformLinks | None] = None
+    """The platform's links, for a model with the param ``url``."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return the params as JSON data, with what ``url`` means in its place: equal for all links to a target."""
+        params = self.model_dump(mode="json", exclude_none=True)
+        if self.links is None or "url" not in params:
+            return params
+        meant = self.links.read(params.pop("url")).params
+        return {name: value for name, value in meant.items() if name in type(self).model_fields} | params
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.platforms.links import LinkError, read_link
-from crawler.platforms.model import LinkParams, validation_details
+from crawler.platforms.model import LinkParams, Params, validation_details
 from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
@@ -126,6 +126,13 @@ class Target:
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
         }
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The params as JSON data, equal for all targets of the scraper that are the same: a link by what it means."""
+        if isinstance(self.params, Params):
+            return self.params.identity()
+        return self.params.model_dump(mode="json", exclude_none=True)
 
     @property
     def label(self) -> str:

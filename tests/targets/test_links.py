@@ -280,3 +280,26 @@ def test_us3_1_a_crawl_of_links_of_another_platform_fails_each_line(tmp_path: Pa
         "is not a link to a target: this is a profile on the platform",
         "is a link to a category on the platform retail, which retail",
     ]
+
+
+@pytest.mark.parametrize(
+    ("scraper", "params"),
+    [
+        ("retail-category-v4", [{"cat_id": "976759"}, {"url": "walmart.com/cp/food/976759?povid=x"}]),
+        ("retail-search-v4", [{"query": "a b", "page": 2}, {"url": "https://www.walmart.com/search?q=a+b&page=2"}]),
+        ("videosite-profile-v3", [{"username": "@a", "type": "short"}, {"url": "https://youtube.com/@a/shorts?si=x"}]),
+        ("microblog-profile", [{"username": "a"}, {"url": "https://twitter.com/@a/media"}]),
+        ("shortvideo-photo-search-v4", [{"keywords": "a b"}, {"url": "m.tiktok.com/search?q=a%20b"}]),
+        ("photoapp-post-v4", [{"url": "instagram.com/reel/DaSandbox01"}, {"url": "instagr.am/x/p/DaSandbox01?igsh=y"}]),
+        (
+            "professional-profile",
+            [{"url": "uk.linkedin.com/in/jos%c3%a9"}, {"url": "https://www.linkedin.com/in/josé/de"}],
+        ),
+        ("professional-profile-v4", [{"url": "de.linkedin.com/in/a"}, {"url": "https://www.linkedin.com/in/a?trk=b"}]),
+    ],
+)
+def test_us3_4_all_links_to_a_target_have_one_identity(scraper: str, params: list[dict[str, object]]) -> None:
+    found = find_scraper(scraper)
+    first, second = (Target("1", found, check_params(found, each)) for each in params)
+    assert first.identity == second.identity
+    assert first.params != second.params

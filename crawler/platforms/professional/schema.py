@@ -32,6 +32,8 @@ from crawler.platforms.professional.schema_rows import (
 class ProfileParams(Params):
     """Which member's profile to scrape, by its URL."""
 
+    links: ClassVar = LINKS
+
     url: str = Field(max_length=2_000)
     """URL of a member's public profile, on the main site, the mobile site or a country edition; the scheme is optional.
     Only the name after ``/in/`` is used."""
