@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     GetJsonSchemaHandler,
@@ -198,15 +197,11 @@ class LinkParams(Params):
         return self.links.read(getattr(self, url), *self.kinds).params[name] if given is None else given
 
 
-def _refuse_link(words: str) -> str:
-    """Refuse a link where words are expected: a search for the text of a link finds other things than its page."""
-    if is_link(words):
-        raise ValueError("this is a link, not words to search for: give it as url")
-    return words
-
-
-Words = Annotated[str, AfterValidator(_refuse_link)]
-"""Words to search for. A link is refused."""
+def refuse_link(text: object) -> object:
+    """Validate that a value is not a link: a search for the text of a link would find other things than the page."""
+    if isinstance(text, str) and is_link(text):
+        raise ValueError("this is a link: give it as url")
+    return text
 
 
 def _having(key: str) -> JsonDict:

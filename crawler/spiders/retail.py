@@ -10,6 +10,7 @@ from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import ScrapeError, ShuttingDown
+from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
 from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
@@ -56,11 +57,18 @@ class RetailArguments(CrawlArguments):
             raise ValueError("the workers of a queue share no progress: leave out exhaustive or queue")
         if self.exhaustive and "max_pages" in self.model_fields_set:
             raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
-        if self.exhaustive and self.query:
+        if self.exhaustive and (self.query or self._url_is_search):
             raise ValueError("only a category can be collected exhaustively: leave out exhaustive, or give cat_id")
         if self.max_requests is not None and not self.exhaustive:
             raise ValueError("max_requests limits exhaustive crawls: add exhaustive=true, or use max_pages")
         return self
+
+    @property
+    def _url_is_search(self) -> bool:
+        try:
+            return self.url is not None and read_link(self.url).kind == "search"
+        except LinkError:
+            return False  # the check of the target reports it
 
 
 class RetailSpider(Args[RetailArguments], PlatformSpider):

@@ -432,8 +432,8 @@ def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
 
 
 def _is_text(annotation: Any) -> bool:
-    """Whether a field's type is ``str``, ``str | None`` or an annotated form of them."""
-    return annotation is str or any(map(_is_text, get_args(annotation)))
+    """Whether a field's type is ``str`` or ``str | None``."""
+    return annotation is str or str in get_args(annotation)
 
 
 def _label(params: Mapping[str, Any]) -> str:

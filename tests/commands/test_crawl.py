@@ -49,6 +49,11 @@ def project_settings(**values: object) -> Settings:
         ("retail", {"cat_id": "1", "max_pages": "0"}, "max_pages=0: Input should be greater than or equal to 1"),
         ("retail", {"cat_id": "1", "since": "2026-11-01x"}, "since=2026-11-01x: "),
         ("retail", {"query": "mustard", "exhaustive": "true"}, "only a category can be collected exhaustively"),
+        (
+            "retail",
+            {"url": "walmart.com/search?q=mustard", "exhaustive": "true"},
+            "only a category can be collected exhaustively",
+        ),
         ("retail", {"cat_id": "1", "explode": "product"}, "explode=product: the data has no such list"),
         ("retail", {"cat_id": "1", "since": "last"}, "since=last requires a listing that is sorted by newest first"),
         ("retail", {"cat_id": "1", "max_page": "2"}, "no argument is called max_page; did you mean max_pages?"),

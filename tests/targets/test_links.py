@@ -191,11 +191,14 @@ def test_us3_1_a_crawl_with_a_link_of_another_platform_names_its_spider(spider: 
         ("retail-search-v4", {"query": "https://www.walmart.com/browse/food/976759"}),
         ("retail-search-v4", {"query": "www.tiktok.com/search?q=a"}),
         ("shortvideo-photo-search-v4", {"keywords": "x.com/NASA"}),
+        ("microblog-profile", {"username": "https://x.com/NASA"}),
+        ("videosite-profile-v3", {"username": "youtube.com/@NASA"}),
+        ("retail-category-v4", {"cat_id": "https://www.walmart.com/browse/food/976759"}),
     ],
 )
-def test_us3_1_a_link_given_as_words_is_refused(scraper: str, params: dict[str, str]) -> None:
+def test_us3_1_a_link_given_as_another_param_is_refused(scraper: str, params: dict[str, str]) -> None:
     for text in (False, True):
-        with pytest.raises(InvalidRequest, match="this is a link, not words to search for: give it as url"):
+        with pytest.raises(InvalidRequest, match="this is a link: give it as url"):
             check_params(find_scraper(scraper), params, text=text)
 
 

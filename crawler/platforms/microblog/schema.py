@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from crawler import cursors
 from crawler.platforms.microblog.link import LINKS
-from crawler.platforms.model import Entity, LinkParams, Model
+from crawler.platforms.model import Entity, LinkParams, Model, refuse_link
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
@@ -23,6 +23,7 @@ class ProfileParams(LinkParams):
     links: ClassVar = LINKS
     kinds: ClassVar = ("profile",)
     exactly_one_of: ClassVar = ("username", "url")
+    _no_link = field_validator("username", mode="before")(refuse_link)
 
     username: str | None = Field(default=None, pattern=HANDLE)
     """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""

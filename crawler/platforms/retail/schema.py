@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from crawler.platforms.model import Entity, LinkParams, Model, Words
+from crawler.platforms.model import Entity, LinkParams, Model, refuse_link
 from crawler.platforms.retail import link
 
 CATEGORY_ID = rf"^{link.CATEGORY_ID}$"
@@ -44,6 +44,7 @@ class CategoryParams(_ListingParams):
 
     kinds: ClassVar = ("category",)
     exactly_one_of: ClassVar = ("cat_id", "url")
+    _no_link = field_validator("cat_id", mode="before")(refuse_link)
 
     cat_id: str | None = Field(default=None, pattern=CATEGORY_ID)
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
@@ -62,8 +63,9 @@ class SearchParams(_ListingParams):
 
     kinds: ClassVar = ("search",)
     exactly_one_of: ClassVar = ("query", "url")
+    _no_link = field_validator("query", mode="before")(refuse_link)
 
-    query: Words | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
+    query: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
     """Words to search for."""
     url: str | None = Field(default=None, max_length=2_000)
     """URL of a search's results, also without ``https://``. The words in it are used, and ``page``, ``sort``,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from crawler.platforms.model import LinkParams, Model, Words
+from crawler.platforms.model import LinkParams, Model, refuse_link
 from crawler.platforms.shortvideo.link import LINKS
 
 MAX_ROWS = 30
@@ -19,8 +19,9 @@ class PhotoSearchParams(LinkParams):
     links: ClassVar = LINKS
     kinds: ClassVar = ("search",)
     exactly_one_of: ClassVar = ("keywords", "url")
+    _no_link = field_validator("keywords", mode="before")(refuse_link)
 
-    keywords: Words | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
+    keywords: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
     """The search text, as a visitor would type it. It is sent unchanged."""
     url: str | None = Field(default=None, max_length=2_000)
     """URL of a search, also without ``https://``: of its photo tab or of its first tab. Only the words are used."""

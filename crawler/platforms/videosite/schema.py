@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 
 from crawler import cursors
 from crawler.platforms import content
-from crawler.platforms.model import LinkParams, Model
+from crawler.platforms.model import LinkParams, Model, refuse_link
 from crawler.platforms.videosite import link
 
 CHANNEL_ID = rf"^{link.CHANNEL_ID}$"
@@ -67,6 +67,7 @@ class ChannelParams(LinkParams):
     links: ClassVar = link.LINKS
     kinds: ClassVar = ("channel",)
     exactly_one_of: ClassVar = ("username", "url")
+    _no_link = field_validator("username", mode="before")(refuse_link)
 
     username: str | None = Field(default=None, pattern=USERNAME)
     """Handle (with or without "@"), channel id, or legacy name, which may be that of a URL: ``c/name``,
