@@ -367,10 +367,11 @@ class TargetParser:
         except LinkError as error:
             problem = str(error)
         else:
-            fitting = [each for each in self.scrapers if each.name in link.scrapers]
-            if fitting:
+            if fitting := [each for each in self.scrapers if each.name in link.scrapers]:
                 return fitting[0]
             problem = f"this is {link}"
+        if len({each.platform for each in self.scrapers}) == 1:
+            return self.scrapers[0]  # the validation of its params reports which links it reads
         detail: Detail = {"loc": ["url"], "msg": problem, "type": "value_error"}
         raise InvalidRequest(f"url: {problem}", details=[detail])
 

@@ -67,7 +67,7 @@ def project_settings(**values: object) -> Settings:
         ("retail", {"cat_id": "1", "shard": "1/2"}, "shard selects a part of targets files"),
         ("retail", {"cat_id": "1", "source": "x"}, "no argument is called source; did you mean "),
         ("retail", {"queue": "monday"}, "REDIS_URL is not set: a queue needs Redis"),
-        ("microblog", {}, "microblog-profile: username: Field required"),
+        ("microblog", {}, "microblog-profile: params: give exactly one of username and url"),
         ("microblog", {"username": "a b"}, "microblog-profile: username: "),
         ("professional", {"url": "https://elsewhere.example/"}, "professional-profile: url: "),
         ("shortvideo", {"keywords": "whales", "count": "many"}, "shortvideo-photo-search-v4: count: "),
