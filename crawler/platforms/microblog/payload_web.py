@@ -117,10 +117,13 @@ class WebUserItem(Contract, tag=("__typename", "TimelineUser")):
     """A recommended user."""
 
 
+AnyWebItem = WebPostItem | WebUserItem
+
+
 class WebItem(Contract, tag=("__typename", "TimelineTimelineItem")):
     """An entry with one item."""
 
-    content: WebPostItem | WebUserItem = identity("content")
+    content: AnyWebItem = identity("content")
 
 
 class WebCursor(Contract, tag=("__typename", "TimelineTimelineCursor")):
