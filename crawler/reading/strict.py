@@ -10,6 +10,8 @@ The pass has only two results: everything as declared, or nothing. What is wrong
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,7 +35,7 @@ def decoded(kind: type[C], body: bytes) -> C | None:
     """Return the contract's instance, or None if the document is not exactly as declared."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value: C = _decoder(kind).decode(body)
-        if _is_complete(kind, value):
+        if _is_complete(kind, value, body):
             return value
     return None
 
@@ -54,8 +56,10 @@ class _Check:
     """Identities and ``always`` values with several paths, of which no single one is a required field: each with the
     value that it has if it is missing."""
     often: tuple[Getter, ...]
-    inside: tuple[tuple[Getter, tuple[type[Contract], ...]], ...]
-    """The objects inside, and their contracts."""
+    one_of: tuple[Getter, ...]
+    """The values of which each object has at least one."""
+    inside: tuple[tuple[Getter, tuple[type[Contract], ...], tuple[Step, ...]], ...]
+    """The objects inside, their contracts, and the keys that they are under. No keys for entries of a list."""
 
 
 @per_contract
@@ -66,7 +70,12 @@ def _check(kind: type[Contract]) -> _Check:
             (read[value], [] if value.many else None) for value in read if value.required and len(value.paths) > 1
         ),
         often=tuple(read[value] for value in read if value.often),
-        inside=tuple((read[value], value.contracts) for value in read if any(map(_needs_check, value.contracts))),
+        one_of=tuple(read[value] for value in sorted(read, key=_cost) if kind.one_of),
+        inside=tuple(
+            (read[value], value.contracts, () if value.many else tuple(steps(path)[-1] for path in value.paths))
+            for value in read
+            if any(map(_needs_check, value.contracts))
+        ),
     )
 
 
@@ -74,24 +83,35 @@ def _check(kind: type[Contract]) -> _Check:
 def _needs_check(kind: type[Contract]) -> bool:
     """Whether objects of the contract, or objects inside them, can be incomplete or too many."""
     return any(
-        value.often or value.kind == "identity" or (value.required and len(value.paths) > 1)
+        each.one_of or value.often or value.kind == "identity" or (value.required and len(value.paths) > 1)
         for each in contracts(kind)
         for value in values(each)
     )
 
 
-def _is_complete(kind: type[Contract], value: Contract) -> bool:
+def _cost(value: Value) -> tuple[int, int]:
+    """Return what orders values by the time that it takes to read them."""
+    return len(value.paths), len(value.steps)
+
+
+def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
     """Check objects level by level: all rows of a page are on the same level, whichever list they are in."""
-    waiting: list[tuple[type[Contract], list[Any]]] = [(kind, [value])]
-    for contract, rows in waiting:
+    waiting: list[tuple[type[Contract], list[Any], tuple[Step, ...]]] = [(kind, [value], ())]
+    empty: Counter[tuple[Step, ...]] = Counter()
+    for contract, rows, keys in waiting:
         check = _check(contract)
         if len(rows) > MAX_ROWS:
             return False
+        if check.one_of:
+            without = rows
+            for read in check.one_of:
+                without = [row for row in without if read(row) in (None, [])]
+            empty[keys] += len(without)
         if check.required and any(missing in map(read, rows) for read, missing in check.required):
             return False
         if check.often and len(rows) >= OFTEN_ROWS and any(all(read(row) in (None, []) for row in rows) for read in check.often):
             return False
-        for read, kinds in check.inside:
+        for read, kinds, inside in check.inside:
             found = [read(row) for row in rows]
             below = [each for many in found for each in many] if isinstance(found[0], list) else found
             for each_kind in kinds:
@@ -100,8 +120,14 @@ def _is_complete(kind: type[Contract], value: Contract) -> bool:
                 else:
                     of_kind = [each for each in below if isinstance(each, each_kind)]
                 if of_kind:
-                    waiting.append((each_kind, of_kind))
-    return True
+                    waiting.append((each_kind, of_kind, inside))
+    return all(_are_empty(body, keys, number) for keys, number in empty.items() if number)
+
+
+def _are_empty(body: bytes, keys: tuple[Step, ...], number: int) -> bool:
+    """Whether as many objects under these keys are empty as have no value. Others have unknown values."""
+    found = (re.findall(rb'"%b"\s*:\s*\{\s*\}' % re.escape(str(key).encode()), body) for key in keys)
+    return number == sum(map(len, found))
 
 
 # Getters
@@ -308,8 +334,6 @@ class _Compiler:
         namespace: dict[str, Any] = {
             value.name: _attribute(value, root) for value in values(kind) if value.name not in fields.values()
         }
-        if kind.one_of:
-            namespace["__post_init__"] = _requiring_one(kind)
         tag = {} if kind.tag is None else {"tag_field": kind.tag[0], "tag": kind.tag[1]}
         struct = msgspec.defstruct(
             kind.__name__,
@@ -350,22 +374,6 @@ class _Compiler:
         part = msgspec.defstruct("Part", fields, frozen=True, gc=False, kw_only=True)
         self._made.append(part)
         return part if node.never_null else Union[part, None]  # noqa: UP007
-
-
-def _requiring_one(kind: type[Contract]) -> Callable[[Contract], None]:
-    # Most objects have one value. The values that are the fastest to read come first.
-    ordered = sorted(values(kind), key=lambda value: (len(value.paths), len(steps(value.paths[0]))))
-    names = [value.name for value in ordered]
-
-    def check(row: Contract) -> None:
-        """Refuse an object in which none of the declared values is set."""
-        for name in names:
-            found = getattr(row, name)
-            if found is not None and found != []:
-                return
-        raise ValueError("none of the known keys is set")
-
-    return check
 
 
 def _reference(kind: type[Contract]) -> str:

@@ -28,7 +28,7 @@ from crawler.platforms.microblog.payload import (
 from crawler.reading.contract import Contract, always, identity, sometimes
 
 
-class WebUser(User, tag=("__typename", "User")):
+class WebUser(User):
     """A user. The author of a post has fewer values than the user whose page it is."""
 
     id: str | None = sometimes("rest_id")
