@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -94,34 +94,49 @@ def _cost(value: Value) -> tuple[int, int]:
     return len(value.paths), len(value.steps)
 
 
+Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
+"""Objects of a contract on the same level of a payload, whichever list they are in, and the keys that they are under.
+There are no keys for entries of a list."""
+
+
 def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
-    """Check objects level by level: all rows of a page are on the same level, whichever list they are in."""
-    waiting: list[tuple[type[Contract], list[Any], tuple[Step, ...]]] = [(kind, [value], ())]
+    """Check objects level by level."""
+    waiting: list[Level] = [(kind, [value], ())]
     empty: Counter[tuple[Step, ...]] = Counter()
     for contract, rows, keys in waiting:
         check = _check(contract)
-        if len(rows) > MAX_ROWS:
+        if len(rows) > MAX_ROWS or not _are_complete(check, rows):
             return False
         if check.one_of:
-            without = rows
-            for read in check.one_of:
-                without = [row for row in without if read(row) in (None, [])]
-            empty[keys] += len(without)
-        if check.required and any(missing in map(read, rows) for read, missing in check.required):
-            return False
-        if check.often and len(rows) >= OFTEN_ROWS and any(all(read(row) in (None, []) for row in rows) for read in check.often):
-            return False
-        for read, kinds, inside in check.inside:
-            found = [read(row) for row in rows]
-            below = [each for many in found for each in many] if isinstance(found[0], list) else found
-            for each_kind in kinds:
-                if len(kinds) == 1:
-                    of_kind = [each for each in below if each is not None]
-                else:
-                    of_kind = [each for each in below if isinstance(each, each_kind)]
-                if of_kind:
-                    waiting.append((each_kind, of_kind, inside))
+            empty[keys] += _number_without_value(check, rows)
+        waiting += _inside(check, rows)
     return all(_are_empty(body, keys, number) for keys, number in empty.items() if number)
+
+
+def _are_complete(check: _Check, rows: list[Any]) -> bool:
+    if check.required and any(missing in map(read, rows) for read, missing in check.required):
+        return False
+    often = check.often if len(rows) >= OFTEN_ROWS else ()
+    return not (often and any(all(read(row) in (None, []) for row in rows) for read in often))
+
+
+def _number_without_value(check: _Check, rows: list[Any]) -> int:
+    for read in check.one_of:
+        rows = [row for row in rows if read(row) in (None, [])]
+    return len(rows)
+
+
+def _inside(check: _Check, rows: list[Any]) -> Iterator[Level]:
+    for read, kinds, keys in check.inside:
+        found = [read(row) for row in rows]
+        below = [each for many in found for each in many] if isinstance(found[0], list) else found
+        for kind in kinds:
+            if len(kinds) == 1:
+                of_kind = [each for each in below if each is not None]
+            else:
+                of_kind = [each for each in below if isinstance(each, kind)]
+            if of_kind:
+                yield kind, of_kind, keys
 
 
 def _are_empty(body: bytes, keys: tuple[Step, ...], number: int) -> bool:
@@ -172,7 +187,8 @@ def _chain(keys: tuple[Step, ...], *, is_inside: bool) -> Getter:
 def _expression(names: list[str]) -> str:
     """Return the expression for an attribute at the end of a path. An object on the path may be null."""
     inner = "".join(f"None if (part := part.{name}) is None else " for name in names[1:-1])
-    return f"(None if (part := row.{names[0]}) is None else {inner}part.{names[-1]})" if names[1:] else f"row.{names[0]}"
+    first, last = names[0], names[-1]
+    return f"(None if (part := row.{first}) is None else {inner}part.{last})" if names[1:] else f"row.{first}"
 
 
 def _has_only_keys(path: str) -> bool:

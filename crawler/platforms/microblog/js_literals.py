@@ -150,8 +150,6 @@ class _Reader:
                 frame.container[frame.key] = unescaped(string[1:-1]) if string else _value(word)
                 frame.key = None
                 self.value, self.word, self.slot = _NOTHING, None, None
-                if not closes:
-                    continue
             elif string or word:
                 self.value = unescaped(string[1:-1]) if string else _value(word)
                 self.word, self.slot = self.value if string else word, None

@@ -52,7 +52,7 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
     original = _inner(post.reposted_result)
     quoted = None if is_repost else _inner(post.quoted_result)
     shown = original or post
-    reposted_post = original and _common(original, contradictions)
+    reposted_post = _common(original, contradictions) if original else None
     found = _common(post, contradictions, reposted_post)
     if found is None:
         return None

@@ -18,7 +18,14 @@ from crawler.platforms.microblog.payload import (
     Post,
     PostItem,
 )
-from crawler.platforms.microblog.payload_web import AnyWebItem, WebCursor, WebEntry, WebInstruction, WebItem, WebPostItem
+from crawler.platforms.microblog.payload_web import (
+    AnyWebItem,
+    WebCursor,
+    WebEntry,
+    WebInstruction,
+    WebItem,
+    WebPostItem,
+)
 from crawler.platforms.microblog.post import handle_of, readable, record
 from crawler.platforms.microblog.unread import Contradictions
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
