@@ -11,7 +11,6 @@ from crawler.platforms.microblog.payload import (
     Advert,
     Article,
     BlurredMedia,
-    Failure,
     Holder,
     Link,
     Media,
@@ -117,13 +116,10 @@ class WebUserItem(Contract, tag=("__typename", "TimelineUser")):
     """A recommended user."""
 
 
-AnyWebItem = WebPostItem | WebUserItem
-
-
 class WebItem(Contract, tag=("__typename", "TimelineTimelineItem")):
     """An entry with one item."""
 
-    content: AnyWebItem = identity("content")
+    content: WebPostItem | WebUserItem = identity("content")
 
 
 class WebCursor(Contract, tag=("__typename", "TimelineTimelineCursor")):
@@ -164,7 +160,6 @@ class WebResponse(Contract):
     The response to an older client's query for a user has the same values (capture 8fb2f652431b).
     """
 
-    failures: list[Failure] = sometimes("errors[]")
     profile: WebProfile | UnavailableUser | None = sometimes(
         "data.user_result_by_screen_name.result", "data.user_results.result"
     )

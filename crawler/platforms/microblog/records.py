@@ -62,11 +62,7 @@ class Records:
             )
         if depth > MAX_DEPTH:
             return None
-        kept = {key: value[key] for key in self._keys.intersection(value)}
-        for key, each in kept.items():
-            if type(each) is dict or type(each) is list:  # most values are neither
-                kept[key] = self.nested(each, depth + 1)
-        return kept
+        return {key: self.nested(value[key], depth + 1) for key in self._keys.intersection(value)}
 
     def get(self, record_id: str) -> dict[str, Any] | None:
         """Return the page's record with this id, or None. A missing user record is rebuilt from its parts' records."""

@@ -7,27 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from crawler.platforms.microblog.payload import (
-    AnyItem,
-    Cursor,
-    CursorItem,
-    Entry,
-    Instruction,
-    Item,
-    Module,
-    Post,
-    PostItem,
-)
-from crawler.platforms.microblog.payload_web import (
-    AnyWebItem,
-    WebCursor,
-    WebEntry,
-    WebInstruction,
-    WebItem,
-    WebPostItem,
-)
+from crawler.platforms.microblog.payload import Cursor, CursorItem, Entry, Instruction, Item, Module, Post, PostItem
+from crawler.platforms.microblog.payload_web import WebCursor, WebEntry, WebInstruction, WebItem, WebPostItem
 from crawler.platforms.microblog.post import handle_of, readable, record
 from crawler.platforms.microblog.unread import Contradictions
+from crawler.reading.contract import Contract
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 
 CONVERSATION = ("profile-conversation", "conversationthread")
@@ -145,7 +129,7 @@ def rows_of(entry: Entry | WebEntry, *, pinned: bool = False) -> list[Row]:
     return []
 
 
-def _rows_of_items(entry_id: str, items: Iterable[AnyItem | AnyWebItem], *, pinned: bool = False) -> list[Row]:
+def _rows_of_items(entry_id: str, items: Iterable[Contract], *, pinned: bool = False) -> list[Row]:
     if entry_id.startswith(ADVERT):
         return []
     found = [each for each in items if isinstance(each, (PostItem, WebPostItem)) and each.advert is None]
