@@ -178,8 +178,12 @@ def _known_cells(line: str, separator: str, parser: TargetParser) -> tuple[int, 
 
 
 def _name(cell: str) -> str:
+    return _text(clean_name(cell))
+
+
+def clean_name(cell: str) -> str:
     """Return the column's name in a cell of the header, without the spaces around it, also non-breaking ones."""
-    return _text(cell.strip().strip(_INVISIBLE).strip())
+    return cell.strip().strip(_INVISIBLE).strip()
 
 
 def _has_content(cell: str) -> bool:

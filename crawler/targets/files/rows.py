@@ -9,6 +9,8 @@ from typing import Any
 
 MAX_LINE_BYTES = 1024 * 1024
 """Maximum bytes of a line or of an element of an array. A longer one is an invalid target and is not parsed."""
+MAX_CELL_CHARACTERS = 32_767
+"""Maximum characters of a cell in a workbook or a Parquet file: Excel's own limit."""
 MAX_SHOWN_CHARACTERS = 1_000
 """Maximum characters of a malformed row that are written to the failures feed."""
 
