@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Struct, column_type_of_models, without_lists
 from crawler.targets.target import Record, Scraper
+
+if TYPE_CHECKING:
+    from crawler.spiders.base import PlatformSpider
 
 WARNINGS = ListOf(
     Struct(
@@ -43,6 +46,18 @@ def provenance_columns(scrapers: Sequence[Scraper], row_path: RecordPath | None,
             **({row_path.position_column: "integer"} if row_path else {}),
         }
     )
+
+
+def table_fields(spider: PlatformSpider) -> Struct:
+    """Return the columns of a run's tables, as nested objects."""
+    if spider.selection is not None:
+        return spider.selection.fields
+    row_path = spider.row_path
+    data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
+    if row_path is None and not spider.batch:
+        return data
+    provenance = provenance_columns(spider.scrapers, row_path, sliced=spider.sliced)
+    return Struct({**provenance.of, **data.of})
 
 
 def flat_columns(fields: Struct) -> Iterator[str]:
