@@ -80,6 +80,10 @@ class ResumedSource(TargetSource):
         return None if rows is None else rows + self.journal.discovered
 
     @property
+    def own_columns(self) -> tuple[str, ...]:
+        return self.source.own_columns
+
+    @property
     def identity(self) -> dict[str, Any]:
         return self.source.identity
 

@@ -181,7 +181,10 @@ TABLES = {
     "columns in another language": Case(
         "t.csv", "kategorie;seite\n976759;2\n", Refused("line 1: unknown columns 'kategorie'")
     ),
-    "one column too many": Case("t.csv", "cat_id,notes\n976759,x\n", Refused("unknown column 'notes'")),
+    "a column of the user's own": Case("t.csv", "cat_id,notes\n976759,x\n", [FOOD]),
+    "a column that is hardly the user's own": Case(
+        "t.csv", "cat_id,Pages\n976759,2\n", Refused("unknown column 'Pages' (did you mean 'page'?)")
+    ),
     "a misspelt column after the separator": Case(
         "t.csv", "sep=;\ncat;query\n1;2\n", Refused("line 2: unknown column 'cat'")
     ),
@@ -413,7 +416,7 @@ def test_us_9_the_failures_feed_has_the_raw_line(tmp_path: Path, line: str) -> N
         ("id;kat_id\na;976759\n", "line 1: unknown column 'kat_id' (did you mean 'cat_id'?)"),
         ("category,seite\n976759,2\n", "line 1: unknown columns 'category', 'seite'. Known columns: id,"),
         ("Cat_ID\n976759\n", "line 1: unknown column 'Cat_ID' (did you mean 'cat_id'?)"),
-        ("id,cat_id,shop\na,976759,1\n", "line 1: unknown column 'shop'"),
+        ("id,cat_id,queri\na,976759,1\n", "line 1: unknown column 'queri' (did you mean 'query'?)"),
     ],
 )
 def test_us_10_a_header_that_fits_nothing_ends_the_run(tmp_path: Path, content: str, problem: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +41,16 @@ class Row:
     problem: str = ""
     is_text: bool = True
     """Whether all values are texts, which are converted to the types of the params. Otherwise they have JSON types."""
+    columns: Sequence[str] = ()
+    """The names of the columns of a table, also of those whose cell in this row is empty."""
     element: int | None = None
     """Number of the element in a JSON array, starting with 1: several elements may be on the same line."""
+
+    @property
+    def characters(self) -> int:
+        """How many characters the row has, about."""
+        texts = self.cells.values() if isinstance(self.cells, dict) and not self.raw else ()
+        return len(self.raw) + sum(len(text) for text in texts if isinstance(text, str))
 
 
 _REPLACED = re.compile(r"\d(?:[.,]\d+)?E[+-]\d+|#(?:N/A|NAME\?|REF!|VALUE!|DIV/0!|NULL!|NUM!)|#{3,}|\\N")

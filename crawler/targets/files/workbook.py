@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import IO, NamedTuple
 
 from crawler.targets.files.ooxml import DAMAGED, Handler, Package, refuse
-from crawler.targets.files.rows import MAX_CELL_CHARACTERS
+from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_BYTES
 
 MAX_ROWS = 1_048_576
 """Rows of a sheet. This limit and that of the columns are Excel's own."""
@@ -196,7 +196,7 @@ class _Sheet:
         self._style = "0"
         self._pieces: list[str] | None = None
         """The pieces of the current cell's value. None: the cell has no value so far."""
-        self._characters = 0
+        self._characters = self._row_characters = 0
         self._in_value = self._is_phonetic = self._is_formula = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -219,7 +219,7 @@ class _Sheet:
         if row > MAX_ROWS:
             refuse(f"the sheet has more than {MAX_ROWS:,} rows: save it as CSV (UTF-8).", self._row + 1)
         self._row, self._column = row, 0
-        self._cells, self._problem = {}, ""
+        self._cells, self._problem, self._row_characters = {}, "", 0
 
     def _start_cell(self, attributes: Mapping[str, str]) -> None:
         reference = _REFERENCE.fullmatch(attributes.get("r", ""))
@@ -253,7 +253,11 @@ class _Sheet:
         except (ValueError, IndexError) as error:
             self._problem = f"has a cell in column {column_name(self._column)} that cannot be read: {error}"
             return
-        if text.strip():
+        self._row_characters += len(text)
+        if self._row_characters > MAX_LINE_BYTES:
+            self._cells.clear()
+            self._problem = f"has more than {MAX_LINE_BYTES:,} characters"
+        elif text.strip():
             self._cells[self._column] = text
         elif self._is_formula and self._type != "str":
             where = column_name(self._column)

@@ -27,7 +27,8 @@ def read_xlsx(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
     if header.problem:
         raise UnreadableFileError(header.number, f"the header {header.problem}.")
     names = {column: name for column, cell in header.cells.items() if (name := clean_name(cell))}
-    check_columns(list(names.values()), parser, header.number)
+    columns = list(names.values())
+    check_columns(columns, parser, header.number)
     for position, row in enumerate(rows):
         unnamed = next((column for column in row.cells if column not in names), None)
         problem = row.problem
@@ -39,7 +40,7 @@ def read_xlsx(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
             problem = "repeats the header"
         problem = problem or replaced_value(row.cells.values()) or ""
         values = None if problem else {names[column]: text for column, text in row.cells.items()}
-        yield Row(row.number, values, _raw(row), problem)
+        yield Row(row.number, values, _raw(row), problem, columns=columns)
 
 
 def _raw(row: SheetRow) -> str:
