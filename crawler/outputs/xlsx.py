@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import orjson
@@ -50,13 +52,15 @@ class XlsxTable:
     """
 
     def __init__(self, file: IO[bytes], columns: Iterable[str]) -> None:
-        """``file``: where ``close()`` writes the workbook. ``columns``: the header, at least one column."""
+        """``file``: where ``close()`` writes the workbook; it need not be seekable. ``columns``: at least one column."""
         from xlsxwriter import Workbook  # noqa: PLC0415  # an extra, and slow to import
 
         self.columns = list(columns)
         self.cut = 0
         """Number of cells that are cut."""
-        self._book = Workbook(file, {"constant_memory": True})
+        self._file = file
+        self._spool = TemporaryFile()  # noqa: SIM115  # a zip archive cannot be written to a file that only grows
+        self._book = Workbook(self._spool, {"constant_memory": True})
         self._book.use_zip64()
         self._bold = self._book.add_format({"bold": True})
         self._integer = self._book.add_format({"num_format": "0"})
@@ -78,7 +82,10 @@ class XlsxTable:
     def close(self) -> None:
         """Write the workbook to the file, which is not closed."""
         self._end_sheet()
-        self._book.close()
+        with self._spool:
+            self._book.close()
+            self._spool.seek(0)
+            copyfileobj(self._spool, self._file)
 
     def _add_sheet(self) -> None:
         self._sheets += 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import shutil
 import subprocess
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -147,6 +149,23 @@ def test_the_option_fields_selects_and_names_columns() -> None:
     assert exported(item, fields_to_export={"c": "Letter"}, **options) == [["Letter"], ["x"]]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def large_cells() -> Iterator[None]:
+    """Let ``csv`` read a page of a listing in one cell."""
+    before = csv.field_size_limit(10_000_000)
+    yield
+    csv.field_size_limit(before)
+
+
+def test_a_workbook_may_be_added_to_an_empty_file(tmp_path: Path) -> None:
+    with (tmp_path / "out.xlsx").open("ab") as file:  # as ``-o`` opens it
+        table = XlsxTable(file, ["a"])
+        table.write({"a": 1})
+        table.close()
+        assert not file.closed
+    assert sheet(tmp_path / "out.xlsx")["A2"].value == 1
+
+
 @pytest.fixture(scope="module")
 def shop() -> Any:
     with open_shop() as served:
@@ -160,7 +179,9 @@ def test_a_crawl_writes_a_workbook(shop: Shop, tmp_path: Path) -> None:
     assert run.returncode == 4, run.stderr
     header, *rows = ([cell.value for cell in row] for row in sheet(out).rows)
     assert {row[header.index("target_id")] for row in rows} == {"a"}
-    assert all(isinstance(row[header.index("price.current_price")], int | float) for row in rows)
+    prices = [price for row in rows if (price := row[header.index("price.current_price")]) is not None]
+    assert prices
+    assert all(isinstance(price, int | float) for price in prices)
     again = shop.crawl("-a", "cat_id=976759", "-o", str(out))
     assert "nothing can be added to the Excel file" in again.stderr
     assert again.returncode == 1

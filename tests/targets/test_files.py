@@ -8,6 +8,8 @@ import codecs
 import gzip
 import io
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -341,6 +343,11 @@ PARQUET = {
     "bytes": Case(
         "t.parquet", parquet(query=[b"a"]), [Broken("Line 1 of t.parquet has a value in the column 'query'")]
     ),
+    "a long text": Case(
+        "t.parquet", parquet(query=["a" * 32_768, "b"]), [Broken("of more than 32,767"), {"query": "b"}]
+    ),
+    "lists": Case("t.parquet", parquet(query=["a"], own=[["b"]]), Refused("the column 'own' has lists or objects")),
+    "own columns": Case("t.parquet", parquet(query=["a"], own=[1.5]), [{"query": "a"}]),
     "without its suffix": Case("t.data", parquet(cat_id=[976759]), Refused("line 1: the file is a Parquet file")),
 }
 
@@ -483,3 +490,25 @@ def test_an_array_is_read_right_wherever_its_pieces_end() -> None:
     for spaces in range(CHUNK_BYTES - len(elements.encode()) - 1, CHUNK_BYTES):
         text = TextFile.of(io.BytesIO((" " * spaces + elements).encode()), None)
         assert [row.cells for row in read_json_array(text)] == [{"query": 'a]},{"é'}, "b,"]
+
+
+_PEAK = """
+import asyncio, re, sys
+import pyarrow.parquet
+from tests.targets.test_files import Case, Path, read
+peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
+before = peak()
+found = read(Path(sys.argv[1]), Case("t.parquet", (Path(sys.argv[1]) / "bomb").read_bytes(), []))
+print(len(found), peak() - before)
+"""
+
+
+@pytest.mark.parametrize("value", ["a" * 3_500_000, b"a" * 3_500_000], ids=["text", "bytes"])
+def test_at_6_a_text_that_many_rows_share_is_in_memory_once(tmp_path: Path, value: str | bytes) -> None:
+    bomb = parquet(query=[value] * 500)
+    assert len(bomb) < 20_000
+    (tmp_path / "bomb").write_bytes(bomb)
+    out = subprocess.run([sys.executable, "-c", _PEAK, str(tmp_path)], check=True, capture_output=True, cwd=ROOT).stdout
+    rows, megabytes = map(int, out.split())
+    assert rows == 500
+    assert megabytes < 100, "1,750 MB before"
