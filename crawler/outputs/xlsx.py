@@ -52,7 +52,7 @@ class XlsxTable:
     """
 
     def __init__(self, file: IO[bytes], columns: Iterable[str]) -> None:
-        """``file``: where ``close()`` writes the workbook; it need not be seekable. ``columns``: at least one column."""
+        """``file``: where ``close()`` writes the workbook, not seekable perhaps. ``columns``: at least one column."""
         from xlsxwriter import Workbook  # noqa: PLC0415  # an extra, and slow to import
 
         self.columns = list(columns)

@@ -61,6 +61,14 @@ def test_each_row_has_a_line_and_each_target_one_request(shop: Shop, tmp_path: P
     assert "'downloader/request_count': 2" in log
 
 
+def test_targets_check_counts_them(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(ROWS)
+    checked = shop.scrapy("targets", "check", str(tmp_path / "t.csv"), "--spider", "retail")
+    assert checked.stdout.startswith("targets: 2; rows that are not targets: 0\n")
+    assert "rows that repeat a target, which is fetched once: 3\n" in checked.stdout
+    assert checked.returncode == 0
+
+
 def test_own_columns_are_in_every_format(shop: Shop, tmp_path: Path) -> None:
     crawl(shop, tmp_path, *(part for name in ("csv", "xlsx", "parquet") for part in ("-O", f"{tmp_path}/out.{name}")))
     with (tmp_path / "out.csv").open(newline="") as file:
