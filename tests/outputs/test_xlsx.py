@@ -21,6 +21,7 @@ from crawler.outputs.failures import FAILURE_KEYS
 from crawler.outputs.xlsx import XlsxExporter, XlsxTable
 from crawler.registry import scrapers, spiders
 from crawler.targets.files.workbook import Workbook
+from crawler.targets.sources import TargetSource
 from tests.outputs.test_csv import record_of, table
 from tests.outputs.test_feeds import FIVE
 from tests.shop import Shop, open_shop
@@ -119,7 +120,9 @@ def test_any_text_is_read_back(texts: list[str]) -> None:
 
 def exported(*items: Any, name: str, batch: bool, **options: Any) -> list[list[Any]]:
     its = spiders()[scrapers()[name].platform].scrapers
-    spider = SimpleNamespace(scrapers=its, row_path=None, batch=batch, sliced=False, selection=None)
+    spider = SimpleNamespace(
+        scrapers=its, row_path=None, batch=batch, sliced=False, selection=None, source=TargetSource()
+    )
     out = io.BytesIO()
     crawler: Any = SimpleNamespace(spider=spider)
     exporter = XlsxExporter.from_crawler(crawler, out, **options)
