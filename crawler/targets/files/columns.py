@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from crawler.targets.files.rows import UnreadableFileError
 from crawler.targets.target import OWN_KEYS, Scraper, TargetParser, name_unknown
 
-MISSPELT_FROM = 0.85
+MISSPELT_FROM = 0.66
 """Similarity from which an unknown name is that of a known column, as ``difflib`` measures it."""
 
 
