@@ -28,6 +28,7 @@ from crawler.garbage import tune_garbage_collector
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
+from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.platforms.model import validation_details
 from crawler.spiders.base import PlatformSpider
@@ -146,10 +147,10 @@ def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[s
 def _format_of_gzip(uri: str, formats: Collection[str]) -> str:
     name = PurePosixPath(uri).stem
     suffix = PurePosixPath(name).suffix.removeprefix(".") or "jsonlines"
-    if suffix == "parquet":
-        raise ValueError(f"{uri}: the data in Parquet files is already compressed; use {name}")
+    if suffix in CLOSED_FORMATS:
+        raise ValueError(f"{uri}: the data in {CLOSED_FORMATS[suffix].name} files is already compressed; use {name}")
     if suffix not in formats:
-        known = ", ".join(sorted(set(formats) - {"gz", "parquet"}))
+        known = ", ".join(sorted(set(formats) - {"gz", *CLOSED_FORMATS}))
         raise ValueError(f"{uri}: no feed format is called {suffix}; write {uri}:FORMAT, with one of {known}")
     return suffix
 

@@ -14,7 +14,7 @@ from crawler.monitoring.progress import clock
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.targets.target import Outcome
-from crawler.targets.tracker import outcomes_by_code, target_completed
+from crawler.targets.tracker import REPEATED, outcomes_by_code, target_completed
 from crawler.targets.warning import FAILED_SOURCES, UNREAD_PATHS, UNREAD_ROWS
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ class Summary:
         for code, count in counts.items():
             if code != "OK":
                 yield _row("failed", f"{count:,} {code}: {self._example(code)}")
+        if repeated := stats.get(REPEATED):
+            yield _row("repeated", f"{repeated:,} rows have the target of an earlier row, which was fetched once")
         for source, count in _failed_sources(stats).items():
             yield _row("warnings", f"{count:,} without {source}")
         yield from _unread(stats)

@@ -36,6 +36,7 @@ from crawler.targets.closing import Closing
 from crawler.targets.exceptions import StartAnew, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
+from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
 from crawler.targets.tracker import PARTIAL, outcomes_by_code, target_completed
@@ -184,7 +185,8 @@ class PlatformSpider(PageSpider):
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""
         try:
-            async for target in self.tracker.release(self.source):
+            source = FetchedOnce(self.source) if self.args.targets else self.source
+            async for target in self.tracker.release(source):
                 try:
                     yield self._first_request(target)
                 except ScrapeError as error:

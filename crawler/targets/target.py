@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
@@ -105,6 +105,8 @@ class Target:
     """The id of the requested target that led to this target, if the feed lines must contain that id."""
     background: bool = False
     """Whether the target's downloads wait until no download of another target waits."""
+    columns: dict[str, Any] = field(default_factory=dict)
+    """The user's own columns of the target's row in a file, which are written to the outputs."""
 
     def followup(self, **changes: Any) -> Target:
         """Return a follow-up target of the same scraper. ``changes``: the params that differ from this target's."""
@@ -116,6 +118,7 @@ class Target:
             depth=self.depth + 1,
             batch=self.batch,
             root=self.root,
+            columns=self.columns,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -125,6 +128,7 @@ class Target:
             **({} if self.root is None else {"root": self.root}),
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
+            **({"columns": self.columns} if self.columns else {}),
         }
 
     @property
@@ -160,6 +164,7 @@ class SavedTarget(BaseModel):
     line: int | None = None
     batch: bool = True
     root: str | None = None
+    columns: dict[str, Any] = {}
 
 
 class Record(dict[str, Any]):
@@ -218,10 +223,12 @@ class InvalidTarget:
     """The params, or the text of the line if it could not be parsed."""
     line: int | None = None
     row: int | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
-        return {"id": self.id, "scraper": self.scraper, "params": self.raw}
+        own = {"columns": self.columns} if self.columns else {}
+        return {"id": self.id, "scraper": self.scraper, "params": self.raw, **own}
 
     @property
     def label(self) -> str:
@@ -420,9 +427,10 @@ class TargetParser:
             scraper = self.scraper(saved.scraper, saved.params)
             params = check_params(scraper, saved.params)
         except ScrapeError as error:
-            return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
+            return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row, saved.columns)
         parents = (saved.parent, saved.hop)
-        return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, line=saved.line, row=row)
+        place: dict[str, Any] = {"line": saved.line, "row": row, "columns": saved.columns}
+        return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, **place)
 
 
 def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
