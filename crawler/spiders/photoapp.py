@@ -21,7 +21,7 @@ from crawler.errors import (
 )
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
-from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
 from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
 from crawler.platforms.photoapp.schema import PostData, PostParams
 from crawler.platforms.photoapp.share import SharePage
@@ -32,7 +32,7 @@ logger = structlog.get_logger(__name__)
 
 WALL_REASONS = frozenset({"login_wall", "circuit_open"})
 """Reasons of errors after which the embed page is tried: the platform demands a login, or has demanded it before."""
-FORMS = (PostPage, WebInfoPage, GraphPage, EmbedPage)
+FORMS = (PostPage, EmbedPage)
 """The page objects that read a post, the most complete form first."""
 
 
@@ -56,7 +56,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
             params=PostParams,
             data=PostData,
             example={"url": "https://www.instagram.com/p/DaSandbox01/"},
-            pages=(ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage),
+            pages=(ReelsPage, EmbedPage, PostPage),
         ),
     )
     args: PhotoappArguments
