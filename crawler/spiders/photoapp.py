@@ -41,6 +41,8 @@ class PhotoappArguments(CrawlArguments):
 
     url: str | None = None
     """URL of a post or reel, or a share link."""
+    include_play_counts: str | None = None
+    """Whether to read the play count of a reel, which takes one more request. Default: ``PHOTOAPP_PLAY_COUNTS``."""
 
 
 class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
@@ -94,11 +96,15 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         if post["is_video"] and post["video_duration"] is None and not isinstance(page, EmbedPage):
             embed = await self.get_optional(EmbedPage, embed_request(self.origin(), post["shortcode"]), target)
             post = _with_duration(post, await embed.to_item() if embed else {})
-        if post["is_video"] and post["video_play_count"] is None and self.settings.getbool("PHOTOAPP_PLAY_COUNTS"):
+        if post["is_video"] and post["video_play_count"] is None and self._wants_plays(target):
             request = reels_request(self.origin(), post["owner"]["username"])
             reels = await self.get_optional(ReelsPage, request, target)
             post = _with_plays(post, await reels.to_item() if reels else {})
         return _shell(post)
+
+    def _wants_plays(self, target: Target) -> bool:
+        wanted = cast("PostParams", target.params).include_play_counts
+        return self.settings.getbool("PHOTOAPP_PLAY_COUNTS") if wanted is None else wanted
 
     async def _post_page(self, target: Target, first: First) -> PostPage:
         """Return the post's page, or its embed page if the platform demands a login for the post's page.

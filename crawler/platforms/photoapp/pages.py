@@ -182,11 +182,12 @@ class PostPage(PhotoPage):
         if withheld is not None and withheld.gated is not None:
             blocks.raise_for_ruling(withheld.gated.ruling, status)
         blocks.raise_for_query_errors(self.document, status)
-        values = [each[key] for key in self.keys for each in self.objects(key) if not blocks.is_stub(each[key])]
-        if self.unread and any(values):
+        values = [each[key] for key in self.keys for each in self.objects(key)]
+        is_stub = any(map(blocks.is_stub, values))
+        if self.unread and not is_stub:
             reason = "blind" if any(map(blocks.is_blind, self.unread)) else "missing_field"
             raise unread_error("The post cannot be read.", self.unread, reason=reason)
-        if values:
+        if values and not is_stub:
             raise TargetNotFound(blocks.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
         if self.has_post(self._requested_code or None):
             blocks.raise_if_unrecognised(self.keys[0])
@@ -207,8 +208,8 @@ def _saved_alone(document: object) -> dict[str, Any] | None:
     """Return the answer for an object that was saved without the keys around it: a post, or the items of the app."""
     if not isinstance(document, dict):
         return None
-    if "items" in document:
-        return document
+    if "items" in document or "media_type" in document:
+        return document if "items" in document else {"items": [document]}
     around = {"if_not_gated_logged_out": "xig_polaris_media", "taken_at_timestamp": "xdt_shortcode_media"}
     return next(({key: document} for inside, key in around.items() if inside in document), None)
 
