@@ -1,4 +1,4 @@
-"""The photo app's pages after a change of their keys, and posts that lack a key (findings PH-1, PH-4 to PH-6, PH-9, PH3)."""
+"""The photo app's pages after a change of their keys, and posts that lack a key (findings PH-1, PH-4 to PH-9, PH3)."""
 
 from __future__ import annotations
 
