@@ -14,7 +14,7 @@ from web_poet import field
 from crawler.errors import ExtractionFailed, TargetNotFound
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.photoapp import blocks
-from crawler.platforms.photoapp.link import code_of_id, shortcode_of
+from crawler.platforms.photoapp.link import shortcode_of
 from crawler.platforms.photoapp.payload import Answer, Gated, Post, Reels
 from crawler.platforms.photoapp.post import exact_duration, nonzero_count, photo_post, picture, shortcode
 from crawler.reading.json import all_dicts, decode, dig, scripts_with
@@ -72,11 +72,9 @@ class Found(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The shortcode, "" if neither it nor the id is known."""
-        if self.post is not None:
-            return shortcode_of(shortcode(self.post))
-        assert self.gated is not None
-        return shortcode_of(self.gated.code or code_of_id(text(self.gated.pk)))
+        """The shortcode, "" if it is unknown."""
+        stated = shortcode(self.post) if self.post else self.gated.code if self.gated else None
+        return shortcode_of(stated or "")
 
 
 @attrs.define(slots=False)

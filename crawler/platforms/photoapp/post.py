@@ -28,6 +28,7 @@ from crawler.platforms.photoapp.payload import (
     Owner,
     Place,
     Post,
+    Slide,
     Tag,
 )
 from crawler.reading.json import decode, dig
@@ -47,7 +48,8 @@ Row = dict[str, Any]
 def photo_post(post: Post, comments: Comments = ()) -> Row:
     """Build the contract's post. ``comments``: those that the object around the post has."""
     is_video = post.kind == VIDEO
-    sized = next((each for each in (post, *post.slides) if each.height), post)  # the app's carousels have no size
+    parts: list[Post | Slide] = [post, *post.slides]
+    sized = next((each for each in parts if each.height), post)  # the app's carousels have no size of their own
     return {
         "__typename": KINDS[post.kind],
         "accessibility_caption": post.alt or "",
@@ -90,7 +92,8 @@ def shortcode(post: Post) -> str:
 
 def picture(post: Post) -> str:
     """Return the URL of the largest picture, or "". If a carousel has no picture, its first slide's is used."""
-    for each in (post, *post.slides):
+    parts: list[Post | Slide] = [post, *post.slides]
+    for each in parts:
         if each.pictures:
             return _url(each.pictures[0].url)
     return _url(post.picture) or _url(post.thumbnail)
