@@ -42,10 +42,8 @@ class PhotoPage(PlatformPage):
 
     def has_post(self, shortcode: str | None) -> bool:
         """Whether the response contains a post under unknown keys. See ``blocks.has_post``."""
-        if self.document is not None:
-            return blocks.has_post((self.document,), shortcode)
-        scripts = scripts_with(self.response.body, b'"')
-        return blocks.has_post(filter(None, map(_decoded, scripts)), shortcode)
+        scripts = map(_decoded, scripts_with(self.response.body, b'"'))
+        return blocks.has_post(scripts if self.document is None else (self.document,), shortcode)
 
     def raise_for_blocks(self) -> None:
         """Raise an error for a blocked or failed response, by its URL, message and HTTP status."""
@@ -233,11 +231,8 @@ class EmbedPage(PostPage):
         found = CONTEXT.search(body)
         if found is None:
             if b"contextJSON" in body:
-                raise ExtractionFailed(
-                    "The page's contextJSON is not a string.",
-                    details=[{"loc": ["contextJSON"], "msg": "Invalid JSON", "type": "json_invalid"}],
-                    reason="broken_data_block",
-                )
+                message = "The page's contextJSON is not a string."
+                raise missing_error(message, ["contextJSON"], reason="broken_data_block")
             return blocks.json_payload(body)
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None

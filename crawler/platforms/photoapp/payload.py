@@ -13,260 +13,57 @@ logged-out page there are two, from which comments, tokens and the manifest of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
+from crawler.platforms.photoapp import payload_parts as part
+from crawler.platforms.photoapp.payload_parts import Id, Number
 from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
 
-Id = str | int
-Number = int | float | str
-
 IMAGE, VIDEO, CAROUSEL = 1, 2, 8
-
-
-# Accounts
-
-
-class Account(Contract):
-    """An account in the newer forms. ``pk`` is its classic id; ``id`` may be another one."""
-
-    pk: Id = identity("pk")
-    username: NonEmpty = identity("username")
-    full_name: str | None = sometimes("full_name")
-    is_verified: bool | None = always("is_verified")
-    picture: str | None = always("profile_pic_url")
-
-
-class GraphAccount(Contract):
-    """An account in the classic graph, and a tagged account in all forms: ``id`` is the classic id."""
-
-    other_id: ClassVar[None] = None
-    pk: Id = identity("id")
-    username: NonEmpty = identity("username")
-    full_name: str | None = sometimes("full_name")
-    is_verified: bool | None = always("is_verified")
-    picture: str | None = always("profile_pic_url")
-
-
-class Listed(Contract):
-    """One of the newest posts of the owner. Its ids are passed on as they are."""
-
-    pk: NonEmpty = identity("pk")
-    code: NonEmpty = identity("code")
-    id: str | None = always("id")
-    typename: str | None = always("__typename")
-    media_type: int | None = always("media_type")
-    product_type: str | None = always("product_type")
-    alt: str | None = always("accessibility_caption")
-    caption: str | None = always("caption.text")
-    picture: str | None = always("display_uri")
-    link: str | None = always("seo_canonical_url")
-    user_id: str | None = always("user.id")
-    user_pk: str | None = always("user.pk")
-    user_name: str | None = always("user.username")
-
-
-class Owner(Contract):
-    """What all forms state about the owner of a post."""
-
-    pk: Id
-    other_id: Id | None = None
-    username: NonEmpty = identity("username")
-    typename: str | None = None
-    full_name: str | None = None
-    is_verified: bool | None = always("is_verified")
-    is_private: bool | None = None
-    is_unpublished: bool | None = None
-    picture: str | None = None
-    small_picture: str | None = None
-    newest: Sequence[Listed] = ()
-
-
-class ItemOwner(Owner):
-    """The owner in the item of the web-info query."""
-
-    pk: Id = identity("pk")
-    other_id: Id | None = sometimes("id")
-    typename: str | None = always("__typename")
-    full_name: str | None = always("full_name")
-    is_private: bool | None = always("is_private")
-    is_unpublished: bool | None = always("is_unpublished")
-    picture: str | None = always("profile_pic_url")
-
-
-class RelayOwner(ItemOwner):
-    """The owner on the logged-out page, with the newest posts."""
-
-    other_id: Id | None = always("id")
-    small_picture: str | None = always("profile_image_uri")
-    newest: list[Listed] = always("polaris_ordered_timeline_connection.edges[].node")
-
-
-class EmbeddedOwner(Owner):
-    """The owner on the embed page."""
-
-    pk: Id = identity("id")
-    full_name: str | None = sometimes("full_name")
-    is_private: bool | None = sometimes("is_private")
-    is_unpublished: bool | None = sometimes("is_unpublished")
-    picture: str | None = sometimes("profile_pic_url")
-
-
-class GraphOwner(Owner):
-    """The owner in the classic graph."""
-
-    pk: Id = identity("id")
-    full_name: str | None = always("full_name")
-    is_private: bool | None = always("is_private")
-    is_unpublished: bool | None = always("is_unpublished")
-    picture: str | None = always("profile_pic_url")
-
-
-# Parts of a post
-
-
-class Comment(Contract):
-    """A comment in the newer forms."""
-
-    pk: Id = identity("pk")
-    text: str | None = always("text")
-    created_at: Number | None = always("created_at")
-    author: Account | None = always("user")
-    likes: Number | None = always("comment_like_count")
-
-
-class GraphComment(Contract):
-    """A comment in the classic graph."""
-
-    pk: Id = identity("id")
-    text: str | None = always("text")
-    created_at: Number | None = always("created_at")
-    author: GraphAccount | None = always("owner")
-    likes: Number | None = always("edge_liked_by.count")
-
-
-class Tag(Contract):
-    """A tagged account in the newer forms."""
-
-    user: GraphAccount | None = always("user")
-    x: Number | None = always("position[0]")
-    y: Number | None = always("position[1]")
-
-
-class GraphTag(Contract):
-    """A tagged account in the classic graph."""
-
-    user: GraphAccount | None = always("user")
-    x: Number | None = always("x")
-    y: Number | None = always("y")
-
-
-class Place(Contract):
-    """The place of a post. The newer forms have its ``pk``, the classic graph its ``id`` and the other values."""
-
-    id: Id | None = always("pk", "id")
-    name: str | None = always("name")
-    has_public_page: bool | None = sometimes("has_public_page")
-    slug: str | None = sometimes("slug")
-    address: str | None = sometimes("address_json")
-
-
-class Picture(Contract):
-    """A picture in one size. Uncropped sizes come first, the largest first."""
-
-    url: NonEmpty = identity("url")
-    width: int | None = sometimes("width")
-
-
-class Version(Contract):
-    """A file of a video. Usually all versions are the same file."""
-
-    url: NonEmpty = identity("url")
-    type: int | None = always("type")
-
-
-class OriginalSound(Contract):
-    """A sound that was recorded with a reel."""
-
-    is_original: ClassVar[bool] = True
-    artist: str | None = always("ig_artist.username")
-    title: str | None = always("original_audio_title")
-    is_muted: bool | None = always("should_mute_audio")
-    mute_reason: str | None = always("consumption_info.should_mute_audio_reason")
-    id: Id | None = always("audio_asset_id")
-
-
-class LicensedSound(Contract):
-    """Licensed music."""
-
-    is_original: ClassVar[bool] = False
-    artist: str | None = always("music_asset_info.display_artist")
-    title: str | None = always("music_asset_info.title")
-    is_muted: bool | None = always("music_consumption_info.should_mute_audio")
-    mute_reason: str | None = always("music_consumption_info.should_mute_audio_reason")
-    id: Id | None = always("music_asset_info.audio_cluster_id")
-
-
-class GraphSound(Contract):
-    """The sound of a reel in the classic graph."""
-
-    is_original: bool | None = always("uses_original_audio")
-    artist: str | None = always("artist_name")
-    title: str | None = always("song_name")
-    is_muted: bool | None = always("should_mute_audio")
-    mute_reason: str | None = always("should_mute_audio_reason")
-    id: Id | None = always("audio_id")
-
-
-class Slide(Contract):
-    """A slide of a carousel."""
-
-    pictures: list[Picture] = sometimes("image_versions2.candidates[]")
-    height: Number | None = sometimes("original_height")
-    width: Number | None = sometimes("original_width")
 
 
 # Posts
 
 
 class Post(Contract):
-    """What all forms state about a post. Values that a form lacks are null or empty."""
+    """What all forms state about a post. Some keys are the same in all; values that a form lacks are null or empty."""
 
     pk: Id
-    code: str | None = None
+    code: str | None
     taken_at: int
-    owner: Owner
-    caption: str | None = None
-    alt: str | None = None
+    owner: part.Owner
+    caption: str | None
     picture: str | None = None
     """The largest picture. The newer forms have ``pictures`` instead."""
-    thumbnail: str | None = None
-    pictures: Sequence[Picture] = ()
-    slides: Sequence[Slide] = ()
-    height: Number | None = None
-    width: Number | None = None
-    likes: Number | None = None
-    comment_count: Number | None = None
-    comments: Sequence[Comment | GraphComment] = ()
-    coauthors: Sequence[Account | GraphAccount] = ()
-    tags: Sequence[Tag | GraphTag] = ()
-    place: Place | None = None
-    product_type: str | None = None
-    hides_counts: bool | None = None
-    closes_comments: bool | None = None
-    is_ad: bool | None = None
-    is_affiliate: bool | None = None
-    is_paid: bool | None = None
-    has_audio: bool | None = None
-    versions: Sequence[Version] = ()
+    thumbnail: str | None
+    pictures: Sequence[part.Picture] = ()
+    slides: Sequence[part.Slide] = ()
+    height: Number | None
+    width: Number | None
+    likes: Number | None
+    comment_count: Number | None
+    comments: Sequence[part.Comment] = ()
+    coauthors: Sequence[part.Person]
+    tags: Sequence[part.Tag]
+    versions: Sequence[part.Version] = ()
     video_url: str | None = None
     """The file of the video. The newer forms have ``versions`` instead."""
     manifest: str | None = None
     seconds: Number | None = None
     plays: Number | None = None
     views: Number | None = None
-    original: OriginalSound | None = None
-    licensed: LicensedSound | None = None
-    attributed: GraphSound | None = None
+    original: part.OriginalSound | None = None
+    licensed: part.LicensedSound | None = None
+    attributed: part.GraphSound | None = None
+    alt: str | None = sometimes("accessibility_caption")
+    place: part.Place | None = sometimes("location")
+    product_type: str | None = sometimes("product_type")
+    hides_counts: bool | None = sometimes("like_and_view_counts_disabled")
+    closes_comments: bool | None = sometimes("comments_disabled")
+    is_ad: bool | None = sometimes("is_ad")
+    is_affiliate: bool | None = sometimes("is_affiliate")
+    is_paid: bool | None = sometimes("is_paid_partnership")
+    has_audio: bool | None = sometimes("has_audio")
 
     @property
     def kind(self) -> int:
@@ -274,7 +71,7 @@ class Post(Contract):
         raise NotImplementedError
 
     @property
-    def sound(self) -> OriginalSound | LicensedSound | GraphSound | None:
+    def sound(self) -> part.OriginalSound | part.LicensedSound | part.GraphSound | None:
         """The sound of a reel."""
         return self.original or self.licensed or self.attributed
 
@@ -286,18 +83,18 @@ class Media(Post):
     code: str | None = always("code")
     taken_at: int = identity("taken_at")
     media_type: Literal[1, 2, 8] = identity("media_type")
-    owner: ItemOwner = identity("user")
+    owner: part.ItemOwner = identity("user")
     product_type: str | None = always("product_type")
     caption: str | None = always("caption.text")
     alt: str | None = always("accessibility_caption")
-    pictures: list[Picture] = always("image_versions2.candidates[]")
+    pictures: list[part.Picture] = always("image_versions2.candidates[]")
     thumbnail: str | None = always("display_uri")
     height: Number | None = always("original_height")
     width: Number | None = always("original_width")
     likes: Number | None = always("like_count")
     comment_count: Number | None = always("comment_count")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
-    place: Place | None = always("location")
+    place: part.Place | None = always("location")
 
     @property
     def kind(self) -> int:
@@ -310,28 +107,28 @@ class Item(Media):
     Posts without tags or coauthors have no key for them in the API of the app.
     """
 
-    coauthors: list[Account] = sometimes("coauthor_producers[]")
-    tags: list[Tag] = sometimes("usertags.in[]")
-    comments: list[Comment] = sometimes("preview_comments[]", "comments[]")
-    slides: list[Slide] = always("carousel_media[]")
+    coauthors: list[part.Account] = sometimes("coauthor_producers[]")
+    tags: list[part.Tag] = sometimes("usertags.in[]")
+    comments: list[part.RelayComment] = sometimes("preview_comments[]", "comments[]")
+    slides: list[part.Slide] = always("carousel_media[]")
     closes_comments: bool | None = always("comments_disabled")
     is_paid: bool | None = always("is_paid_partnership")
     has_audio: bool | None = always("has_audio")
-    versions: list[Version] = always("video_versions[]")
+    versions: list[part.Version] = always("video_versions[]")
     manifest: str | None = always("video_dash_manifest")
     seconds: Number | None = sometimes("video_duration")
     views: Number | None = always("view_count")
     plays: Number | None = sometimes("play_count")
-    original: OriginalSound | None = always("clips_metadata.original_sound_info")
-    licensed: LicensedSound | None = always("clips_metadata.music_info")
+    original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
+    licensed: part.LicensedSound | None = always("clips_metadata.music_info")
 
 
 class Relay(Media):
     """What the logged-out page has for every kind of post."""
 
-    owner: RelayOwner = identity("user")
-    coauthors: list[Account] = always("coauthor_producers[]")
-    tags: list[Tag] = always("usertags.in[]")
+    owner: part.RelayOwner = identity("user")
+    coauthors: list[part.Account] = always("coauthor_producers[]")
+    tags: list[part.Tag] = always("usertags.in[]")
 
 
 class RelayImage(Relay, tag=("__typename", "XIGPolarisImageMedia")):
@@ -342,16 +139,16 @@ class RelayVideo(Relay, tag=("__typename", "XIGPolarisVideoMedia")):
     """A video or reel."""
 
     has_audio: bool | None = always("has_audio")
-    versions: list[Version] = always("video_versions[]")
+    versions: list[part.Version] = always("video_versions[]")
     manifest: str | None = sometimes("video_dash_manifest")
-    original: OriginalSound | None = always("clips_metadata.original_sound_info")
-    licensed: LicensedSound | None = always("clips_metadata.music_info")
+    original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
+    licensed: part.LicensedSound | None = always("clips_metadata.music_info")
 
 
 class RelayCarousel(Relay, tag=("__typename", "XIGPolarisCarouselMedia")):
     """A carousel."""
 
-    slides: list[Slide] = always("carousel_media[]")
+    slides: list[part.Slide] = always("carousel_media[]")
 
 
 class Classic(Post):
@@ -375,30 +172,21 @@ class Embedded(Classic):
     """A post on the embed page, or in the classic graph before 2022. The embed page has few keys."""
 
     typename: str | None = always("__typename")
-    owner: EmbeddedOwner = identity("owner")
-    alt: str | None = sometimes("accessibility_caption")
+    owner: part.EmbeddedOwner = identity("owner")
     thumbnail: str | None = sometimes("thumbnail_src")
     likes: Number | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
     comment_count: Number | None = sometimes("edge_media_to_parent_comment.count", "edge_media_to_comment.count")
-    comments: list[GraphComment] = sometimes(
+    comments: list[part.GraphComment] = sometimes(
         "edge_media_to_parent_comment.edges[].node", "edge_media_to_comment.edges[].node"
     )
-    coauthors: list[GraphAccount] = sometimes("coauthor_producers[]")
-    tags: list[GraphTag] = sometimes("edge_media_to_tagged_user.edges[].node")
-    place: Place | None = sometimes("location")
-    product_type: str | None = sometimes("product_type")
-    hides_counts: bool | None = sometimes("like_and_view_counts_disabled")
-    closes_comments: bool | None = sometimes("comments_disabled")
-    is_ad: bool | None = sometimes("is_ad")
-    is_affiliate: bool | None = sometimes("is_affiliate")
-    is_paid: bool | None = sometimes("is_paid_partnership")
-    has_audio: bool | None = sometimes("has_audio")
+    coauthors: list[part.GraphAccount] = sometimes("coauthor_producers[]")
+    tags: list[part.GraphTag] = sometimes("edge_media_to_tagged_user.edges[].node")
     video_url: str | None = sometimes("video_url")
     manifest: str | None = sometimes("dash_info.video_dash_manifest")
     seconds: Number | None = sometimes("video_duration")
     plays: Number | None = sometimes("video_play_count")
     views: Number | None = sometimes("video_view_count")
-    attributed: GraphSound | None = sometimes("clips_music_attribution_info")
+    attributed: part.GraphSound | None = sometimes("clips_music_attribution_info")
 
     @property
     def kind(self) -> int:
@@ -408,15 +196,15 @@ class Embedded(Classic):
 class Graph(Classic):
     """What the classic graph has for every kind of post."""
 
-    owner: GraphOwner = identity("owner")
+    owner: part.GraphOwner = identity("owner")
     alt: str | None = always("accessibility_caption")
     thumbnail: str | None = always("thumbnail_src")
     likes: Number | None = always("edge_media_preview_like.count")
     comment_count: Number | None = always("edge_media_to_parent_comment.count")
-    comments: list[GraphComment] = always("edge_media_to_parent_comment.edges[].node")
-    coauthors: list[GraphAccount] = always("coauthor_producers[]")
-    tags: list[GraphTag] = always("edge_media_to_tagged_user.edges[].node")
-    place: Place | None = always("location")
+    comments: list[part.GraphComment] = always("edge_media_to_parent_comment.edges[].node")
+    coauthors: list[part.GraphAccount] = always("coauthor_producers[]")
+    tags: list[part.GraphTag] = always("edge_media_to_tagged_user.edges[].node")
+    place: part.Place | None = always("location")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
     closes_comments: bool | None = always("comments_disabled")
     is_ad: bool | None = always("is_ad")
@@ -438,7 +226,7 @@ class GraphVideo(Graph, tag=("__typename", "XDTGraphVideo")):
     seconds: Number | None = always("video_duration")
     plays: Number | None = always("video_play_count")
     views: Number | None = always("video_view_count")
-    attributed: GraphSound | None = always("clips_music_attribution_info")
+    attributed: part.GraphSound | None = always("clips_music_attribution_info")
 
 
 class GraphCarousel(Graph, tag=("__typename", "XDTGraphSidecar")):
@@ -467,7 +255,7 @@ class Gated(Contract):
     code: str | None = always("code")
     post: RelayImage | RelayVideo | RelayCarousel | None = always("if_not_gated_logged_out")
     ruling: Ruling | None = always("gating_ruling")
-    comments: list[Comment] = always("comments_connection.edges[].node")
+    comments: list[part.RelayComment] = always("comments_connection.edges[].node")
 
 
 class WebInfo(Contract):

@@ -12,25 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 from crawler.errors import ExtractionFailed
 from crawler.platforms.photoapp import PLATFORM
 from crawler.platforms.photoapp.link import code_of_id
-from crawler.platforms.photoapp.payload import (
-    CAROUSEL,
-    IMAGE,
-    VIDEO,
-    Account,
-    Comment,
-    Embedded,
-    GraphAccount,
-    GraphComment,
-    GraphTag,
-    Item,
-    Listed,
-    Number,
-    Owner,
-    Place,
-    Post,
-    Slide,
-    Tag,
-)
+from crawler.platforms.photoapp.payload import CAROUSEL, IMAGE, VIDEO, Embedded, Item, Post
+from crawler.platforms.photoapp.payload_parts import Comment, Listed, Number, Owner, Person, Place, Slide, Tag
 from crawler.reading.json import decode, dig
 from crawler.reading.values import absolute_url, count, iso_duration, number, text
 
@@ -41,11 +24,10 @@ PROGRESSIVE = 101
 
 _MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
 
-Comments = Sequence[Comment | GraphComment]
 Row = dict[str, Any]
 
 
-def photo_post(post: Post, comments: Comments = ()) -> Row:
+def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
     """Build the contract's post. ``comments``: those that the object around the post has."""
     is_video = post.kind == VIDEO
     parts: list[Post | Slide] = [post, *post.slides]
@@ -208,7 +190,7 @@ def _listed(post: Listed) -> Row:
     }
 
 
-def _account(account: Account | GraphAccount) -> Row:
+def _account(account: Person) -> Row:
     return {
         "id": str(account.pk),
         "username": account.username,
@@ -217,15 +199,15 @@ def _account(account: Account | GraphAccount) -> Row:
     }
 
 
-def _coauthor(account: Account | GraphAccount) -> Row:
+def _coauthor(account: Person) -> Row:
     return {**_account(account), "full_name": account.full_name or ""}
 
 
-def _tag(tag: Tag | GraphTag, user: GraphAccount) -> Row:
+def _tag(tag: Tag, user: Person) -> Row:
     return {"user": _coauthor(user), "x": number(tag.x), "y": number(tag.y)}
 
 
-def _comment(comment: Comment | GraphComment) -> Row:
+def _comment(comment: Comment) -> Row:
     author = comment.author
     unknown = {"id": "", "username": "", "is_verified": None, "profile_pic_url": ""}
     return {
