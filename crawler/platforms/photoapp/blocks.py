@@ -64,7 +64,7 @@ MIN_POST_KEYS = 15
 
 MISSING_OR_PRIVATE = "The post is missing or private: the platform does not show it to visitors."
 
-# Words in the platform's refusals, with the error class and the reason that they stand for.
+# Words in the platform's refusals, with the error class and the reason that they stand for (the notes, 3).
 _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
     (("wait a few minutes", "rate limit"), UpstreamRateLimited, "rate_limited"),
     (("checkpoint_required", "challenge_required", "feedback_required"), UpstreamBlocked, "challenge"),
@@ -287,16 +287,13 @@ def has_post(documents: Iterable[Any], shortcode: str | None) -> bool:
 
 
 def _names(value: object, shortcode: str) -> bool:
-    if not isinstance(value, str):
-        return False
-    found = _ID.fullmatch(value)
+    found = _ID.fullmatch(value) if isinstance(value, str) else None
     return value == shortcode or (found is not None and code_of_id(found["id"]) == shortcode)
 
 
-def raise_if_unrecognised(path: str) -> NoReturn:
+def raise_for_unknown_keys(path: str) -> NoReturn:
     """Raise the error for a page that has data only under unknown keys. ``path`` is the key that was expected."""
-    details: list[Detail] = [{"loc": [path], "msg": "Input has unknown names", "type": "unknown_names"}]
-    raise ExtractionFailed("The page's data has unknown keys.", details=details, reason="blind")
+    raise missing_error("The page's data has unknown keys.", [path], reason="blind")
 
 
 def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) -> NoReturn:
@@ -305,32 +302,31 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
     ``shortcode`` is the requested post, or None. ``path`` is the key under which the data was expected.
 
     Raises:
-        TargetNotFound: the page is the platform's error page.
-        UpstreamBlocked: the page is the login page, a challenge or the home page.
+        TargetNotFound: the page is the platform's error page (the capture c130a4ec26b2).
+        UpstreamBlocked: the page is the login page (9208a8c6e6c1), or the home page (``gallery-dl``, issue 9731).
         UpstreamRateLimited: the page is the post's, but without its data. Visitors whose requests the platform limits
-            get such a page.
-        ExtractionFailed: the data has unknown keys, the page is for another post, or the kind of page is unknown.
+            get such a page (2a9aac385ad4, 5db59b3d97f9), or a page with the words of the limit (PH3-3).
+        ExtractionFailed: the page is one of a sister platform (PH3-5), or for another post. The data has unknown keys,
+            or the kind of page is unknown.
     """
     body: bytes = response.body
     status = response.status
     route = route_of(body)
-    if b"wait a few minutes" in body:  # a page whose text is a rate limit's (PH3-3)
+    if b"wait a few minutes" in body:
         raise_for_rate_limit(status)
     if route and not route.startswith(ROUTES):
         message = f"The page is not one of this platform: its route is {route[:100]}."
         raise missing_error(message, ["canonicalRouteName"], reason="other_platform")
     if "ErrorRoute" in route:
         raise TargetNotFound("The post does not exist.", upstream_status=status, reason="not_found")
-    if "Challenge" in route or "Checkpoint" in route or "Suspended" in route:
-        raise UpstreamBlocked("The platform returned a challenge page.", upstream_status=status, reason="challenge")
-    if any(word in route for word in ("Login", "Signup", "Home")) or urlsplit(str(response.url)).path == "/":
+    if "Login" in route or urlsplit(str(response.url)).path == "/":
         raise_for_login(status)
     if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:
-        raise_if_unrecognised(path)
+        raise_for_unknown_keys(path)
     shown = preview_shortcode(body)
     if shown and shortcode and shown != shortcode:
         raise missing_error(f"The page is for the post {shown}, not {shortcode}.", [path], reason="wrong_post")
-    if shown or any(word in route for word in ("Post", "Reel", "Media", "Clips")):
+    if shown or "Post" in route or "Reel" in route:
         raise UpstreamRateLimited(
             "The platform returned the page without its data, as it does for throttled visitors.",
             upstream_status=status,

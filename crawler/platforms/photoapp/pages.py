@@ -40,11 +40,6 @@ class PhotoPage(PlatformPage):
         for document in documents:
             yield from (each for each in all_dicts(document) if key in each)
 
-    def has_post(self, shortcode: str | None) -> bool:
-        """Whether the response contains a post under unknown keys. See ``blocks.has_post``."""
-        scripts = map(_decoded, scripts_with(self.response.body, b'"'))
-        return blocks.has_post(scripts if self.document is None else (self.document,), shortcode)
-
     def raise_for_blocks(self) -> None:
         """Raise an error for a blocked or failed response, by its URL, message and HTTP status."""
         document = None
@@ -185,8 +180,9 @@ class PostPage(PhotoPage):
             raise unread_error("The post cannot be read.", self.unread, reason=reason)
         if values and not is_stub:
             raise TargetNotFound(blocks.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
-        if self.has_post(self._requested_code or None):
-            blocks.raise_if_unrecognised(self.keys[0])
+        scripts = map(_decoded, scripts_with(self.response.body, b'"'))
+        if blocks.has_post(scripts if self.document is None else (self.document,), self._requested_code or None):
+            blocks.raise_for_unknown_keys(self.keys[0])
         blocks.raise_for_shell(self.response, self._requested_code or None, self.keys[0])
 
 

@@ -176,9 +176,7 @@ class Embedded(Classic):
     thumbnail: str | None = sometimes("thumbnail_src")
     likes: Number | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
     comment_count: Number | None = sometimes("edge_media_to_parent_comment.count", "edge_media_to_comment.count")
-    comments: list[part.GraphComment] = sometimes(
-        "edge_media_to_parent_comment.edges[].node", "edge_media_to_comment.edges[].node"
-    )
+    comments: list[part.GraphComment] = sometimes("edge_media_to_parent_comment.edges[].node")
     coauthors: list[part.GraphAccount] = sometimes("coauthor_producers[]")
     tags: list[part.GraphTag] = sometimes("edge_media_to_tagged_user.edges[].node")
     video_url: str | None = sometimes("video_url")
