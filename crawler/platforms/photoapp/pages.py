@@ -263,7 +263,7 @@ class ReelsPage(PhotoPage):
 
     @cached_property
     def _lists(self) -> list[Reels]:
-        return [self.plain_payload(Reels, each) for each in self.objects(self.key) if each[self.key]]
+        return [self.plain_payload(Reels, each) for each in self.objects(self.key) if isinstance(each[self.key], dict)]
 
 
 def _decoded(script: bytes) -> Any:
