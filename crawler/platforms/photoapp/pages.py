@@ -177,7 +177,8 @@ class PostPage(PhotoPage):
         is_stub = any(map(blocks.is_stub, values))
         if self.unread and not is_stub:
             reason = "blind" if any(map(blocks.is_blind, self.unread)) else "missing_field"
-            raise unread_error("The post cannot be read.", self.unread, reason=reason)
+            message = f"The post cannot be read: {', '.join(map(str, self.unread[:5]))}"
+            raise unread_error(message, self.unread, reason=reason)
         if values and not is_stub:
             raise TargetNotFound(blocks.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
         scripts = map(_decoded, scripts_with(self.response.body, b'"'))
