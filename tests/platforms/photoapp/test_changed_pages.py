@@ -158,12 +158,19 @@ def test_ph_9_a_post_without_a_key_that_every_post_has_is_a_warning(key: str) ->
 REEL = next(post for post in SITE.posts.values() if post.is_video and post.sound and post.layout == "wrapped")
 
 
-@pytest.mark.parametrize("form", ["page", "item", "graph"])
-@pytest.mark.parametrize("key", ["video_versions", "video_url", "clips_metadata", "clips_music_attribution_info"])
+@pytest.mark.parametrize(
+    ("form", "key"),
+    [
+        ("page", "video_versions"),
+        ("page", "clips_metadata"),
+        ("item", "video_versions"),
+        ("item", "clips_metadata"),
+        ("graph", "video_url"),
+        ("graph", "clips_music_attribution_info"),
+    ],
+)
 def test_ph3_1_a_reel_that_loses_its_file_or_its_sound_is_a_warning(form: str, key: str) -> None:
     data = orjson.dumps({"data": SITE.data(REEL, form)})
-    if b'"%b"' % key.encode() not in data:
-        return
     page = page_of(data.replace(b'"%b"' % key.encode(), b'"new_key"'), code=REEL.code)
     post = post_of(page)
     assert None in (post["video_url"], post["clips_music_attribution_info"])
