@@ -43,16 +43,16 @@ class Listed(Contract):
     pk: NonEmpty = identity("pk")
     code: NonEmpty = identity("code")
     id: str | None = always("id")
-    typename: str | None = always("__typename")
-    media_type: int | None = always("media_type")
-    product_type: str | None = always("product_type")
+    typename: str | None = always("__typename", often=True)
+    media_type: int | None = always("media_type", often=True)
+    product_type: str | None = always("product_type", often=True)
     alt: str | None = always("accessibility_caption")
     caption: str | None = always("caption.text")
-    picture: str | None = always("display_uri")
+    picture: str | None = always("display_uri", often=True)
     link: str | None = always("seo_canonical_url")
     user_id: str | None = always("user.id")
     user_pk: str | None = always("user.pk")
-    user_name: str | None = always("user.username")
+    user_name: str | None = always("user.username", often=True)
 
 
 class Owner(Person):
