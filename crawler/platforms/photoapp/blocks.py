@@ -184,7 +184,7 @@ def is_refusal(body: str) -> bool:
 
 
 def _raise_for_message(payload: dict[str, Any], status: int | None) -> None:
-    _raise_for_code(payload, status)
+    _raise_for_code([payload.get("error")], status)
     if payload.get("data") or payload.get("items"):
         return
     about = text(payload.get("description"))
@@ -196,12 +196,11 @@ def _raise_for_message(payload: dict[str, Any], status: int | None) -> None:
         raise_for_ruling(Ruling(title=message, description=about), status)
 
 
-def _raise_for_code(payload: dict[str, Any], status: int | None) -> None:
-    """Raise an error for one of the known codes of errors, in place of a response or in its list of errors."""
-    codes = {count(each) for each in (payload.get("error"), *(e.get("code") for e in dicts(payload.get("errors"))))}
+def _raise_for_code(stated: list[Any], status: int | None) -> None:
+    codes = set(map(count, stated))
     if RATE_LIMIT_ERROR in codes:
         raise_for_rate_limit(status)
-    if GONE_ERROR in codes and not payload.get("data"):
+    if GONE_ERROR in codes:
         raise TargetNotFound("The post does not exist.", upstream_status=status, reason="not_found")
 
 
@@ -243,12 +242,14 @@ def raise_for_query_errors(payload: Any, status: int | None) -> None:
     """Raise an error if a query's response contains errors. Call this only for a response without data.
 
     Raises:
-        TargetNotFound: the response has the error with which the platform reports missing and private posts.
+        TargetNotFound: the response has an error with which the platform reports missing and private posts.
+        UpstreamRateLimited: too many queries were sent.
         ExtractionFailed: the query is out of date.
     """
     errors = dicts(dig(payload, "errors"))
     if not errors:
         return
+    _raise_for_code([each.get("code") for each in errors], status)
     message = text(errors[0].get("message"))
     if "field_exception" in message:
         raise TargetNotFound(MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")

@@ -197,6 +197,11 @@ def test_ph3_3_the_error_of_a_post_that_is_gone(body: dict[str, Any]) -> None:
     assert (error.code, error.reason) == ("TARGET_NOT_FOUND", "not_found")
 
 
+def test_an_error_beside_the_post_is_not_its_error() -> None:
+    body = orjson.dumps({"data": media(), "errors": [{"code": 1675004}]})
+    assert post_of(page_of(body))["id"] == PK
+
+
 def test_ph3_3_a_page_with_the_text_of_a_rate_limit() -> None:
     text = "<p>Please wait a few minutes before you try again.</p>"
     error = error_of(page_of(f"<html><head><title>Photo app</title></head><body>{text}{'<br>' * 200}</body></html>"))
