@@ -87,11 +87,10 @@ def nonzero_count(value: Number | None, *, hidden: bool | None) -> int | None:
 
 
 def exact_duration(post: Post) -> float | None:
-    """Return a video's duration in seconds, from the manifest of its streams or as the post states it, or None."""
+    """Return a video's duration in seconds, as the post or the manifest of its streams states it, or None."""
     found = _MANIFEST_DURATION.search(post.manifest or "")
-    seconds = number(post.seconds)
-    stated = seconds if seconds and seconds > 0 else None
-    return stated or (iso_duration(found["duration"]) if found else None)
+    seconds = number(post.seconds) or 0.0
+    return seconds if seconds > 0 else iso_duration(found["duration"]) if found else None
 
 
 def _url(value: str | None) -> str:
