@@ -17,6 +17,9 @@ class PostParams(Params):
 
     url: str = Field(max_length=2_000)
     """URL of a post or reel, or a share link, also without ``https://``. Only its shortcode or share token is used."""
+    include_play_counts: bool | None = None
+    """Whether to read the play count of a reel, which takes one more request. Without it, the server's setting
+    ``PHOTOAPP_PLAY_COUNTS`` decides."""
 
     @field_validator("url")
     @classmethod
