@@ -191,7 +191,8 @@ class ExhaustiveCrawl:
 
     def __str__(self) -> str:
         parts = ", ".join(str(part) for part in sorted(self.open, key=str)[:MAX_SLICES_SHOWN])
-        return f"category {self.root}: {self.coverage}, {self.requests:,} requests, {len(self.open):,} open: {parts}"
+        found = Coverage(self.total, len(self.found))
+        return f"category {self.root}: {found}, {self.requests:,} requests, {len(self.open):,} open: {parts}"
 
     def log_end(self) -> None:
         """Log the result of the whole crawl."""

@@ -153,7 +153,8 @@ class Plan:
     def _split(self, reading: Reading) -> list[Step]:
         """Split a listing above the ceiling. Return [] if it cannot be split."""
         climbs = not self.unfilterable and reading.middle is not None and not _is_one_price(reading.part)
-        if reading.children and (self.has_unpriced or not climbs):
+        is_stuck = reading.parent is not None and reading.parent.cat_id == reading.part.cat_id
+        if reading.children and (self.has_unpriced or is_stuck or not climbs):
             return self._by_category(reading)
         return self._climb(reading.part, _first_price(reading.part)) if climbs else []
 

@@ -17,7 +17,6 @@ from crawler.sandbox.retail.worlds import CHALLENGED
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse
     from crawler.sandbox.retail.shop import Row
-    from crawler.sandbox.retail.trees import Tree
 
 __all__ = ["FAULTS", "Site"]
 
@@ -52,23 +51,21 @@ class Site(Shop):
             return 200, {}, retail_page.challenge()
         if request.path == "/":
             return 200, {}, retail_page.other("/", {"contentLayout": {"modules": []}})
-        department = self._department(request)
-        tree = tree_of(department)
-        if tree is not None and self._count(department, tree, request):
+        if self.is_challenged(request):
             return 200, {}, retail_page.challenge()
+        tree = tree_of(request.path.rpartition("/")[2])
         render = self._listing_page if tree is None or not tree.fault else self._rendered
         try:
             return 200, {}, render(request.path, tuple(request.args.items()))
         except (KeyError, ValueError):
             return 404, {}, retail_page.not_found()
 
-    @staticmethod
-    def _department(request: FakeRequest) -> str:
-        return request.path.rpartition("/")[2].partition("_")[0]
-
-    def _count(self, department: str, tree: Tree, request: FakeRequest) -> bool:
+    def is_challenged(self, request: FakeRequest) -> bool:
         """Count a request to a world. Return whether its response is the challenge."""
         cat_id = request.path.rpartition("/")[2]
+        tree, department = tree_of(cat_id), cat_id.partition("_")[0]
+        if tree is None:
+            return False
         if cat_id == department and not request.args:
             self.progress.pop(department, None)
         progress = self.progress[department]
