@@ -11,7 +11,7 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 
 from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
-from crawler.platforms.retail.pages import ListingPage, SearchPage
+from crawler.platforms.retail.pages import ALWAYS_SERVED, ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import (
     DEFAULT_SORT,
@@ -176,9 +176,14 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         crawl = self._crawls.get(target.root or "")
         if crawl and isinstance(target.params, CategoryParams):
             return await self._scrape_slice(target, crawl, first)
-        data = await (await first.page(ListingPage)).to_item()
-        if data["has_more"]:
-            self.follow(target, data, page=data["page"] + 1)
+        page = await first.page(ListingPage)
+        data = await page.to_item()
+        ids = [each["item_id"] for each in data["products"]]
+        self.listings.add(target, ids, data["total_results"], is_first=data["page"] == 1)
+        if not data["has_more"]:
+            self.close_listing(target, page.source, ended=_is_last(data), ceiling=ALWAYS_SERVED)
+        elif not self.follow(target, data, page=data["page"] + 1):
+            self.close_listing(target, page.source, ended=None)
         return data
 
     async def _scrape_slice(self, target: Target, crawl: ExhaustiveCrawl, first: First) -> Data | None:
@@ -227,6 +232,11 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         if crawl.finished and (reported or not crawl.reported):
             crawl.log_end()
             del self._crawls[target.root]
+
+
+def _is_last(data: Data) -> bool:
+    """Whether the platform states that a page is the last one, or that there is none."""
+    return bool(data["products"]) or data["total_results"] == 0
 
 
 def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 NO_END = "no_end"
 """The listing ended without a sign of its end: the platform stated further pages, and served none."""
 REPEATED = "repeated_page"
-"""A page had only rows of earlier pages, although the platform stated further ones, as after a cursor that leads back."""
+"""A page had only rows of earlier pages, as after a cursor that leads back."""
 CEILING = "ceiling"
 """The platform serves only a part of each listing, whatever it states."""
 FEWER = "fewer_than_stated"
@@ -74,16 +74,17 @@ class Tally:
         if stated is not None:
             self._expected = max(stated, self._expected or 0)
 
-    def coverage(self, *, ended: bool, ceiling: int | None = None) -> Coverage:
+    def coverage(self, *, ended: bool | None, ceiling: int | None = None) -> Coverage:
         """Return the coverage after the last page.
 
-        ``ended``: whether the platform has stated that this is the last page. ``ceiling``: the number of rows after
+        ``ended``: whether the platform has stated that this is the last page; None if further pages are not requested,
+        so that missing rows are no surprise. ``ceiling``: the number of rows after
         which the platform is known to end any listing.
         """
         collected, expected = len(self._ids), self._expected
         reasons = [REPEATED] if self._repeated else []
-        if not ended:
+        if ended is False:
             reasons.append(CEILING if ceiling is not None and self._rows >= ceiling else NO_END)
-        elif expected is not None and collected < expected:
+        elif ended and expected is not None and collected < expected:
             reasons.append(FEWER)
         return Coverage(expected, collected, tuple(reasons))

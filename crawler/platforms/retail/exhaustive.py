@@ -150,7 +150,9 @@ class ExhaustiveCrawl:
     @property
     def total(self) -> int | None:
         """The largest number of products that the platform has stated for the whole category."""
-        stated = (each.total for each in self.plan.readings.values() if self._is_of_root(each) and each.total is not None)
+        stated = (
+            each.total for each in self.plan.readings.values() if self._is_of_root(each) and each.total is not None
+        )
         return max(stated, default=None)
 
     def _is_of_root(self, reading: Reading) -> bool:

@@ -133,7 +133,11 @@ class Plan:
         """Return the pages to request after a slice that is not read further."""
         if reading.role == "whole" and reading.truncated:
             return self._split(reading)
-        if reading.role != "climb" or reading.highest is None or (reading.ended and not (reading.failed or reading.repeats)):
+        if (
+            reading.role != "climb"
+            or reading.highest is None
+            or (reading.ended and not (reading.failed or reading.repeats))
+        ):
             return []
         if self._is_joined(reading):
             return []
@@ -229,20 +233,30 @@ class Plan:
         if self.unfilterable:
             return
         for reading in self._wholes():
-            if reading.repeated and not self._climbs(reading.part) and len(self.known(reading.part)) < (reading.total or 0):
+            if (
+                reading.repeated
+                and not self._climbs(reading.part)
+                and len(self.known(reading.part)) < (reading.total or 0)
+            ):
                 yield from self._climb(reading.part, _first_price(reading.part))
             parts = [each for each in self._wholes() if each.parent == reading.part]
-            are_known = bool(parts) and all(self._total(each) is not None for each in parts)
-            if are_known and not self._climbs(reading.part) and reading.middle is not None:
-                if self._residual(reading) > MAX_UNCOVERED * (reading.total or 0):
-                    yield from self._climb(reading.part, _first_price(reading.part))
+            can_climb = bool(parts) and not self._climbs(reading.part) and reading.middle is not None
+            if not can_climb or any(self._total(each) is None for each in parts):
+                continue
+            if self._residual(reading) > MAX_UNCOVERED * (reading.total or 0):
+                yield from self._climb(reading.part, _first_price(reading.part))
 
     def _grown(self, found: int) -> Iterator[Step]:
         """Look for slices that have more products than were read, because products have moved to them."""
         units = list(self.units())
         last = [each for each in self.readings.values() if each.role == "check" and each.part.sort == self._check_order]
         given_up = self.checks == MAX_CHECKS or (self.checks and not any(each.gained for each in last))
-        if given_up or len(units) == 1 or self.is_overstated or any(self._total(each) is None for each in self._wholes()):
+        if (
+            given_up
+            or len(units) == 1
+            or self.is_overstated
+            or any(self._total(each) is None for each in self._wholes())
+        ):
             return
         missing = (self.readings[self.root].total or 0) - found - self.unpriced_gap
         if missing <= sum(unit.gap for unit in units if not unit.is_sound):
@@ -378,7 +392,7 @@ def _is_left(climb: Reading) -> bool:
 
 
 def _first_price(listing: Slice) -> int:
-    return listing.low if listing.low else FIRST_PRICE
+    return listing.low or FIRST_PRICE
 
 
 def _is_one_price(part: Slice) -> bool:

@@ -132,8 +132,9 @@ class Site:
         """
         plan = FAULTY if handle in self.faults else PLANS[handle]
         inventor, user = self._invented(handle)
-        others = tuple(inventor.user(name) for name in ("ink_and_tide", "north_gate"))
         count = min(plan.posts, 60) if self.light else plan.posts
+        user = user if plan.protected else replace(user, posts=count)
+        others = tuple(inventor.user(name) for name in ("ink_and_tide", "north_gate"))
         posts = tuple(self._post(inventor, user, others, n) for n in range(count))
         pinned = posts[-3] if len(posts) > 2 * self.size else None
         return Account(user, plan, posts, pinned, others)

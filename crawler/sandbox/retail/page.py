@@ -134,8 +134,12 @@ def _facets(shop: Shop, view: View) -> list[dict[str, Any]]:
         _facet("cat_id", "Departments", values),
         {
             **_facet("price", "Price", None),
-            **{"min": 0, "max": 250, "unboundedMax": True, "stepSize": 1},
-            **dict(zip(("selectedMin", "selectedMax"), view.prices, strict=True)),
+            "min": 0,
+            "max": 250,
+            "selectedMin": view.prices[0],
+            "selectedMax": view.prices[1],
+            "unboundedMax": True,
+            "stepSize": 1,
         },
         _facet("brand", "Brand", []),
     ]

@@ -97,8 +97,12 @@ def main(sizes: list[str]) -> None:
             reasons = Counter(reason for each in sweeps for reason in each.coverage.reasons)
             named = ", ".join(f"{name} {count}" for name, count in reasons.most_common()) or "-"
             most = f"{requests[len(requests) // 2]} ({requests[-1]})"
-            print(f"| {size} | {fault} | {complete} | {sum(each.is_reported for each in sweeps)} | {silent} |", end=" ")
-            print(f"{least:.2%} | {named} | {most} | {requests[-1] / FEWEST[size]:.2f} |", flush=True)
+            counts = f"{complete} | {sum(each.is_reported for each in sweeps)} | {silent}"
+            row = (
+                f"| {size} | {fault} | {counts} | {least:.2%} | {named} | {most} | {requests[-1] / FEWEST[size]:.2f} |"
+            )
+            sys.stdout.write(f"{row}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":
