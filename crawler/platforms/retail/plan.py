@@ -149,7 +149,9 @@ class Plan:
         """Return the pages to request after a failed page: a climb goes on from the prices that it has read."""
         reading.failed = True
         if reading.role == "climb" and not reading.pages:
-            return self._nudged(reading)
+            low, listing = reading.part.low or 0, self.readings[reading.listing]
+            above = self._climb(listing.part, low + 1) if low == _first_price(listing.part) else []
+            return above or self._nudged(reading) or self._by_category(listing)
         return self.closed(reading)
 
     # Splitting a listing

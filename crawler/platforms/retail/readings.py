@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -97,7 +98,7 @@ def _prices(page: PageRead) -> list[int]:
     return [row.cents for row in page.rows if row.cents is not None and not row.is_sponsored]
 
 
-def is_of_one_price(rows: list[Row] | tuple[Row, ...], price: int | None) -> bool:
+def is_of_one_price(rows: Sequence[Row], price: int | None) -> bool:
     """Whether all rows of the listing itself have this price."""
     own = [row.cents for row in rows if not row.is_sponsored]
     return bool(own) and all(each == price for each in own)
