@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from crawler.sandbox.microblog.site import PLANS
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.retail.site import Site as Retail
 from crawler.sandbox.retail.trees import world_id
@@ -100,7 +101,7 @@ def test_pa_12_channels_state_their_items() -> None:
 
 def test_pa_12_accounts_state_their_posts() -> None:
     site = Microblog()
-    accounts = [site.account(handle) for handle in site.ids.values()]
+    accounts = [site.account(handle) for handle in PLANS]
     stated = {account.user.handle.lower(): account.user.posts - len(account.posts) for account in accounts}
     hidden = {handle: number for handle, number in stated.items() if number}
     assert hidden.pop("closed_garden") > 0, "a protected account shows no posts"

@@ -61,7 +61,8 @@ PLANS = {
     "cut_short": Plan(45, terminated=False, unlisted=15),
     "half_listed": Plan(45, unlisted=15),
 }
-FAULTY = Plan(30)
+FAULTY = Plan(30, unlisted=300)
+"""The accounts with faults. They state more posts than they list, so that no source alone has all posts."""
 
 TARGETS = [
     target("230 posts", username="quiet_harbor"),
