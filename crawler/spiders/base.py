@@ -27,6 +27,7 @@ from crawler.errors import (
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
+from crawler.platforms.links import read_link
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First
@@ -279,6 +280,8 @@ class PlatformSpider(PageSpider):
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         """Return the page params for saved responses. Not all of the scraper's params need to be given.
 
+        ``arguments`` are valid. A URL among them is replaced by the params that it means.
+
         Raises:
             InvalidRequest: an argument is not a param of the scraper.
         """
@@ -286,7 +289,10 @@ class PlatformSpider(PageSpider):
         if unknown:
             known = ", ".join(scraper.params.model_fields)
             raise InvalidRequest(f"{scraper.name} has no param {', '.join(sorted(unknown))}; its params are {known}.")
-        return dict(arguments)
+        url = arguments.get("url")
+        meant = {} if url is None else read_link(url).params
+        given = {name: value for name, value in arguments.items() if name != "url"}
+        return {name: value for name, value in meant.items() if name in scraper.params.model_fields} | given
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:

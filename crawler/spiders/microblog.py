@@ -71,6 +71,8 @@ class MicroblogArguments(CrawlArguments):
 
     username: str | None = None
     """Handle of the profile."""
+    url: str | None = None
+    """URL of the profile, instead of the handle."""
     cursor: str | None = None
     """``nextCursor`` from an earlier response. The crawl starts with the page after that response."""
 

@@ -10,6 +10,7 @@ from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
+from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
 from crawler.platforms.retail.pages import ALWAYS_SERVED, ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
@@ -19,7 +20,6 @@ from crawler.platforms.retail.schema import (
     Listing,
     SearchListing,
     SearchParams,
-    category_of_url,
 )
 from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, Taken
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
@@ -35,7 +35,7 @@ class RetailArguments(CrawlArguments):
     cat_id: str | None = None
     """Category id: numbers joined by underscores."""
     url: str | None = None
-    """URL of a category page, instead of the id."""
+    """URL of a category page or of a search, instead of the id or the words."""
     query: str | None = None
     """Words to search for."""
     page: str | None = None
@@ -58,11 +58,18 @@ class RetailArguments(CrawlArguments):
             raise ValueError("the workers of a queue share no progress: leave out exhaustive or queue")
         if self.exhaustive and "max_pages" in self.model_fields_set:
             raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
-        if self.exhaustive and self.query:
+        if self.exhaustive and (self.query or self._url_is_search):
             raise ValueError("only a category can be collected exhaustively: leave out exhaustive, or give cat_id")
         if self.max_requests is not None and not self.exhaustive:
             raise ValueError("max_requests limits exhaustive crawls: add exhaustive=true, or use max_pages")
         return self
+
+    @property
+    def _url_is_search(self) -> bool:
+        try:
+            return self.url is not None and read_link(self.url).kind == "search"
+        except LinkError:
+            return False  # the check of the target reports it
 
 
 class RetailSpider(Args[RetailArguments], PlatformSpider):
@@ -104,7 +111,9 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
     def request(self, target: Target) -> Request:
         params = target.params
         if not isinstance(params, CategoryParams):
-            return self.for_page(SearchPage, listing_request(self.origin(), **params.model_dump()))
+            assert isinstance(params, SearchParams)
+            arguments = {**params.model_dump(exclude={"url"}), "query": params.words}
+            return self.for_page(SearchPage, listing_request(self.origin(), **arguments))
         if self.args.exhaustive:
             params = self._begin(target, params)
         arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
@@ -164,12 +173,6 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         pages += [_followup(requested, step) for step in steps]
         reports = [target for target, step in mine if crawl.is_report(step)]
         return pages + (reports[:1] if crawl.reported else [])
-
-    @classmethod
-    def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        params = super().page_params(scraper, arguments)
-        url = params.pop("url", None)
-        return params if url is None else {**params, "cat_id": category_of_url(url)}
 
     async def scrape(self, target: Target, first: First) -> Data | None:
         """Return a page of a category or of search results. The next page becomes a follow-up target."""

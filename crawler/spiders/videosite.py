@@ -29,6 +29,8 @@ class VideositeArguments(CrawlArguments):
 
     username: str | None = None
     """Handle (with or without "@"), channel id, or legacy name."""
+    url: str | None = None
+    """URL of the channel, instead of its name."""
     type: str | None = None
     """The kind of items: video, short, live or all."""
     include_about: str | None = None

@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
-from crawler.platforms.model import validation_details
+from crawler.platforms.links import LinkError, read_link
+from crawler.platforms.model import LinkParams, Params, validation_details
 from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
@@ -125,6 +126,13 @@ class Target:
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
         }
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The params as JSON data, equal for all targets of the scraper that are the same: a link by what it means."""
+        if isinstance(self.params, Params):
+            return self.params.identity()
+        return self.params.model_dump(mode="json", exclude_none=True)
 
     @property
     def label(self) -> str:
@@ -266,7 +274,8 @@ def new_id() -> str:
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
     """Validate params with the scraper's model, and return the model's instance.
 
-    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields.
+    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Params
+    that a link in ``url`` states, such as the page of a listing, are added.
 
     Raises:
         InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
@@ -278,6 +287,8 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
     ]
     if nulls:
         raise _invalid(scraper, nulls)
+    if issubclass(scraper.params, LinkParams):
+        params = scraper.params.with_link(params, text=text)
     try:
         if text:
             return scraper.params.model_validate_strings(params)
@@ -317,6 +328,8 @@ class TargetParser:
 
         If several scrapers of one spider accept the params, return the first of them: it is the spider's default.
 
+        A link in ``url`` identifies the scraper by the page that it leads to.
+
         Raises:
             ScraperNotFound: no scraper of this spider has the name.
             InvalidRequest: no name was given, and the params fit no scraper, or scrapers of several platforms.
@@ -330,6 +343,8 @@ class TargetParser:
             raise ScraperNotFound(f"Unknown scraper {name!r}: this spider has {known}.")
         if len(self.scrapers) == 1:
             return self.scrapers[0]
+        if isinstance(url := params.get("url"), str):
+            return self._scraper_of_link(url)
         keys = set(params)
         fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
         needed = [s for s in fitting if keys >= _required(s)]
@@ -345,6 +360,20 @@ class TargetParser:
                 f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
             )
         return needed[0]
+
+    def _scraper_of_link(self, url: str) -> Scraper:
+        try:
+            link = read_link(url)
+        except LinkError as error:
+            problem = str(error)
+        else:
+            if fitting := [each for each in self.scrapers if each.name in link.scrapers]:
+                return fitting[0]
+            problem = f"this is {link}"
+        if len({each.platform for each in self.scrapers}) == 1:
+            return self.scrapers[0]  # the validation of its params reports which links it reads
+        detail: Detail = {"loc": ["url"], "msg": problem, "type": "value_error"}
+        raise InvalidRequest(f"url: {problem}", details=[detail])
 
     def parse(
         self,

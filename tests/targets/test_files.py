@@ -249,7 +249,7 @@ LISTS = {
     "ids and URLs": Case(
         "t.txt",
         "976759\nhttps://www.walmart.com/browse/food/976759\n",
-        [FOOD, {"url": "https://www.walmart.com/browse/food/976759"}],
+        [FOOD, FOOD],
     ),
     "handles": Case(
         "t.txt",

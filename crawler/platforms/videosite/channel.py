@@ -60,9 +60,7 @@ class ChannelReader:
         self.origin = spider.origin()
         self.ids = platform_ids(Ids, spider.platform, spider.settings)
         self.continuation = continuation = self.params.continuation
-        self.address = (
-            f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.username)[0]
-        )
+        self.address = f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.channel)[0]
         self.tab = continuation.tabs[0] if continuation else TABS.get(self.params.type, TABS["video"])
 
         self.leads_back = False
@@ -117,7 +115,7 @@ class ChannelReader:
         Raises:
             ScrapeError: no path leads to a channel. The error is ``not_found`` or a more precise error.
         """
-        addresses = [] if self.continuation else upstream.addresses(self.params.username)[1:]
+        addresses = [] if self.continuation else upstream.addresses(self.params.channel)[1:]
         if not_found.reason != "not_found":
             addresses = []  # the channel was removed: other addresses cannot lead to it
         for address in addresses:
@@ -185,7 +183,7 @@ class ChannelReader:
         """Return the channel's id."""
         if self.continuation:
             return self.continuation.channel
-        addresses = upstream.addresses(self.params.username)
+        addresses = upstream.addresses(self.params.channel)
         if addresses[0].startswith("channel/"):
             return addresses[0].removeprefix("channel/")
         for address in addresses:
