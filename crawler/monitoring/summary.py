@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
+MAX_INCOMPLETE = 5
+"""Maximum number of incomplete listings that the summary describes."""
 MAX_UNREAD = 8
 """Maximum number of unread paths that the summary lists."""
 UNREAD_ADVICE = "the platform may have changed its pages: update the project, or repair the scraper (docs/monitors.md)"
@@ -51,6 +53,8 @@ class Summary:
         self.crawler = crawler
         self.first: dict[str, Outcome] = {}
         """Error code -> the first failed outcome with this code."""
+        self.incomplete: list[str] = []
+        """The first incomplete listings, with the numbers of rows and the reasons."""
         self.retryable = 0
         """Number of failed targets for which a retry can help."""
         self._files: dict[str, _Files] = {}
@@ -69,8 +73,11 @@ class Summary:
         return cast("PlatformSpider", self.crawler.spider)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Log a failed target: at the level INFO in a batch, else at the level ERROR."""
+        """Log a failed target: at the level INFO in a batch, else at the level ERROR. Collect incomplete listings."""
         if outcome.error is None:
+            found = (each for each in outcome.warnings if each.coverage is not None)
+            self.incomplete += [f"{each.coverage} ({outcome.target.label})" for each in found]
+            del self.incomplete[MAX_INCOMPLETE:]
             return
         self.first.setdefault(outcome.code, outcome)
         self.retryable += outcome.error.retryable
@@ -108,6 +115,7 @@ class Summary:
             yield _row("repeated", f"{repeated:,} rows have the target of an earlier row, which was fetched once")
         for source, count in _failed_sources(stats).items():
             yield _row("warnings", f"{count:,} without {source}")
+        yield from (_row("incomplete", text) for text in self.incomplete)
         yield from _unread(stats)
         if stats.get("finish_reason") != "finished":
             yield _row("stopped", str(stats.get("finish_reason")))

@@ -23,10 +23,16 @@ WARNINGS = ListOf(
             **dict.fromkeys(("rows", "of"), "integer"),
             "loses_rows": "boolean",
             "names": ListOf("text"),
+            **dict.fromkeys(("expected", "collected"), "integer"),
+            "reasons": ListOf("text"),
         }
     )
 )
-"""The column of the warnings. From ``path`` on, the values are null unless a part of a payload was unread."""
+"""The column of the warnings.
+
+From ``path`` to ``names``, the values are null unless a part of a payload was unread; from ``expected`` on, unless a
+listing is incomplete.
+"""
 
 
 def provenance_columns(

@@ -31,6 +31,7 @@ from crawler.platforms.links import read_link
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First
+from crawler.spiders.listings import Listings
 from crawler.spiders.pages import PageSpider, restarted
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import StartAnew, as_scrape_error
@@ -40,6 +41,7 @@ from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
 from crawler.targets.tracker import PARTIAL, outcomes_by_code, target_completed
+from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -91,6 +93,7 @@ class PlatformSpider(PageSpider):
         if self.args.fields:
             self.selection = Selection.parse(self.args.fields, self.scrapers, self.row_path, sliced=self.sliced)
         self.since: Since | None = None
+        self.listings = Listings()
         self.stale_ids: dict[str, str] = {}
         """Ids of the platform's data file that are out of date, with the reason."""
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
@@ -298,17 +301,34 @@ class PlatformSpider(PageSpider):
         """Return a target's data from its saved pages. Platforms with several pages per target override this method."""
         return await pages[0].to_item()
 
-    def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
+    def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> bool:
         """Push the next page of a listing as a follow-up target, unless ``max_pages`` or ``since`` prevents it.
 
         ``data``: the data of this page. ``changes``: the params of the next page that differ from this page's params.
+        Return whether the follow-up was pushed.
         """
-        if target.depth + 1 < self.args.max_pages and (self.since is None or self.since.has_new_below(target, data)):
-            self.tracker.push(target.followup(**changes))
+        if target.depth + 1 >= self.args.max_pages or not (
+            self.since is None or self.since.has_new_below(target, data)
+        ):
+            return False
+        followup = target.followup(**changes)
+        self.listings.pass_on(target, followup)
+        self.tracker.push(followup)
+        return True
+
+    def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:
+        """Compare the rows of a listing's pages with what the platform states, after the last page of the listing.
+
+        If they differ, add a warning to the target's outcome. The arguments are those of ``Listings.close``.
+        """
+        coverage = self.listings.close(target, ended=ended, ceiling=ceiling)
+        if coverage is not None and coverage.reasons:
+            self.tracker.warn(target, OutcomeWarning.of_coverage(source, coverage))
 
     def target_completed(self, outcome: Outcome) -> None:
         """Release the target's egress, and record the outcome for ``since=``."""
         self.routes.completed(outcome)
+        self.listings.drop(outcome.target.id)
         if self.since:
             self.since.completed(outcome)
 

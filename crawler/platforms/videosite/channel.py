@@ -26,7 +26,7 @@ from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.recent import RecentChannels
-from crawler.platforms.videosite.record import cursor_after, record, with_about, without_about
+from crawler.platforms.videosite.record import cursor_after, is_used, record, with_about, without_about
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ProfileParams
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class ChannelReader:
         self.address = f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.channel)[0]
         self.tab = continuation.tabs[0] if continuation else TABS.get(self.params.type, TABS["video"])
 
+        self.leads_back = False
+        """Whether the page's token for the next page leads to a page that was read before."""
         self.include_about = isinstance(self.params, ProfileParams) and self.params.include_about
 
     @property
@@ -215,13 +217,10 @@ class ChannelReader:
         posts, token = listing["posts"], listing["continuation"]
         more = listing["more"] and not token
         profile = page["profile"]
+        seen = self.continuation.seen if self.continuation else []
+        self.leads_back = is_used(token, seen)
         following = cursor_after(
-            profile,
-            username=self.params.name,
-            kind=self.params.type,
-            tabs=tabs,
-            token=token,
-            seen=self.continuation.seen if self.continuation else [],
+            profile, username=self.params.name, kind=self.params.type, tabs=tabs, token=token, seen=seen
         )
         if self.include_about:
             page = await self._with_about(page)
