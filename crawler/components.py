@@ -73,6 +73,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "gz": "crawler.outputs.exporters.JsonLinesExporter",  # Scrapy takes the format of out.jsonl.gz from ".gz"
         "parquet": "crawler.outputs.parquet.ParquetExporter",
         "csv": "crawler.outputs.csv_exporter.CsvExporter",
+        "xlsx": "crawler.outputs.xlsx.XlsxExporter",
     },
 }
 """Setting -> its components: class and order, or the name of a feed format or URL scheme and its class."""

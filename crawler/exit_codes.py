@@ -7,4 +7,4 @@ RUN_FAILED = 1
 WRONG_USE = 2
 """An option, argument or setting is wrong. Nothing was opened or sent."""
 SOME_FAILED = 4
-"""Some targets failed, or rows of a target could not be read."""
+"""Some targets failed, rows of a target could not be read, or a listing lacks rows that the platform would serve."""

@@ -145,8 +145,8 @@ listing, and some rows repeat a product."""
 VIDEOSITE_ENRICH_MAX: Count = 100
 """Upper bound of the param ``details``: for how many items of a page exact dates, views and likes are requested."""
 PHOTOAPP_PLAY_COUNTS: Switch = False
-"""Whether to fetch play counts of reels. This takes a second page per reel, which has only the account's newest
-reels."""
+"""Whether to fetch play counts of reels if a target does not say it (``include_play_counts``). This takes a second page
+per reel, which has only the account's newest reels."""
 
 # Downloads
 

@@ -178,7 +178,7 @@ def test_a_failure_is_printed_as_the_error_of_the_envelope(
         ([CATEGORY, "FILE", "-a", "page=first"], "page: Input should be a valid integer"),
         ([CATEGORY, "FILE", "-a", "page=0"], "page: Input should be greater than or equal to 1"),
         ([CATEGORY, "FILE", "-a", "query=mustard"], "query: "),
-        ([CATEGORY, "FILE", "-a", "url=https://evil.example/browse/1"], "expected a category page of"),
+        ([CATEGORY, "FILE", "-a", "url=https://evil.example/browse/1"], "'evil.example' is not a host of a platform"),
     ],
 )
 def test_wrong_usage_prints_one_line(extract: Extract, arguments: list[str], message: str) -> None:

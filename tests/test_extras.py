@@ -20,7 +20,7 @@ from crawler.outputs.feeds import _problem
 from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.spiders.retail import RetailSpider
 
-OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp"}
+OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp", "xlsxwriter"}
 
 
 def test_components_of_every_crawl_import_no_optional_library() -> None:
@@ -48,11 +48,18 @@ def test_sql_sinks_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> No
     assert "install the extra 'postgresql'" in raised.value.reason
 
 
-def test_parquet_feeds_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    slot: Any = SimpleNamespace(format="parquet", storage=None)
+@pytest.mark.parametrize(
+    ("feed_format", "problem"),
+    [
+        ("parquet", "Parquet feeds need pyarrow: install the extra 'parquet'"),
+        ("xlsx", "Excel feeds need xlsxwriter: install the extra 'excel'"),
+    ],
+)
+def test_feeds_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch, feed_format: str, problem: str) -> None:
+    slot: Any = SimpleNamespace(format=feed_format, storage=None)
     assert _problem(slot) is None
     monkeypatch.setattr("crawler.outputs.feeds.find_spec", lambda _: None)
-    assert _problem(slot) == "Parquet feeds need pyarrow: install the extra 'parquet'"
+    assert _problem(slot) == problem
 
 
 def test_monitors_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ PLATFORMS = sorted(
     path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem not in SHARED_MODULES
 )
 FILES = (
+    "crawler/platforms/{}/link.py",
     "crawler/platforms/{}/schema.py",
     "crawler/platforms/{}/requests.py",
     "crawler/platforms/{}/pages.py",

@@ -18,6 +18,7 @@ from crawler.platforms.microblog.schema import CURSOR
 from crawler.registry import scrapers, spider_for
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as Photoapp
+from crawler.sandbox.shortvideo.site import Site as Shortvideo
 from tests.browsers import require_chromium
 from tests.crawls import crawl
 from tests.service.client import HEADERS, Reply, many
@@ -130,6 +131,25 @@ def test_ph_2_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(
     assert THRESHOLD <= len(refused) <= THRESHOLD + IN_FLIGHT, log
 
 
+INTERRUPTED = ("captcha-later", "results-empty-later")
+"""Searches of which only the first page has rows: a CAPTCHA follows in the page, or in place of the next answer."""
+CHALLENGE = {"source": "search", "code": "UPSTREAM_BLOCKED", "reason": "challenge"}
+
+
+@pytest.mark.parametrize("fault", INTERRUPTED)
+def test_sv3_1_interrupted_searches_stop_a_crawl_although_each_has_rows(tmp_path: Path, fault: str) -> None:
+    code, out, failures, log = crawl_throttled(
+        tmp_path, "shortvideo", {"keywords": fault}, "-a", f"resume={tmp_path / 'state'}"
+    )
+    assert (code, failures) == (1, []), log
+    assert "platform_shut" in log
+    assert THRESHOLD <= len(out) <= THRESHOLD + IN_FLIGHT
+    expected = Shortvideo().expected_record({"keywords": fault})
+    assert expected["search_item_list"]
+    for line in out:
+        assert (line["data"], line["warnings"]) == (expected, [CHALLENGE])
+
+
 # The endpoint
 
 PATHS = {each.platform: f"/v1/scrapers/{spider_for(each).scrapers[0].name}" for each in scrapers().values()}
@@ -218,6 +238,21 @@ def test_ph_2_throttled_calls_are_refused(throttled: tuple[str, Service, Path], 
     limited = {source: number for source, number in by_source.items() if source != "microblog guest_token"}
     assert len(limited) <= sources
     assert all(number <= (THRESHOLD + IN_FLIGHT) * (1 + redirects) for number in limited.values()), by_source
+
+
+@pytest.mark.parametrize("fault", INTERRUPTED)
+def test_sv3_1_calls_after_interrupted_searches_are_refused(tmp_path: Path, fault: str) -> None:
+    require_chromium()
+    with endpoint(tmp_path) as (service, _):
+        replies = call_in_a_row(service, (PATHS["shortvideo"], {"keywords": fault}))
+    partial = [reply for reply in replies if reply.code == "OK"]
+    assert THRESHOLD <= len(partial) <= THRESHOLD + IN_FLIGHT
+    assert {reply.code for reply in replies[len(partial) + IN_FLIGHT :]} == {OPEN}
+    expected = Shortvideo().expected_record({"keywords": fault})
+    for reply in partial:
+        assert reply.body["data"] == expected
+        assert reply.headers["X-Partial"].startswith("search; reason=challenge")
+        assert len(parse_list(reply.headers["X-Partial"])) == 1
 
 
 @pytest.mark.parametrize(

@@ -28,18 +28,20 @@ from crawler.garbage import tune_garbage_collector
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
+from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.platforms.model import validation_details
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.tracker import outcomes_by_code
-from crawler.targets.warning import UNREAD_ROWS
+from crawler.targets.warning import MISSING_ROWS, UNREAD_ROWS
 
 
 class Command(CheckedCommand, CrawlCommand):
     """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
 
-    The exit code is also 4 if rows of a target could not be read, and are therefore not in its record.
+    The exit code is also 4 if rows of a target could not be read, and are therefore not in its record, and if the pages
+    of a listing lack rows that the platform would serve.
 
     Wrong use is an invalid setting, argument, target or feed format. All of them are checked before logging starts and
     a feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
@@ -146,10 +148,10 @@ def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[s
 def _format_of_gzip(uri: str, formats: Collection[str]) -> str:
     name = PurePosixPath(uri).stem
     suffix = PurePosixPath(name).suffix.removeprefix(".") or "jsonlines"
-    if suffix == "parquet":
-        raise ValueError(f"{uri}: the data in Parquet files is already compressed; use {name}")
+    if suffix in CLOSED_FORMATS:
+        raise ValueError(f"{uri}: the data in {CLOSED_FORMATS[suffix].name} files is already compressed; use {name}")
     if suffix not in formats:
-        known = ", ".join(sorted(set(formats) - {"gz", "parquet"}))
+        known = ", ".join(sorted(set(formats) - {"gz", *CLOSED_FORMATS}))
         raise ValueError(f"{uri}: no feed format is called {suffix}; write {uri}:FORMAT, with one of {known}")
     return suffix
 
@@ -164,5 +166,5 @@ def exit_code(crawler: Crawler) -> int:
     codes = outcomes_by_code(stats).keys()
     if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file, shard or queue
         return RUN_FAILED
-    has_unread_rows = any(key.startswith(UNREAD_ROWS) for key in stats)
-    return ALL_HAVE_DATA if codes <= {"OK"} and not has_unread_rows else SOME_FAILED
+    lacks_rows = any(key.startswith((UNREAD_ROWS, MISSING_ROWS)) for key in stats)
+    return ALL_HAVE_DATA if codes <= {"OK"} and not lacks_rows else SOME_FAILED

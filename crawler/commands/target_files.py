@@ -13,6 +13,7 @@ from crawler.downloads.egress import egresses_of
 from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.monitoring.progress import clock
 from crawler.targets.files import FileSource, read_json_objects
+from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Scraper
 
@@ -31,18 +32,21 @@ class Check:
     counts: Counter[str] = field(default_factory=Counter)
     invalid: int = 0
     first_invalid: list[InvalidTarget] = field(default_factory=list)
+    repeated: int = 0
+    """Number of rows that repeat the target of an earlier row. They are not in ``counts``."""
     error: TargetsUnavailableError | None = None
     """Why the rest of the files cannot be read. None: all rows were read."""
 
     @classmethod
-    async def of(cls, source: FileSource) -> Check:
+    async def of(cls, files: FileSource) -> Check:
         """Read all rows.
 
         Raises:
             TargetsUnavailableError: no row can be read.
         """
-        check = cls()
+        check, source = cls(), FetchedOnce(files)
         await source.open()
+        check.repeated = source.repeated
         try:
             async for each in source:
                 if isinstance(each, InvalidTarget):
@@ -68,6 +72,8 @@ class Check:
         yield f"targets: {self.counts.total():,}; rows that are not targets: {self.invalid:,}"
         for name, count in self.counts.most_common():
             yield f"  {name}: {count:,}"
+        if self.repeated:
+            yield f"rows that repeat a target, which is fetched once: {self.repeated:,}"
         for each in self.first_invalid:
             yield f"  {each.error.message}"
         if self.invalid > len(self.first_invalid):

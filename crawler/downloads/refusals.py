@@ -46,9 +46,8 @@ class Refusals(Protocol):
 
 
 def target_key(target: Target) -> str:
-    """Return the key of a target: the same for equal params of the same scraper."""
-    params = target.params.model_dump(mode="json", exclude_none=True)
-    text = orjson.dumps([target.scraper.name, params], option=orjson.OPT_SORT_KEYS)
+    """Return the key of a target: the same for equal params of the same scraper, also if one has a link instead."""
+    text = orjson.dumps([target.scraper.name, target.identity], option=orjson.OPT_SORT_KEYS)
     return sha256(text).hexdigest()[:32]
 
 

@@ -14,7 +14,7 @@ from crawler.monitoring.progress import clock
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feeds import FAILED, UNSTORED
 from crawler.targets.target import Outcome
-from crawler.targets.tracker import outcomes_by_code, target_completed
+from crawler.targets.tracker import REPEATED, outcomes_by_code, target_completed
 from crawler.targets.warning import FAILED_SOURCES, UNREAD_PATHS, UNREAD_ROWS
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
+MAX_INCOMPLETE = 5
+"""Maximum number of incomplete listings that the summary describes."""
 MAX_UNREAD = 8
 """Maximum number of unread paths that the summary lists."""
 UNREAD_ADVICE = "the platform may have changed its pages: update the project, or repair the scraper (docs/monitors.md)"
@@ -51,6 +53,8 @@ class Summary:
         self.crawler = crawler
         self.first: dict[str, Outcome] = {}
         """Error code -> the first failed outcome with this code."""
+        self.incomplete: list[str] = []
+        """The first incomplete listings, with the numbers of rows and the reasons."""
         self.retryable = 0
         """Number of failed targets for which a retry can help."""
         self._files: dict[str, _Files] = {}
@@ -69,8 +73,11 @@ class Summary:
         return cast("PlatformSpider", self.crawler.spider)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Log a failed target: at the level INFO in a batch, else at the level ERROR."""
+        """Log a failed target: at the level INFO in a batch, else at the level ERROR. Collect incomplete listings."""
         if outcome.error is None:
+            found = (each for each in outcome.warnings if each.coverage is not None)
+            self.incomplete += [f"{each.coverage} ({outcome.target.label})" for each in found]
+            del self.incomplete[MAX_INCOMPLETE:]
             return
         self.first.setdefault(outcome.code, outcome)
         self.retryable += outcome.error.retryable
@@ -104,8 +111,11 @@ class Summary:
         for code, count in counts.items():
             if code != "OK":
                 yield _row("failed", f"{count:,} {code}: {self._example(code)}")
+        if repeated := stats.get(REPEATED):
+            yield _row("repeated", f"{repeated:,} rows have the target of an earlier row, which was fetched once")
         for source, count in _failed_sources(stats).items():
             yield _row("warnings", f"{count:,} without {source}")
+        yield from (_row("incomplete", text) for text in self.incomplete)
         yield from _unread(stats)
         if stats.get("finish_reason") != "finished":
             yield _row("stopped", str(stats.get("finish_reason")))

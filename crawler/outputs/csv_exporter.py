@@ -14,10 +14,10 @@ from itemadapter import ItemAdapter
 from scrapy.exporters import CsvItemExporter
 from scrapy.utils.conf import feed_complete_default_values_from_settings
 
-from crawler.outputs.columns import Struct, column_type_of_models
+from crawler.outputs.columns import Struct
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feed_files import fixed_path
-from crawler.outputs.selection import flat_columns, flat_row, provenance_columns, table_row
+from crawler.outputs.selection import flat_columns, flat_row, table_fields, table_row
 from crawler.targets.files.delimited import FORMULA_START
 from crawler.targets.target import Record
 
@@ -77,7 +77,7 @@ class CsvExporter(CsvItemExporter):
         spider = cast("PlatformSpider", crawler.spider)
         return cls(
             file,
-            fields=_fields(spider),
+            fields=table_fields(spider),
             has_more_keys=spider.selection is None,
             escape=crawler.settings.getbool("CSV_ESCAPE_FORMULAS"),
             bom=crawler.settings.getbool("CSV_BOM"),
@@ -140,7 +140,7 @@ def check_columns(path: Path, options: Mapping[str, Any], spider: PlatformSpider
     named = options["fields"]
     header = _existing_header(path, options["item_export_kwargs"].get("delimiter", ","))
     if header is not None:
-        columns, may_grow = _columns(_fields(spider), named), spider.selection is None and not named
+        columns, may_grow = _columns(table_fields(spider), named), spider.selection is None and not named
         _check_header(header, columns, str(path), may_grow=may_grow)
 
 
@@ -169,15 +169,3 @@ def _end_last_line(path: Path) -> None:
         existing.seek(-1, os.SEEK_END)
         if existing.read(1) not in {b"\n", b"\r"}:
             existing.write(b"\r\n")
-
-
-def _fields(spider: PlatformSpider) -> Struct:
-    """Return the columns of a run, as nested objects."""
-    if spider.selection is not None:
-        return spider.selection.fields
-    row_path = spider.row_path
-    data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
-    if row_path is None and not spider.batch:
-        return data
-    provenance = provenance_columns(spider.scrapers, row_path, sliced=spider.sliced)
-    return Struct({**provenance.of, **data.of})

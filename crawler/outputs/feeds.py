@@ -33,7 +33,14 @@ from crawler.outputs.failures import (
     failure_line,
     is_for_failures,
 )
-from crawler.outputs.feed_files import absolute_path, holds_lines, is_local, path_pattern, repair_last_line
+from crawler.outputs.feed_files import (
+    CLOSED_FORMATS,
+    absolute_path,
+    holds_lines,
+    is_local,
+    path_pattern,
+    repair_last_line,
+)
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import TargetTracker, target_completed, target_of
 
@@ -53,7 +60,6 @@ FAILED = "feedexport/failed_count/{}"
 """Name of Scrapy's stat that counts errors when a feed is written."""
 UNSTORED = "feeds/unstored"
 """Name of the stat that counts targets that have an outcome and are not stored."""
-
 logger = structlog.get_logger(__name__)
 
 target_buffered = object()
@@ -115,8 +121,8 @@ class Feeds(FeedExporter):
                 options.setdefault("postprocessing", [GZIP])
             if not is_for_failures(options):
                 self.filters[uri] = WithoutFailures(self.filters[uri])
-            elif options["format"] == "csv" and not options["fields"]:
-                options["fields"] = list(FAILURE_KEYS)  # not those of records, as in other CSV feeds
+            elif options["format"] in {"csv", "xlsx"} and not options["fields"]:
+                options["fields"] = list(FAILURE_KEYS)  # not those of records, as in other tables
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -365,14 +371,15 @@ def _problem(slot: FeedSlot) -> str | None:
             check_columns(Path(absolute_path(slot.uri)), slot.feed_options, cast("PlatformSpider", slot.spider))
         except UnusableFileError as error:
             return str(error)
-    if slot.format != "parquet":
+    closed = CLOSED_FORMATS.get(slot.format)
+    if closed is None:
         return None
-    if find_spec("pyarrow") is None:
-        return "Parquet feeds need pyarrow: install the extra 'parquet'"
+    if find_spec(closed.library) is None:
+        return f"{closed.name} feeds need {closed.library}: install the extra {closed.extra!r}"
     if is_appended:
         path = Path(absolute_path(slot.uri))
         if path.is_file() and path.stat().st_size:
-            return f"nothing can be added to a Parquet file: use -O, or a name other than {path}"
+            return f"nothing can be added to the {closed.name} file {path}: use -O, or another name"
     return None
 
 

@@ -48,12 +48,18 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def arrow_schema(
-    fields: Struct, row_path: RecordPath | None, *, sliced: bool = False, selection: Selection | None = None
+    fields: Struct,
+    row_path: RecordPath | None,
+    *,
+    sliced: bool = False,
+    selection: Selection | None = None,
+    has_own: bool = False,
 ) -> pa.Schema:
     """Return the columns of a file: columns to identify the target, then the keys of the data or of the list's rows.
 
     ``sliced``: whether requested targets are split into slices. Then ``root`` contains the id of the requested target.
-    ``selection``: the columns to keep, and their order.
+    ``selection``: the columns to keep, and their order. ``has_own``: whether the targets have columns of the user's
+    own, which are JSON text in one column.
     """
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
@@ -62,6 +68,7 @@ def arrow_schema(
         *([pa.field("root", pa.string(), nullable=False)] if sliced else []),
         pa.field("scraper", pa.string(), nullable=False),
         pa.field("params", pa.string(), nullable=False),
+        *([pa.field("columns", pa.string())] if has_own else []),
         pa.field("fetched_at", pa.timestamp("us", tz="UTC"), nullable=False),
         pa.field("warnings", arrow_type(WARNINGS), nullable=False),
     ]
@@ -81,6 +88,8 @@ def _provenance(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     cells = {name: row[name] for name in names if name in row}
     if "params" in cells:
         cells["params"] = orjson.dumps(cells["params"]).decode()
+    if "columns" in cells:
+        cells["columns"] = orjson.dumps(cells["columns"]).decode()
     if "fetched_at" in cells:
         cells["fetched_at"] = datetime.fromisoformat(cells["fetched_at"])
     return cells
@@ -89,7 +98,7 @@ def _provenance(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 class ParquetExporter(BaseItemExporter):
     """Writes records as rows of a Parquet file."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a crawl's arguments decide
         self,
         file: IO[bytes],
         *,
@@ -97,6 +106,7 @@ class ParquetExporter(BaseItemExporter):
         row_path: RecordPath | None,
         sliced: bool = False,
         selection: Selection | None = None,
+        has_own: bool = False,
         **kwargs: Any,
     ) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415  # an extra
@@ -104,7 +114,7 @@ class ParquetExporter(BaseItemExporter):
         super().__init__(dont_fail=True, **kwargs)
         data = fields if row_path is None else row_path.fields
         self.fields = data if selection is None else selection.fields
-        self.schema = arrow_schema(fields, row_path, sliced=sliced, selection=selection)
+        self.schema = arrow_schema(fields, row_path, sliced=sliced, selection=selection, has_own=has_own)
         self._provenance_names = [name for name in self.schema.names if name not in data.of]
         self._writer = pq.ParquetWriter(file, self.schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
@@ -115,7 +125,8 @@ class ParquetExporter(BaseItemExporter):
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> ParquetExporter:
         spider = cast("PlatformSpider", crawler.spider)
         fields = column_type_of_models([scraper.data for scraper in spider.scrapers])
-        shape: dict[str, Any] = {"sliced": spider.sliced, "selection": spider.selection}
+        own = bool(spider.source.own_columns)
+        shape: dict[str, Any] = {"sliced": spider.sliced, "selection": spider.selection, "has_own": own}
         return cls(file, fields=fields, row_path=spider.row_path, **shape, **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Struct, column_type_of_models, without_lists
 from crawler.targets.target import Record, Scraper
+
+if TYPE_CHECKING:
+    from crawler.spiders.base import PlatformSpider
 
 WARNINGS = ListOf(
     Struct(
@@ -20,17 +23,26 @@ WARNINGS = ListOf(
             **dict.fromkeys(("rows", "of"), "integer"),
             "loses_rows": "boolean",
             "names": ListOf("text"),
+            **dict.fromkeys(("expected", "collected"), "integer"),
+            "reasons": ListOf("text"),
         }
     )
 )
-"""The column of the warnings. From ``path`` on, the values are null unless a part of a payload was unread."""
+"""The column of the warnings.
+
+From ``path`` to ``names``, the values are null unless a part of a payload was unread; from ``expected`` on, unless a
+listing is incomplete.
+"""
 
 
-def provenance_columns(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Struct:
+def provenance_columns(
+    scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool, own: Sequence[str] = ()
+) -> Struct:
     """Return the columns that identify the target of a row.
 
     ``row_path``: the list whose entries are the rows. None: the rows are whole records. ``sliced``: whether requested
-    targets are split into slices. Then ``root`` contains the id of the requested target.
+    targets are split into slices. Then ``root`` contains the id of the requested target. ``own``: the names of the
+    user's own columns in targets files.
     """
     return Struct(
         {
@@ -38,11 +50,25 @@ def provenance_columns(scrapers: Sequence[Scraper], row_path: RecordPath | None,
             **({"root": "text"} if sliced else {}),
             "scraper": "text",
             "params": column_type_of_models([scraper.params for scraper in scrapers]),
+            **({"columns": Struct(dict.fromkeys(own, "text"))} if own else {}),
             "fetched_at": "text",
             "warnings": WARNINGS,
             **({row_path.position_column: "integer"} if row_path else {}),
         }
     )
+
+
+def table_fields(spider: PlatformSpider) -> Struct:
+    """Return the columns of a run's tables, as nested objects."""
+    if spider.selection is not None:
+        return spider.selection.fields
+    row_path = spider.row_path
+    data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
+    if row_path is None and not spider.batch:
+        return data
+    own = spider.source.own_columns
+    provenance = provenance_columns(spider.scrapers, row_path, sliced=spider.sliced, own=own)
+    return Struct({**provenance.of, **data.of})
 
 
 def flat_columns(fields: Struct) -> Iterator[str]:
@@ -103,7 +129,7 @@ class Selection:
         """
         provenance = provenance_columns(scrapers, row_path, sliced=sliced)
         data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
-        known = Struct({**provenance.of, **data.of})
+        known = Struct({**provenance.of, "columns": "json", **data.of})  # the files are not open yet
         paths = dict(_paths(known))
         tree: Tree = {}
         for name in (part.strip() for part in text.split(",")):

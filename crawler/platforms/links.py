@@ -1,31 +1,227 @@
-"""Parsing of the URLs that callers send. Each platform checks hosts and paths itself."""
+"""Reads links: the addresses that people copy from the pages and apps of the platforms.
+
+The module ``link`` of each platform defines ``LINKS``: the platform's hosts, and the links that lead to a target.
+``read_link`` reads a link of any platform. No request is made: a link is read by its text alone, and only values of
+known forms are taken from it, so no link decides which address is requested.
+"""
 
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
+from crawler.platforms import platforms
+from crawler.platforms.platform import Platform
+
+MAX_LENGTH = 2_000
+"""Maximum length of a link in characters."""
 SCHEME = re.compile(r"https?://", re.IGNORECASE)
+_OTHER_SCHEME = re.compile(r"(?!https?://)[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
+_START_OF_LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//|https?(?::|%3a)|www\.", re.IGNORECASE)
+_HOST_AND_PATH = re.compile(r"(?!@)[^\s/?#]+\.[a-z]{2,}(?::\d+)?[/?#]\S*", re.IGNORECASE)
+_DEFAULT_PORT = re.compile(r"(http(?=://[^/?#]*:80\b)|https(?=://[^/?#]*:443\b))(://[^/?#:@]+):\d+", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def split_link(url: str, expected: str) -> tuple[str, str]:
-    """Split an HTTP or HTTPS URL into its host and path. The host is in lower case, and keeps its port and credentials.
+class LinkError(ValueError):
+    """Raised for a text that is not a link to a target. The message says what it is, and which links are read."""
 
-    The scheme is optional, as in a browser's address bar.
 
-    >>> split_link("https://Shop.example/a/b?c=d#e", "expected a product")
-    ('shop.example', '/a/b')
-    >>> split_link("shop.example/a/b", "expected a product")
-    ('shop.example', '/a/b')
+class Url(NamedTuple):
+    """The parts of a link. Nothing is decoded."""
+
+    host: str
+    """The host in lower case, with a port if the link has one."""
+    path: str
+    query: str
+
+    def arguments(self) -> dict[str, str]:
+        """Return the decoded query parameters that have a value without control characters. The first of each name."""
+        try:
+            values = parse_qs(self.query, errors="strict")
+        except ValueError:  # escapes that are not UTF-8, or too many parameters
+            return {}
+        return {name: each[0] for name, each in values.items() if not _CONTROL.search(each[0])}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a link leads to."""
+
+    platform: str
+    """The platform's name, which is also its spider's."""
+    kind: str
+    """The kind of page: ``category``, ``search``, ``channel``, ``profile``, ``post`` or ``share link``."""
+    scrapers: tuple[str, ...]
+    """The names of the scrapers that read such a page, the default first."""
+    params: Mapping[str, str]
+    """The params that the link means, as text: ``{"cat_id": "976759", "page": "2"}``. They are equal for all links to a
+    target. A scraper that is not the default may lack some of them."""
+
+    def __str__(self) -> str:
+        readers = " and ".join(self.scrapers)
+        return f"a {self.kind} on the platform {self.platform}, which {readers} can read (spider {self.platform})"
+
+
+Found = tuple[str, dict[str, str]]
+"""The kind of page that a link leads to, and the link's params (see ``Link``)."""
+
+
+@dataclass(frozen=True)
+class PlatformLinks:
+    """The links of one platform."""
+
+    platform: Platform
+    hosts: re.Pattern[str]
+    """Matches the hosts of the platform's pages, in lower case."""
+    scrapers: Mapping[str, tuple[str, ...]]
+    """Maps each kind of page that is read to the names of its scrapers, the default first."""
+    target_of: Callable[[Url], Found | None]
+    """Returns the target that a URL on one of the hosts leads to, or None. It may raise ``LinkError`` with a reason."""
+    expected: str
+    """The links that are read, as the end of an error message: ``expected a category page of ...``."""
+    other_pages: Mapping[str, re.Pattern[str]]
+    """Matches the paths of pages that no scraper reads, by their kind (``a product``), for error messages."""
+    short_hosts: frozenset[str] = frozenset()
+    """Hosts of short links. They are refused, because only a request would show where they lead."""
+
+    def owns(self, host: str) -> bool:
+        """Whether a host belongs to the platform. ``host`` is in lower case."""
+        return host in self.short_hosts or self.hosts.fullmatch(host) is not None
+
+    def read(self, text: str, *kinds: str) -> Link:
+        """Read a link to a target of this platform, with or without ``https://``. ``kinds``: by default, any.
+
+        Raises:
+            LinkError: the text is not such a link.
+        """
+        url = split_link(text, self.expected)
+        try:
+            link = self.read_url(url) if self.owns(url.host) else _read_url(url)
+        except LinkError as error:
+            raise LinkError(f"{error}; {self.expected}") from None
+        if link.platform != self.platform.name or (kinds and link.kind not in kinds):
+            raise LinkError(f"this is {link}; {self.expected}")
+        return link
+
+    def read_url(self, url: Url) -> Link:
+        """Read a URL on one of the platform's hosts.
+
+        Raises:
+            LinkError: no scraper reads the page that the URL leads to. The message does not contain ``expected``.
+        """
+        if url.host in self.short_hosts:
+            raise LinkError(
+                f"{url.host} has short links, which do not show where they lead: open the link in a browser, and copy "
+                "the address of the page"
+            )
+        found = self.target_of(url)
+        if found is None:
+            page = next((page for page, paths in self.other_pages.items() if paths.match(url.path)), "another page")
+            raise LinkError(f"this is {page} on the platform {self.platform.name}, which no scraper can read")
+        kind, params = found
+        return Link(self.platform.name, kind, self.scrapers[kind], params)
+
+
+@cache
+def all_links() -> tuple[PlatformLinks, ...]:
+    """Return the links of all platforms."""
+    return tuple(import_module(f"crawler.platforms.{name}.link").LINKS for name in platforms())
+
+
+def read_link(text: str) -> Link:
+    """Read a pasted link to a target of any platform.
+
+    What copying adds or leaves out is accepted: spaces around the link, ``//`` or nothing before the host, the default
+    port.
+
+    >>> link = read_link(" www.walmart.com/browse/food/976759?povid=x&page=2")
+    >>> link.platform, link.kind, link.scrapers, link.params
+    ('retail', 'category', ('retail-category-v4',), {'cat_id': '976759', 'page': '2'})
 
     Raises:
-        ValueError: the text is not an HTTP or HTTPS URL, or contains a space or an unprintable character, which
-            ``urlsplit`` would accept. The message of the ``ValueError`` is ``expected``.
+        LinkError: the text is not a link, or no scraper reads the page that it leads to. The message begins in lower
+            case and has no full stop.
     """
-    if not url.isprintable() or " " in url:  # urlsplit would silently drop line breaks and tabs
-        raise ValueError(expected)
+    text = text.strip()
+    text = _DEFAULT_PORT.sub(r"\1\2", f"https:{text}" if text.startswith("//") else text)
+    url = split_link(text, f"expected a link of {', '.join(platforms())}")
+    for links in all_links():
+        if links.owns(url.host):
+            return links.read(text)
+    return _read_url(url)
+
+
+def is_link(text: str) -> bool:
+    """Whether a text is a link of any site, or contains one. Otherwise it is an id, a name or words to search for.
+
+    >>> [is_link(text) for text in ("https://a.example", "www.a.example", "a.example/b", "//a.example/b", "see http://a")]
+    [True, True, True, True, True]
+    >>> [is_link(text) for text in ("a.example", "AC/DC", "1.5/2 inch", "@a.b", "node.js and/or x")]
+    [False, False, False, False, False]
+    """
+    text = text.strip()
+    return "://" in text or _START_OF_LINK.match(text) is not None or _HOST_AND_PATH.fullmatch(text) is not None
+
+
+def is_host(text: str) -> bool:
+    """Whether a text is a host of a platform, without a path: ``x.com``."""
+    host = text.strip().lower()
+    return any(links.owns(host) for links in all_links())
+
+
+def split_link(text: str, expected: str) -> Url:
+    """Split an HTTP or HTTPS URL into its parts. The scheme is optional, as in a browser's address bar.
+
+    >>> split_link("https://Shop.example/a/b?c=d#e", "expected a product")
+    Url(host='shop.example', path='/a/b', query='c=d')
+    >>> split_link("shop.example/a/b", "expected a product").path
+    '/a/b'
+
+    Raises:
+        LinkError: the text is not an HTTP or HTTPS URL, is too long, or has a space or an unprintable character, which
+            ``urlsplit`` would accept. The message ends with ``expected``.
+    """
+    page, _, query = text.partition("?")
+    if len(text) > MAX_LENGTH:
+        raise LinkError(f"a link has at most {MAX_LENGTH} characters; {expected}")
+    # urlsplit would silently drop line breaks and tabs. Words in a query may have spaces and joined emoji.
+    if not page.isprintable() or " " in page or _CONTROL.search(query):
+        raise LinkError(f"this is not only a link: it has spaces or unprintable characters; {expected}")
+    if (scheme := _OTHER_SCHEME.match(text)) is not None:
+        raise LinkError(f"this begins with {scheme[0]!r} and not with https://; {expected}")
     try:
-        parts = urlsplit(url if SCHEME.match(url) else f"https://{url}")
+        parts = urlsplit(text if SCHEME.match(text) else f"https://{text}")
     except ValueError:  # an unclosed bracket, or a host with characters that Unicode normalises to URL delimiters
-        raise ValueError(expected) from None
-    return parts.netloc.lower(), parts.path
+        raise LinkError(f"this is not a URL; {expected}") from None
+    if "@" in parts.netloc:  # the part before it may be a password, which no message may contain
+        raise LinkError(f"this link contains a user name or a password; {expected}")
+    return Url(parts.netloc.lower(), parts.path, parts.query)
+
+
+def decoded(path: str) -> str | None:
+    """Decode the percent escapes in a path or in a segment of it. Return None if the result is not printable text."""
+    try:
+        text = unquote_to_bytes(path).decode()
+    except UnicodeError:
+        return None
+    return text if text.isprintable() else None
+
+
+def _read_url(url: Url) -> Link:
+    """Read a URL of any platform.
+
+    Raises:
+        LinkError: the URL's host does not belong to a platform, or no scraper reads the page.
+    """
+    for links in all_links():
+        if links.owns(url.host):
+            return links.read_url(url)
+    hosts = ", ".join(f"{links.platform.domain} ({links.platform.name})" for links in all_links())
+    what = "a host of a platform" if "." in url.host else "a link to a platform"
+    raise LinkError(f"{url.host[:100]!r} is not {what}: {hosts}")

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from crawler.errors import Detail
+from crawler.platforms.links import LinkError, PlatformLinks, is_link
 
 PLATFORM_MODULE = re.compile(r"crawler\.platforms\.(?P<platform>\w+)\.")
 
@@ -92,7 +102,17 @@ class Params(BaseModel):
     )
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
-    """Optional params of which a target needs exactly one. The model itself checks this."""
+    """Optional params of which a target needs exactly one."""
+    links: ClassVar[PlatformLinks | None] = None
+    """The platform's links, for a model with the param ``url``."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return the params as JSON data, with what ``url`` means in its place: equal for all links to a target."""
+        params = self.model_dump(mode="json", exclude_none=True)
+        if self.links is None or "url" not in params:
+            return params
+        meant = self.links.read(params.pop("url")).params
+        return {name: value for name, value in meant.items() if name in type(self).model_fields} | params
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -104,6 +124,89 @@ class Params(BaseModel):
                 (allowed,) = (each for each in field.pop("anyOf") if each != {"type": "null"})
                 field.update(allowed)
         return described
+
+
+class LinkParams(Params):
+    """Base class of the params of scrapers whose target is given by a param of its own, such as an id, or by a link.
+
+    A model has both as optional fields. ``exactly_one_of`` names them: its own one, and ``url``.
+    """
+
+    links: ClassVar[PlatformLinks]
+    kinds: ClassVar[tuple[str, ...]]
+    """The kinds of pages that ``url`` may lead to (``Link.kind``)."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Add "exactly one of the two". With ``oneOf``, client generators would make types without the model's keys."""
+        described = super().__get_pydantic_json_schema__(schema, handler)
+        own, url = cls.exactly_one_of
+        return {**described, "if": _having(own), "then": {"not": _having(url)}, "else": _having(url)}
+
+    @classmethod
+    def with_link(cls, given: Mapping[str, Any], *, text: bool) -> dict[str, Any]:
+        """Return params with what their ``url`` means beside the target, such as the page of a listing.
+
+        Given params take precedence. ``text``: all values are texts, as in ``model_validate_strings``.
+        """
+        url = given.get("url")
+        try:
+            meant = cls._of_link(url) if isinstance(url, str) else None
+        except (LinkError, ValidationError):
+            meant = None  # the validation of the field reports it
+        if meant is None:
+            return dict(given)
+        stated = meant.model_dump(include=meant.model_fields_set - {*cls.exactly_one_of})
+        return {name: str(value) if text else value for name, value in stated.items()} | {**given}
+
+    @classmethod
+    def _of_link(cls, url: str) -> Self:
+        """Return the params that a link means.
+
+        Raises:
+            LinkError: the URL is not a link to a target of this scraper.
+            ValidationError: a value in the URL is not valid.
+        """
+        params = cls.links.read(url, *cls.kinds).params
+        return cls.model_validate_strings({name: each for name, each in params.items() if name in cls.model_fields})
+
+    @field_validator("url", check_fields=False)
+    @classmethod
+    def _is_link(cls, url: str) -> str:
+        if cls.exactly_one_of[0] not in cls.links.read(url, *cls.kinds).params:
+            return url
+        try:
+            cls._of_link(url)
+        except ValidationError as error:
+            first, *_ = validation_details(error)
+            raise LinkError(f"the link's {'.'.join(map(str, first['loc']))} is not valid: {first['msg']}") from None
+        return url
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in self.exactly_one_of if getattr(self, name) is not None]
+        if len(given) != 1:
+            names = " and ".join(self.exactly_one_of)
+            raise ValueError(f"give exactly one of {names}, not {'both' if given else 'neither'}")
+        return self
+
+    def own(self) -> str:
+        """Return the value of the model's own param, which may be that of the link: the ``cat_id`` of a URL."""
+        name, url = self.exactly_one_of
+        given: str | None = getattr(self, name)
+        return self.links.read(getattr(self, url), *self.kinds).params[name] if given is None else given
+
+
+def refuse_link(text: object) -> object:
+    """Validate that a value is not a link: a search for the text of a link would find other things than the page."""
+    if isinstance(text, str) and is_link(text):
+        raise ValueError("this is a link: give it as url")
+    return text
+
+
+def _having(key: str) -> JsonDict:
+    """Return the JSON schema of objects with a key. Linters require that a schema with ``required`` defines the key."""
+    return {"properties": {key: {}}, "required": [key]}
 
 
 def validation_details(error: ValidationError) -> list[Detail]:

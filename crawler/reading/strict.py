@@ -10,7 +10,9 @@ The pass has only two results: everything as declared, or nothing. What is wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,7 +22,7 @@ from typing import Any, TypeVar, Union
 import msgspec
 
 from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
-from crawler.reading.paths import ANY, EACH, Step, steps
+from crawler.reading.paths import ANY, EACH, Step, is_flat, steps
 
 C = TypeVar("C", bound=Contract)
 Getter = Callable[[Any], Any]
@@ -33,7 +35,7 @@ def decoded(kind: type[C], body: bytes) -> C | None:
     """Return the contract's instance, or None if the document is not exactly as declared."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value: C = _decoder(kind).decode(body)
-        if _is_complete(kind, value):
+        if _is_complete(kind, value, body):
             return value
     return None
 
@@ -54,8 +56,10 @@ class _Check:
     """Identities and ``always`` values with several paths, of which no single one is a required field: each with the
     value that it has if it is missing."""
     often: tuple[Getter, ...]
-    inside: tuple[tuple[Getter, tuple[type[Contract], ...]], ...]
-    """The objects inside, and their contracts."""
+    one_of: tuple[Getter, ...]
+    """The values of which each object has at least one."""
+    inside: tuple[tuple[Getter, tuple[type[Contract], ...], tuple[Step, ...]], ...]
+    """The objects inside, their contracts, and the keys that they are under. No keys for entries of a list."""
 
 
 @per_contract
@@ -66,7 +70,12 @@ def _check(kind: type[Contract]) -> _Check:
             (read[value], [] if value.many else None) for value in read if value.required and len(value.paths) > 1
         ),
         often=tuple(read[value] for value in read if value.often),
-        inside=tuple((read[value], value.contracts) for value in read if any(map(_needs_check, value.contracts))),
+        one_of=tuple(read[value] for value in sorted(read, key=_cost) if kind.one_of),
+        inside=tuple(
+            (read[value], value.contracts, () if value.many else tuple(steps(path)[-1] for path in value.paths))
+            for value in read
+            if any(map(_needs_check, value.contracts))
+        ),
     )
 
 
@@ -74,34 +83,66 @@ def _check(kind: type[Contract]) -> _Check:
 def _needs_check(kind: type[Contract]) -> bool:
     """Whether objects of the contract, or objects inside them, can be incomplete or too many."""
     return any(
-        value.often or value.kind == "identity" or (value.required and len(value.paths) > 1)
+        each.one_of or value.often or value.kind == "identity" or (value.required and len(value.paths) > 1)
         for each in contracts(kind)
         for value in values(each)
     )
 
 
-def _is_complete(kind: type[Contract], value: Contract) -> bool:
-    """Check objects level by level: all rows of a page are on the same level, whichever list they are in."""
-    waiting: list[tuple[type[Contract], list[Any]]] = [(kind, [value])]
-    for contract, rows in waiting:
+def _cost(value: Value) -> tuple[int, int]:
+    """Return what orders values by the time that it takes to read them."""
+    return len(value.paths), len(value.steps)
+
+
+Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
+"""Objects of a contract on the same level of a payload, whichever list they are in, and the keys that they are under.
+There are no keys for entries of a list."""
+
+
+def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
+    """Check objects level by level."""
+    waiting: list[Level] = [(kind, [value], ())]
+    empty: Counter[tuple[Step, ...]] = Counter()
+    for contract, rows, keys in waiting:
         check = _check(contract)
-        if len(rows) > MAX_ROWS:
+        if len(rows) > MAX_ROWS or not _are_complete(check, rows):
             return False
-        if any(missing in map(read, rows) for read, missing in check.required):
-            return False
-        if len(rows) >= OFTEN_ROWS and any(all(read(row) in (None, []) for row in rows) for read in check.often):
-            return False
-        for read, kinds in check.inside:
-            found = [read(row) for row in rows]
-            below = [each for many in found for each in many] if isinstance(found[0], list) else found
-            for each_kind in kinds:
-                if len(kinds) == 1:
-                    of_kind = [each for each in below if each is not None]
-                else:
-                    of_kind = [each for each in below if isinstance(each, each_kind)]
-                if of_kind:
-                    waiting.append((each_kind, of_kind))
-    return True
+        if check.one_of:
+            empty[keys] += _number_without_value(check, rows)
+        waiting += _inside(check, rows)
+    return all(_are_empty(body, keys, number) for keys, number in empty.items() if number)
+
+
+def _are_complete(check: _Check, rows: list[Any]) -> bool:
+    if check.required and any(missing in map(read, rows) for read, missing in check.required):
+        return False
+    often = check.often if len(rows) >= OFTEN_ROWS else ()
+    return not (often and any(all(read(row) in (None, []) for row in rows) for read in often))
+
+
+def _number_without_value(check: _Check, rows: list[Any]) -> int:
+    for read in check.one_of:
+        rows = [row for row in rows if read(row) in (None, [])]
+    return len(rows)
+
+
+def _inside(check: _Check, rows: list[Any]) -> Iterator[Level]:
+    for read, kinds, keys in check.inside:
+        found = [read(row) for row in rows]
+        below = [each for many in found for each in many] if isinstance(found[0], list) else found
+        for kind in kinds:
+            if len(kinds) == 1:
+                of_kind = [each for each in below if each is not None]
+            else:
+                of_kind = [each for each in below if isinstance(each, kind)]
+            if of_kind:
+                yield kind, of_kind, keys
+
+
+def _are_empty(body: bytes, keys: tuple[Step, ...], number: int) -> bool:
+    """Whether as many objects under these keys are empty as have no value. Others have unknown values."""
+    found = (re.findall(rb'"%b"\s*:\s*\{\s*\}' % re.escape(str(key).encode()), body) for key in keys)
+    return number == sum(map(len, found))
 
 
 # Getters
@@ -119,6 +160,10 @@ def _getter(path: tuple[Step, ...], *, is_inside: bool = False, never_null: bool
     start = _chain(keys, is_inside=is_inside) if keys else lambda part: part
     if not rest:
         return start
+    if rest == (EACH,) and keys and not is_inside:
+        found = _expression([_name(str(key)) for key in keys])
+        present = "found if None not in found else [each for each in found if each is not None]"
+        return _compiled_getter(f"[] if not (found := {found}) else {present}")
     inner = _getter(rest[1:], is_inside=True) if rest[1:] else None
     is_list = EACH in rest[1:] or ANY in rest[1:]
     if isinstance(rest[0], int):
@@ -136,10 +181,31 @@ def _chain(keys: tuple[Step, ...], *, is_inside: bool) -> Getter:
         return _lenient(attrgetter(".".join(names)))
     if len(names) == 1:
         return attrgetter(names[0])
-    # One function for all keys takes half as long as a loop over them. An object on the path may be null.
-    found = " ".join(f"None if (part := part.{name}) is None else" for name in names[:-1])
-    chain: Getter = eval(f"lambda part: {found} part.{names[-1]}")  # noqa: S307  # the names are made by _name
-    return chain
+    return _compiled_getter(_expression(names))
+
+
+def _expression(names: list[str]) -> str:
+    """Return the expression for an attribute at the end of a path. An object on the path may be null."""
+    inner = "".join(f"None if (part := part.{name}) is None else " for name in names[1:-1])
+    first, last = names[0], names[-1]
+    return f"(None if (part := row.{first}) is None else {inner}part.{last})" if names[1:] else f"row.{first}"
+
+
+def _has_only_keys(path: str) -> bool:
+    return is_flat(path) and not any(isinstance(step, int) for step in steps(path))
+
+
+def _first_of(paths: tuple[str, ...]) -> Getter:
+    """Return the function that reads what is at the first path with a value. The paths have only keys."""
+    expressions = [_expression([_name(str(key)) for key in steps(path)]) for path in paths]
+    firsts = (f"found if (found := {each}) is not None else " for each in expressions[:-1])
+    return _compiled_getter("".join(firsts) + expressions[-1])
+
+
+def _compiled_getter(expression: str) -> Getter:
+    """Return a function of ``row``. One for all keys takes half as long as a loop over them."""
+    getter: Getter = eval(f"lambda row: {expression}")  # noqa: S307  # the names are made by _name
+    return getter
 
 
 def _lenient(read: Getter) -> Getter:
@@ -204,9 +270,11 @@ def _attribute(value: Value, root: _Node) -> property:
                 return found
         return [] if value.many else None
 
+    if len(getters) > 1 and all(_has_only_keys(path) for path in value.paths):
+        return property(_first_of(value.paths))
     if len(getters) > 1:
         return property(first)
-    return property((lambda row: only(row) or []) if value.many else only)
+    return property(only)
 
 
 # Compilation
@@ -282,8 +350,6 @@ class _Compiler:
         namespace: dict[str, Any] = {
             value.name: _attribute(value, root) for value in values(kind) if value.name not in fields.values()
         }
-        if kind.one_of:
-            namespace["__post_init__"] = _requiring_one(kind)
         tag = {} if kind.tag is None else {"tag_field": kind.tag[0], "tag": kind.tag[1]}
         struct = msgspec.defstruct(
             kind.__name__,
@@ -324,22 +390,6 @@ class _Compiler:
         part = msgspec.defstruct("Part", fields, frozen=True, gc=False, kw_only=True)
         self._made.append(part)
         return part if node.never_null else Union[part, None]  # noqa: UP007
-
-
-def _requiring_one(kind: type[Contract]) -> Callable[[Contract], None]:
-    # Most objects have one value. The values that are the fastest to read come first.
-    ordered = sorted(values(kind), key=lambda value: (len(value.paths), len(steps(value.paths[0]))))
-    names = [value.name for value in ordered]
-
-    def check(row: Contract) -> None:
-        """Refuse an object in which none of the declared values is set."""
-        for name in names:
-            found = getattr(row, name)
-            if found is not None and found != []:
-                return
-        raise ValueError("none of the known keys is set")
-
-    return check
 
 
 def _reference(kind: type[Contract]) -> str:

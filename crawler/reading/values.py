@@ -13,9 +13,7 @@ _DURATION = re.compile(
     r"P(?:(?P<days>\d{1,4})D)?(?:T(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,9}(?:\.\d{1,9})?)S)?)?"
 )
 _PLAIN_PATH = re.compile(r"(?:/[\w%~-][\w%~.-]*)+(?:\?[\w%=&.~-]*)?", re.ASCII)
-_PLAIN_URL = re.compile(
-    r"https?://[a-z0-9.-]+(?::\d{1,5})?(?:/[\w%~.,:=+!$'()*@-]+)+/?(?:\?[\w%=&.~,:;/+!$*@-]+)?", re.ASCII
-)
+_ABSOLUTE = re.compile(r"https?://[a-z0-9]")
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
 _DAY = re.compile(r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
@@ -137,7 +135,7 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
         return ""
     if _PLAIN_PATH.fullmatch(value):  # the common case: nothing to resolve
         return origin + (value if query else value.partition("?")[0])
-    if _PLAIN_URL.fullmatch(value):
+    if _is_plain(value):
         return value if query else value.partition("?")[0]
     try:
         url = urlsplit(urljoin(origin, value))
@@ -146,6 +144,14 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
     if url.scheme not in {"http", "https"}:
         return ""
     return urlunsplit((url.scheme, url.netloc, url.path, url.query if query else "", ""))
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a URL is absolute, and the same after it was resolved. This takes less time than a regular expression."""
+    odd = (
+        "#" in value or ";" in value or "[" in value or "]" in value or "\n" in value or "\r" in value or "\t" in value
+    )
+    return not odd and value[-1] != "?" and value.isascii() and _ABSOLUTE.match(value) is not None
 
 
 def retry_after_seconds(value: str | None) -> int | None:

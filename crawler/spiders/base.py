@@ -27,17 +27,21 @@ from crawler.errors import (
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
+from crawler.platforms.links import read_link
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First
+from crawler.spiders.listings import Listings
 from crawler.spiders.pages import PageSpider
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
+from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
 from crawler.targets.tracker import PARTIAL, outcomes_by_code, target_completed
+from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -89,6 +93,7 @@ class PlatformSpider(PageSpider):
         if self.args.fields:
             self.selection = Selection.parse(self.args.fields, self.scrapers, self.row_path, sliced=self.sliced)
         self.since: Since | None = None
+        self.listings = Listings()
         self.stale_ids: dict[str, str] = {}
         """Ids of the platform's data file that are out of date, with the reason."""
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
@@ -183,7 +188,8 @@ class PlatformSpider(PageSpider):
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""
         try:
-            async for target in self.tracker.release(self.source):
+            source = FetchedOnce(self.source) if self.args.targets else self.source
+            async for target in self.tracker.release(source):
                 try:
                     yield self._first_request(target)
                 except ScrapeError as error:
@@ -277,6 +283,8 @@ class PlatformSpider(PageSpider):
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         """Return the page params for saved responses. Not all of the scraper's params need to be given.
 
+        ``arguments`` are valid. A URL among them is replaced by the params that it means.
+
         Raises:
             InvalidRequest: an argument is not a param of the scraper.
         """
@@ -284,24 +292,44 @@ class PlatformSpider(PageSpider):
         if unknown:
             known = ", ".join(scraper.params.model_fields)
             raise InvalidRequest(f"{scraper.name} has no param {', '.join(sorted(unknown))}; its params are {known}.")
-        return dict(arguments)
+        url = arguments.get("url")
+        meant = {} if url is None else read_link(url).params
+        given = {name: value for name, value in arguments.items() if name != "url"}
+        return {name: value for name, value in meant.items() if name in scraper.params.model_fields} | given
 
     @classmethod
     async def join(cls, pages: Sequence[PlatformPage]) -> dict[str, Any]:
         """Return a target's data from its saved pages. Platforms with several pages per target override this method."""
         return await pages[0].to_item()
 
-    def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> None:
+    def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> bool:
         """Push the next page of a listing as a follow-up target, unless ``max_pages`` or ``since`` prevents it.
 
         ``data``: the data of this page. ``changes``: the params of the next page that differ from this page's params.
+        Return whether the follow-up was pushed.
         """
-        if target.depth + 1 < self.args.max_pages and (self.since is None or self.since.has_new_below(target, data)):
-            self.tracker.push(target.followup(**changes))
+        if target.depth + 1 >= self.args.max_pages or not (
+            self.since is None or self.since.has_new_below(target, data)
+        ):
+            return False
+        followup = target.followup(**changes)
+        self.listings.pass_on(target, followup)
+        self.tracker.push(followup)
+        return True
+
+    def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:
+        """Compare the rows of a listing's pages with what the platform states, after the last page of the listing.
+
+        If they differ, add a warning to the target's outcome. The arguments are those of ``Listings.close``.
+        """
+        coverage = self.listings.close(target, ended=ended, ceiling=ceiling)
+        if coverage is not None and coverage.reasons:
+            self.tracker.warn(target, OutcomeWarning.of_coverage(source, coverage))
 
     def target_completed(self, outcome: Outcome) -> None:
         """Record the outcome for the target's lane, and for ``since=``."""
         self.lanes.completed(outcome)
+        self.listings.drop(outcome.target.id)
         if self.since:
             self.since.completed(outcome)
 

@@ -47,8 +47,8 @@ from crawler.platforms.microblog.requests import (
 from crawler.platforms.microblog.schema import Profile, ProfileParams
 from crawler.platforms.microblog.user import FIELDS
 from crawler.platforms.page import PlatformPage, missing_error
-from crawler.reading.unread import Unread
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.targets.coverage import NO_END, Coverage
 from crawler.targets.target import Entries, Scraper, Target
 from crawler.targets.warning import OutcomeWarning
 
@@ -71,6 +71,8 @@ class MicroblogArguments(CrawlArguments):
 
     username: str | None = None
     """Handle of the profile."""
+    url: str | None = None
+    """URL of the profile, instead of the handle."""
     cursor: str | None = None
     """``nextCursor`` from an earlier response. The crawl starts with the page after that response."""
 
@@ -211,8 +213,8 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             return
         collected = (earlier or 0) + len(part["posts"])
         if collected < stated:
-            unread = Unread("statuses_count", "contradiction", stated - collected, stated)
-            self.tracker.warn(target, OutcomeWarning.of_unread(TimelinePage.source, unread))
+            coverage = Coverage(stated, collected, (NO_END,))
+            self.tracker.warn(target, OutcomeWarning.of_coverage(TimelinePage.source, coverage))
 
     async def _try_source(
         self,

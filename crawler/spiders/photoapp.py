@@ -21,7 +21,7 @@ from crawler.errors import (
 )
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
-from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
 from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
 from crawler.platforms.photoapp.schema import PostData, PostParams
 from crawler.platforms.photoapp.share import SharePage
@@ -32,7 +32,7 @@ logger = structlog.get_logger(__name__)
 
 WALL_REASONS = frozenset({"login_wall", "circuit_open"})
 """Reasons of errors after which the embed page is tried: the platform demands a login, or has demanded it before."""
-FORMS = (PostPage, WebInfoPage, GraphPage, EmbedPage)
+FORMS = (PostPage, EmbedPage)
 """The page objects that read a post, the most complete form first."""
 
 
@@ -41,6 +41,8 @@ class PhotoappArguments(CrawlArguments):
 
     url: str | None = None
     """URL of a post or reel, or a share link."""
+    include_play_counts: str | None = None
+    """Whether to read the play count of a reel, which takes one more request. Default: ``PHOTOAPP_PLAY_COUNTS``."""
 
 
 class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
@@ -56,7 +58,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
             params=PostParams,
             data=PostData,
             example={"url": "https://www.instagram.com/p/DaSandbox01/"},
-            pages=(ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage),
+            pages=(ReelsPage, EmbedPage, PostPage),
         ),
     )
     args: PhotoappArguments
@@ -94,11 +96,15 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         if post["is_video"] and post["video_duration"] is None and not isinstance(page, EmbedPage):
             embed = await self.get_optional(EmbedPage, embed_request(self.origin(), post["shortcode"]), target)
             post = _with_duration(post, await embed.to_item() if embed else {})
-        if post["is_video"] and post["video_play_count"] is None and self.settings.getbool("PHOTOAPP_PLAY_COUNTS"):
+        if post["is_video"] and post["video_play_count"] is None and self._wants_plays(target):
             request = reels_request(self.origin(), post["owner"]["username"])
             reels = await self.get_optional(ReelsPage, request, target)
             post = _with_plays(post, await reels.to_item() if reels else {})
         return _shell(post)
+
+    def _wants_plays(self, target: Target) -> bool:
+        wanted = cast("PostParams", target.params).include_play_counts
+        return self.settings.getbool("PHOTOAPP_PLAY_COUNTS") if wanted is None else wanted
 
     async def _post_page(self, target: Target, first: First) -> PostPage:
         """Return the post's page, or its embed page if the platform demands a login for the post's page.

@@ -9,9 +9,10 @@ from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.platforms.professional.content import ContentPage
+from crawler.platforms.professional.link import slug_of_username
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.requests import edition_origins, profile_request
-from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams, slug_of_username
+from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams
 from crawler.platforms.professional.schema_content import MemberContent
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from pydantic import Field, model_validator
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
-from crawler.errors import ScrapeError, ShuttingDown
+from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
+from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
-from crawler.platforms.retail.pages import ListingPage, SearchPage
+from crawler.platforms.retail.pages import ALWAYS_SERVED, ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import (
     DEFAULT_SORT,
@@ -19,13 +20,13 @@ from crawler.platforms.retail.schema import (
     Listing,
     SearchListing,
     SearchParams,
-    category_of_url,
 )
-from crawler.platforms.retail.slices import PageRead, Slice, Step, Taken
+from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, Taken
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.exceptions import LimitReached
 from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import Outcome, Scraper, Target
+from crawler.targets.warning import OutcomeWarning
 
 
 class RetailArguments(CrawlArguments):
@@ -34,7 +35,7 @@ class RetailArguments(CrawlArguments):
     cat_id: str | None = None
     """Category id: numbers joined by underscores."""
     url: str | None = None
-    """URL of a category page, instead of the id."""
+    """URL of a category page or of a search, instead of the id or the words."""
     query: str | None = None
     """Words to search for."""
     page: str | None = None
@@ -57,11 +58,18 @@ class RetailArguments(CrawlArguments):
             raise ValueError("the workers of a queue share no progress: leave out exhaustive or queue")
         if self.exhaustive and "max_pages" in self.model_fields_set:
             raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
-        if self.exhaustive and self.query:
+        if self.exhaustive and (self.query or self._url_is_search):
             raise ValueError("only a category can be collected exhaustively: leave out exhaustive, or give cat_id")
         if self.max_requests is not None and not self.exhaustive:
             raise ValueError("max_requests limits exhaustive crawls: add exhaustive=true, or use max_pages")
         return self
+
+    @property
+    def _url_is_search(self) -> bool:
+        try:
+            return self.url is not None and read_link(self.url).kind == "search"
+        except LinkError:
+            return False  # the check of the target reports it
 
 
 class RetailSpider(Args[RetailArguments], PlatformSpider):
@@ -103,7 +111,9 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
     def request(self, target: Target) -> Request:
         params = target.params
         if not isinstance(params, CategoryParams):
-            return self.for_page(SearchPage, listing_request(self.origin(), **params.model_dump()))
+            assert isinstance(params, SearchParams)
+            arguments = {**params.model_dump(exclude={"url"}), "query": params.words}
+            return self.for_page(SearchPage, listing_request(self.origin(), **arguments))
         if self.args.exhaustive:
             params = self._begin(target, params)
         arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
@@ -116,6 +126,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
 
         Raises:
             LimitReached: the target stands for no page. Its error reports that the crawl reached ``max_requests``.
+            ExtractionFailed: the target stands for no page. Its error reports that products are missing.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)
@@ -124,9 +135,17 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             return params.model_copy(update={"page": 1, "sort": DEFAULT_SORT})
         reported = self._crawls.get(target.root or "")
         if reported and reported.is_report(Step(slice_of(params), params.page)):
-            message = f"max_requests={self.args.max_requests} reached: {reported.progress} found."
-            raise LimitReached(message, reason="max_requests")
+            self._report(target, reported)
         return params
+
+    def _report(self, target: Target, crawl: ExhaustiveCrawl) -> NoReturn:
+        """Raise the error of a crawl that has ended without all products."""
+        coverage = crawl.coverage
+        self.tracker.warn(target, OutcomeWarning.of_coverage(ListingPage.source, coverage))
+        if crawl.left_out:
+            found = f"{coverage.collected:,} of about {coverage.expected or 0:,} products found"
+            raise LimitReached(f"max_requests={self.args.max_requests} reached: {found}.", reason="max_requests")
+        raise ExtractionFailed(f"The category is incomplete: {coverage}.", reason="incomplete")
 
     def _new_crawl(self, root: Slice) -> ExhaustiveCrawl:
         return ExhaustiveCrawl(root, self.settings.getint("LISTING_CEILING"), self.args.max_requests)
@@ -145,30 +164,29 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             return pending
         return [target for root, crawl in self._crawls.items() for target in self._resumed(crawl, root, pending)]
 
-    @staticmethod
-    def _resumed(crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
+    def _resumed(self, crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
         """Return targets for one category's pending pages, and for the pages that ``max_requests`` prevented before."""
         mine = [(target, _step(target, crawl)) for target in pending if target.root == root]
-        left_out = crawl.resume([step for _, step in mine])
+        steps = crawl.resume([step for _, step in mine])
+        requested = Target(root, self.scrapers[0], CategoryParams(cat_id=crawl.root.cat_id), batch=True, root=root)
         pages = [target for target, step in mine if not crawl.is_report(step)]
-        pages += [_followup(mine[0][0], step) for step in left_out]
+        pages += [_followup(requested, step) for step in steps]
         reports = [target for target, step in mine if crawl.is_report(step)]
         return pages + (reports[:1] if crawl.reported else [])
-
-    @classmethod
-    def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        params = super().page_params(scraper, arguments)
-        url = params.pop("url", None)
-        return params if url is None else {**params, "cat_id": category_of_url(url)}
 
     async def scrape(self, target: Target, first: First) -> Data | None:
         """Return a page of a category or of search results. The next page becomes a follow-up target."""
         crawl = self._crawls.get(target.root or "")
         if crawl and isinstance(target.params, CategoryParams):
             return await self._scrape_slice(target, crawl, first)
-        data = await (await first.page(ListingPage)).to_item()
-        if data["has_more"]:
-            self.follow(target, data, page=data["page"] + 1)
+        page = await first.page(ListingPage)
+        data = await page.to_item()
+        ids = [each["item_id"] for each in data["products"]]
+        self.listings.add(target, ids, data["total_results"], is_first=data["page"] == 1)
+        if not data["has_more"]:
+            self.close_listing(target, page.source, ended=_is_last(data), ceiling=ALWAYS_SERVED)
+        elif not self.follow(target, data, page=data["page"] + 1):
+            self.close_listing(target, page.source, ended=None)
         return data
 
     async def _scrape_slice(self, target: Target, crawl: ExhaustiveCrawl, first: First) -> Data | None:
@@ -185,19 +203,13 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         except ScrapeError:
             self._push(target, crawl.fail(part, number))
             raise
-        read = PageRead(
-            number=number,
-            total=data["total_results"] or 0,
-            has_more=data["has_more"],
-            products=data["products"],
-            children=[cat_id for cat_id, _ in page.subcategories],
-            highest_price=page.price_bounds[1] if page.price_bounds else None,
-        )
-        taken = crawl.take(part, read)
+        taken = crawl.take(part, _read(page, data, number))
         self._push(target, taken)
         if not taken.fresh and target.parent is not None:
             return None
-        return {**data, "products": taken.fresh, "returned": len(taken.fresh)}
+        by_id = {each["item_id"]: each for each in reversed(data["products"])}
+        products = [by_id[item_id] for item_id in taken.fresh]
+        return {**data, "products": products, "returned": len(products)}
 
     def _push(self, target: Target, taken: Taken) -> None:
         self.tracker.note(target, {"root": target.root, "is_first": target.parent is None, **taken.note})
@@ -214,20 +226,47 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         if not isinstance(target, Target) or target.root not in self._crawls:
             return
         crawl = self._crawls[target.root]
-        reported = isinstance(outcome.error, LimitReached)
+        reported = isinstance(target.params, CategoryParams) and target.parent is not None
+        reported = reported and crawl.is_report(_step(target, crawl))
         if outcome.error is not None and outcome.note is not None:
             crawl.release(outcome.note.get("ids", ()))
         elif outcome.error is not None and not reported and not isinstance(outcome.error, ShuttingDown):
             self._push(target, crawl.fail(*_step(target, crawl)))  # scrape() did not end normally: a deadline or a bug
-        if crawl.finished and (reported or not crawl.left_out):
+        if crawl.finished and (reported or not crawl.reported):
             crawl.log_end()
             del self._crawls[target.root]
+
+
+def _is_last(data: Data) -> bool:
+    """Whether the platform states that a page is the last one, or that there is none."""
+    return bool(data["products"]) or data["total_results"] == 0
 
 
 def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
     """Return the slice and the page number that a target stands for in an exhaustive crawl."""
     assert isinstance(target.params, CategoryParams)
     return Step(crawl.root) if target.parent is None else Step(slice_of(target.params), target.params.page)
+
+
+def _read(page: ListingPage, data: Data, number: int) -> PageRead:
+    """Return what an exhaustive crawl needs of a page."""
+    low, high = (_cents(price) for price in page.selected_prices)
+    return PageRead(
+        number=number,
+        total=data["total_results"] or 0,
+        has_more=data["has_more"],
+        rows=[
+            Row(each["item_id"], _cents(each["price"]["current_price"]), each["is_sponsored"])
+            for each in data["products"]
+        ],
+        children=[cat_id for cat_id, _ in page.subcategories],
+        selected=(low, high),
+        lost_rows=sum(each.rows for each in page.unread if each.loses_rows),
+    )
+
+
+def _cents(dollars: float | None) -> int | None:
+    return None if dollars is None else round(dollars * 100)
 
 
 def _followup(target: Target, step: Step) -> Target:
@@ -245,5 +284,5 @@ def _followup(target: Target, step: Step) -> Target:
 
 def slice_of(params: CategoryParams) -> Slice:
     """Return the slice that a target's params describe."""
-    low, high = (None if price is None else round(price * 100) for price in (params.min_price, params.max_price))
+    low, high = (_cents(price) for price in (params.min_price, params.max_price))
     return Slice(params.category, low, high, params.sort)

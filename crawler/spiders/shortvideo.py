@@ -31,6 +31,8 @@ class ShortvideoArguments(CrawlArguments):
 
     keywords: str | None = None
     """The search text."""
+    url: str | None = None
+    """URL of a search, instead of the search text."""
     cursor: str | None = None
     """The position to continue from: the ``cursor`` of the previous record."""
     count: str | None = None
@@ -46,7 +48,7 @@ class SearchSession(ResponseListener):
 
     def __init__(self, params: PhotoSearchParams, *, quiet: float, pause: float) -> None:
         super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
-        self.keywords = params.keywords
+        self.keywords = params.words
         self.start = int(params.cursor)
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
@@ -136,7 +138,8 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         params = cast("PhotoSearchParams", target.params)
         pause = 0 if self.settings.getbool("SANDBOX") else self.settings.getfloat("BROWSER_SCROLL_PAUSE")
         quiet = self.settings.getfloat("BROWSER_QUIET")
-        request = self.for_page(SearchPage, search_request(self.origin(), **params.model_dump()))
+        search = search_request(self.origin(), keywords=params.words, cursor=params.cursor, count=params.count)
+        request = self.for_page(SearchPage, search)
         return in_browser(request, lambda: SearchSession(params, quiet=quiet, pause=pause))
 
     async def scrape(self, target: Target, first: First) -> Data:

@@ -29,6 +29,8 @@ class VideositeArguments(CrawlArguments):
 
     username: str | None = None
     """Handle (with or without "@"), channel id, or legacy name."""
+    url: str | None = None
+    """URL of the channel, instead of its name."""
     type: str | None = None
     """The kind of items: video, short, live or all."""
     include_about: str | None = None
@@ -91,8 +93,13 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
 
     async def scrape(self, target: Target, first: First) -> Data:
         """Scrape a channel with a page of its items. If the crawl follows pages, the next page is a separate target."""
-        data = await ChannelReader(self, target, self.recent).record(first)
-        cursor = data["pagination"]["cursor"]
-        if cursor:
-            self.follow(target, data, cursor=cursor)
+        reader = ChannelReader(self, target, self.recent)
+        data = await reader.record(first)
+        cursor, has_more = data["pagination"]["cursor"], data["pagination"]["has_more"]
+        ids = [each["content_id"] for each in data["posts"]]
+        self.listings.add(target, ids, None, is_first=reader.continuation is None)
+        if not cursor:
+            self.close_listing(target, ContinuationPage.source, ended=not has_more and not reader.leads_back)
+        elif not self.follow(target, data, cursor=cursor):
+            self.close_listing(target, ContinuationPage.source, ended=None)
         return data

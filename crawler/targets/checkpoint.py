@@ -17,7 +17,7 @@ from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from crawler.outputs.failures import is_for_failures
-from crawler.outputs.feed_files import holds_lines, is_local
+from crawler.outputs.feed_files import CLOSED_FORMATS, holds_lines, is_local
 from crawler.outputs.feeds import FAILED, Feeds, target_buffered, target_stored
 from crawler.targets.exceptions import LimitReached
 from crawler.targets.journal import CannotResumeError, Journal
@@ -78,6 +78,10 @@ class ResumedSource(TargetSource):
     def expected(self) -> int | None:
         rows = self.source.expected
         return None if rows is None else rows + self.journal.discovered
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        return self.source.own_columns
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -240,5 +244,6 @@ def _check_kinds(feeds: dict[str, dict[str, Any]]) -> None:
     if len(kinds) > 1 and not all(kinds.values()):
         raise CannotResumeError("use any number of JSON Lines feeds in local files, or one feed of another kind")
     for uri, options in feeds.items():
-        if options["format"] == "parquet" and "%(time)s" not in uri and "%(batch_time)s" not in uri:
-            raise CannotResumeError(f"nothing can be added to the Parquet file {uri}: put %(time)s into its name")
+        closed = CLOSED_FORMATS.get(options["format"])
+        if closed and "%(time)s" not in uri and "%(batch_time)s" not in uri:
+            raise CannotResumeError(f"nothing can be added to the {closed.name} file {uri}: put %(time)s into its name")

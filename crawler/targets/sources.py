@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -54,6 +54,10 @@ class TargetSource:
     def completed(self, outcome: Outcome) -> None:
         """Handle an outcome. Called once for each target, after the receivers of ``target_completed``."""
 
+    def repeats_of(self, outcome: Outcome) -> Iterable[Outcome]:
+        """Return the outcomes of other rows with the same target, which are reported after this outcome."""
+        return ()
+
     @property
     def max_in_flight(self) -> int | None:
         """The maximum number of targets in flight at present. None: the setting ``TARGETS_IN_FLIGHT`` applies."""
@@ -63,6 +67,11 @@ class TargetSource:
     def expected(self) -> int | None:
         """The total number of targets, or None if it is not known."""
         return None
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """The names of the user's own columns, which tables of the outputs have. Known when the source is open."""
+        return ()
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
-from crawler.platforms.model import validation_details
+from crawler.platforms.links import LinkError, read_link
+from crawler.platforms.model import LinkParams, Params, validation_details
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
 
@@ -136,6 +137,8 @@ class Target:
     """The id of the requested target that led to this target, if the feed lines must contain that id."""
     background: bool = False
     """Whether the target's downloads wait until no download of another target waits."""
+    columns: dict[str, Any] = field(default_factory=dict)
+    """The user's own columns of the target's row in a file, which are written to the outputs."""
     release: Release = field(default_factory=Release, init=False, repr=False, compare=False)
 
     def followup(self, **changes: Any) -> Target:
@@ -148,6 +151,7 @@ class Target:
             depth=self.depth + 1,
             batch=self.batch,
             root=self.root,
+            columns=self.columns,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -157,7 +161,15 @@ class Target:
             **({} if self.root is None else {"root": self.root}),
             "scraper": self.scraper.name,
             "params": self.params.model_dump(mode="json", exclude_none=True),
+            **({"columns": self.columns} if self.columns else {}),
         }
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The params as JSON data, equal for all targets of the scraper that are the same: a link by what it means."""
+        if isinstance(self.params, Params):
+            return self.params.identity()
+        return self.params.model_dump(mode="json", exclude_none=True)
 
     @property
     def label(self) -> str:
@@ -185,6 +197,7 @@ class SavedTarget(BaseModel):
     line: int | None = None
     batch: bool = True
     root: str | None = None
+    columns: dict[str, Any] = {}
 
 
 class Record(dict[str, Any]):
@@ -243,10 +256,12 @@ class InvalidTarget:
     """The params, or the text of the line if it could not be parsed."""
     line: int | None = None
     row: int | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
-        return {"id": self.id, "scraper": self.scraper, "params": self.raw}
+        own = {"columns": self.columns} if self.columns else {}
+        return {"id": self.id, "scraper": self.scraper, "params": self.raw, **own}
 
     @property
     def label(self) -> str:
@@ -299,7 +314,8 @@ def new_id() -> str:
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
     """Validate params with the scraper's model, and return the model's instance.
 
-    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields.
+    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Params
+    that a link in ``url`` states, such as the page of a listing, are added.
 
     Raises:
         InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
@@ -311,6 +327,8 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
     ]
     if nulls:
         raise _invalid(scraper, nulls)
+    if issubclass(scraper.params, LinkParams):
+        params = scraper.params.with_link(params, text=text)
     try:
         if text:
             return scraper.params.model_validate_strings(params)
@@ -350,6 +368,8 @@ class TargetParser:
 
         If several scrapers of one spider accept the params, return the first of them: it is the spider's default.
 
+        A link in ``url`` identifies the scraper by the page that it leads to.
+
         Raises:
             ScraperNotFound: no scraper of this spider has the name.
             InvalidRequest: no name was given, and the params fit no scraper, or scrapers of several platforms.
@@ -363,6 +383,8 @@ class TargetParser:
             raise ScraperNotFound(f"Unknown scraper {name!r}: this spider has {known}.")
         if len(self.scrapers) == 1:
             return self.scrapers[0]
+        if isinstance(url := params.get("url"), str):
+            return self._scraper_of_link(url)
         keys = set(params)
         fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
         needed = [s for s in fitting if keys >= _required(s)]
@@ -378,6 +400,20 @@ class TargetParser:
                 f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
             )
         return needed[0]
+
+    def _scraper_of_link(self, url: str) -> Scraper:
+        try:
+            link = read_link(url)
+        except LinkError as error:
+            problem = str(error)
+        else:
+            if fitting := [each for each in self.scrapers if each.name in link.scrapers]:
+                return fitting[0]
+            problem = f"this is {link}"
+        if len({each.platform for each in self.scrapers}) == 1:
+            return self.scrapers[0]  # the validation of its params reports which links it reads
+        detail: Detail = {"loc": ["url"], "msg": problem, "type": "value_error"}
+        raise InvalidRequest(f"url: {problem}", details=[detail])
 
     def parse(
         self,
@@ -424,9 +460,10 @@ class TargetParser:
             scraper = self.scraper(saved.scraper, saved.params)
             params = check_params(scraper, saved.params)
         except ScrapeError as error:
-            return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row)
+            return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row, saved.columns)
         parents = (saved.parent, saved.hop)
-        return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, line=saved.line, row=row)
+        place: dict[str, Any] = {"line": saved.line, "row": row, "columns": saved.columns}
+        return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, **place)
 
 
 def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:

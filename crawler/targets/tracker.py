@@ -50,6 +50,8 @@ target_completed = object()
 
 PARTIAL = "targets/partial"
 """Stat: targets with the outcome OK and a warning. The other stats that start with ``targets/`` end with a code."""
+REPEATED = "rows/repeated"
+"""Stat: outcomes of rows of targets files that repeat the target of an earlier row. It was fetched once."""
 
 
 def outcomes_by_code(stats: Mapping[str, Any]) -> dict[str, int]:
@@ -327,6 +329,14 @@ class TargetTracker:
         self._changed.set()
 
     def _announce(self, outcome: Outcome) -> None:
+        assert self._source is not None
+        self._announce_one(outcome)
+        for each in self._source.repeats_of(outcome):
+            assert self.crawler.stats is not None
+            self.crawler.stats.inc_value(REPEATED)
+            self._announce_one(each)
+
+    def _announce_one(self, outcome: Outcome) -> None:
         assert self._source is not None
         assert self.crawler.stats is not None
         self._count(outcome, self.crawler.stats)

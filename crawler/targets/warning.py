@@ -1,7 +1,7 @@
 """Warnings of an outcome: a part that the record lacks although its target succeeded.
 
-There are three kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), or
-a limit left requests out.
+There are four kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), a
+limit left requests out, or a listing is incomplete at its last page (see ``crawler.targets.coverage``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import structlog
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.logs import one_line
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
+from crawler.targets.coverage import Coverage
 
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
@@ -24,6 +25,8 @@ UNREAD = "unread"
 """The reason of warnings about an unread part of a payload."""
 LIMIT = "limit"
 """The reason of warnings about requests that a limit left out: of the call, of the operator, or the deadline."""
+INCOMPLETE = "incomplete"
+"""The reason of warnings about a listing whose pages do not have all of its rows."""
 
 FAILED_SOURCES = "sources/failed/"
 """Prefix of the stats ``sources/failed/<source>/<reason>``: targets for which an optional source failed."""
@@ -31,6 +34,10 @@ UNREAD_PATHS = "unread/"
 """Prefix of the stats ``unread/<source>/<path>``: targets in whose payload this path was unread."""
 UNREAD_ROWS = "unread_rows/"
 """Prefix of the stats ``unread_rows/<source>/<path>``: rows that were not collected because they were unread."""
+MISSING_ROWS = "coverage/missing/"
+"""Prefix of the stats ``coverage/missing/<source>/<reason>``: listings that ended without all rows, for this reason."""
+EXPECTED, COLLECTED = "coverage/expected", "coverage/collected"
+"""Stats: rows of incomplete listings that the platform states, and those that were collected."""
 
 
 class OutcomeWarning(NamedTuple):
@@ -44,6 +51,8 @@ class OutcomeWarning(NamedTuple):
     """A slug for the cause, never empty."""
     unread: Unread | None = None
     """The part of the source's payload that was unread, or the rows that a limit left out. None: the source failed."""
+    coverage: Coverage | None = None
+    """The rows of an incomplete listing, over all of its pages."""
 
     @classmethod
     def of_error(cls, source: str, error: ScrapeError) -> OutcomeWarning:
@@ -65,18 +74,25 @@ class OutcomeWarning(NamedTuple):
         return cls(source, error.code, LIMIT, Unread(path, "limit", count, of))
 
     @classmethod
+    def of_coverage(cls, source: str, coverage: Coverage) -> OutcomeWarning:
+        """Return the warning about a listing that is incomplete at its end."""
+        return cls(source, ExtractionFailed.code, INCOMPLETE, coverage=coverage)
+
+    @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> OutcomeWarning:
         """Return the warning that ``as_dict`` has converted."""
         unread = None
         if "path" in stored:
             unread = Unread(**{name: stored[name] for name in Unread._fields if name in stored})
             unread = unread._replace(names=tuple(unread.names))
-        return cls(stored["source"], stored["code"], stored["reason"], unread)
+        coverage = Coverage.from_dict(stored) if "collected" in stored else None
+        return cls(stored["source"], stored["code"], stored["reason"], unread, coverage)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the warning as JSON data: source, code and reason, and the fields of an unread part."""
+        """Return the warning as JSON data: source, code and reason, and the fields of an unread part or a coverage."""
         unread = {} if self.unread is None else self.unread._asdict() | {"names": list(self.unread.names)}
-        return {"source": self.source, "code": self.code, "reason": self.reason, **unread}
+        coverage = {} if self.coverage is None else self.coverage.as_dict()
+        return {"source": self.source, "code": self.code, "reason": self.reason, **unread, **coverage}
 
     def __str__(self) -> str:
         """Describe the warning in one line for people.
@@ -87,7 +103,11 @@ class OutcomeWarning(NamedTuple):
         'unread in listing: rows[].rating: missing in 40 of 40'
         >>> str(OutcomeWarning("video", "UPSTREAM_TIMEOUT", "limit", Unread("posts[]", "limit", 9, 30)))
         'without video for 9 of 30 posts[]: UPSTREAM_TIMEOUT (limit)'
+        >>> str(OutcomeWarning.of_coverage("listing", Coverage(900, 443, ("no_end",))))
+        'incomplete listing: 443 of 900 collected (no_end)'
         """
+        if self.coverage is not None:
+            return f"incomplete {self.source}: {self.coverage}"
         if self.unread is None or self.reason != UNREAD:
             rows = f" for {self.unread.rows} of {self.unread.of} {self.unread.path}" if self.unread else ""
             return f"without {self.source}{rows}: {self.code} ({self.reason})"
@@ -130,7 +150,9 @@ def unread_paths(warnings: Iterable[OutcomeWarning]) -> dict[tuple[str, str], Un
 def count_warnings(warnings: Iterable[OutcomeWarning], platform: str, stats: StatsCollector) -> None:
     """Count the warnings of an outcome in the crawl's stats. Log the first target of each unread path."""
     for warning in warnings:
-        if warning.unread is None or warning.reason == LIMIT:
+        if warning.coverage is not None:
+            _count_coverage(warning.source, warning.coverage, stats)
+        elif warning.unread is None or warning.reason == LIMIT:
             stats.inc_value(f"{FAILED_SOURCES}{warning.source}/{warning.reason}")
         elif warning.unread.loses_rows:
             stats.inc_value(f"{UNREAD_ROWS}{warning.source}/{warning.unread.path}", warning.unread.rows)
@@ -140,3 +162,11 @@ def count_warnings(warnings: Iterable[OutcomeWarning], platform: str, stats: Sta
             facts = unread._asdict() | {"names": ", ".join(unread.names)}
             logger.warning("unread", platform=platform, source=source, **facts)
         stats.inc_value(stat)
+
+
+def _count_coverage(source: str, coverage: Coverage, stats: StatsCollector) -> None:
+    for reason in coverage.failures:
+        stats.inc_value(f"{MISSING_ROWS}{source}/{reason}")
+    stats.inc_value(COLLECTED, coverage.collected)
+    if coverage.expected is not None:
+        stats.inc_value(EXPECTED, coverage.expected)

@@ -94,12 +94,23 @@ def objects_in(payload: Payload) -> Iterator[Objects]:
         for value in values(objects.kind):
             if not value.contracts:
                 continue
-            for path in value.paths:
-                found = [place for each in objects.places for place in _places(payload.data, each, steps(path))]
+            for path, found in _read_places(payload, objects, value).items():
                 for kind in value.contracts:
                     places = [place for place in found if _is_of(kind, at(payload.data, place), value)]
                     if places and len(waiting) < 1_000:
                         waiting.append(Objects(kind, join(objects.path, path), places))
+
+
+def _read_places(payload: Payload, objects: Objects, value: Value) -> dict[str, list[Place]]:
+    """Return where a value is read in each object, by its path: at the first of its paths with a value."""
+    read: dict[str, list[Place]] = {}
+    for start in objects.places:
+        for path in value.paths:
+            found = list(_places(payload.data, start, steps(path)))
+            if any(at(payload.data, place) is not None for place in found):
+                read.setdefault(path, []).extend(found)
+                break
+    return read
 
 
 def _is_of(kind: type[Contract], data: Any, value: Value) -> bool:

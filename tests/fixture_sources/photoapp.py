@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Post
 from crawler.sandbox.photoapp.site import Site
 from crawler.sandbox.protocol import FakeRequest
@@ -48,9 +48,9 @@ def cases() -> Iterator[Case]:
     for layout in ("dict", "item"):
         yield _page(site, f"page-as-{layout}", next(each for each in posts if each.layout == layout))
     video = next(each for each in posts if each.is_video)
-    for form, page in (("graph", GraphPage), ("item", WebInfoPage)):
+    for form in ("graph", "item"):
         body = orjson.dumps({"data": site.data(video, form), "status": "ok"})
-        yield Case(page, f"{form}-video", f"{ORIGIN}/graphql/query", 200, body, {"shortcode": video.code})
+        yield Case(PostPage, f"{form}-video", f"{ORIGIN}/graphql/query", 200, body, {"shortcode": video.code})
     path = f"/p/{video.code}/embed/captioned/"
     body = site.page(FakeRequest(path))[2]
     yield Case(EmbedPage, "embed-video", ORIGIN + path, 200, body, {"shortcode": video.code})

@@ -24,6 +24,7 @@ from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import Failure, failure_line
 from crawler.outputs.selection import Selection, flat_columns, provenance_columns
 from crawler.registry import scrapers, spiders
+from crawler.targets.sources import TargetSource
 from crawler.targets.target import Outcome, Record, Scraper, Target, check_params
 from tests.shop import Shop, open_shop
 
@@ -77,7 +78,9 @@ def exporter(  # noqa: PLR0913  # the arguments of a crawl
     """An exporter as a crawl of the scraper's spider makes it."""
     its = spiders()[scraper.platform].scrapers
     selection = None if fields is None else Selection.parse(fields, its, row_path, sliced=False)
-    spider = SimpleNamespace(scrapers=its, row_path=row_path, batch=batch, sliced=False, selection=selection)
+    spider = SimpleNamespace(
+        scrapers=its, row_path=row_path, batch=batch, sliced=False, selection=selection, source=TargetSource()
+    )
     known = Settings({"CSV_ESCAPE_FORMULAS": True, "CSV_BOM": False, **(settings or {})})
     return CsvExporter.from_crawler(cast("Any", SimpleNamespace(spider=spider, settings=known)), file, **options)
 

@@ -130,7 +130,7 @@ def _without_nulls(products: list[dict[str, Any]]) -> list[Any]:
 @pytest.mark.parametrize(
     ("output", "settings", "message"),
     [
-        (["-o", "existing.parquet"], {}, "nothing can be added to a Parquet file"),
+        (["-o", "existing.parquet"], {}, "nothing can be added to the Parquet file"),
         (["-O", "/proc/nowhere/out.jsonl"], {}, "a feed cannot be written"),
         (["-O", "/dev/full:jsonl"], {}, "No space left"),
         (["-O", "/dev/full:parquet"], {}, "No space left"),

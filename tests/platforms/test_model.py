@@ -26,7 +26,7 @@ from crawler.targets.target import check_params
             {"cat_id": "1", "min_price": 9.5, "max_price": 9},
             "min_price must not be above max_price: 9.5 > 9",
         ),
-        (ProfileParams, {"url": "jane"}, "expected a member's profile: "),
+        (ProfileParams, {"url": "jane"}, "'jane' is not a link to a platform: "),
     ],
 )
 def test_details_omit_the_prefix_of_pydantic(model: type[BaseModel], params: dict[str, Any], message: str) -> None:

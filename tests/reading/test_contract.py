@@ -206,6 +206,33 @@ def test_an_empty_object_has_no_values_and_is_not_unknown() -> None:
     assert (value.title.simple, value.title.runs, unread) == (None, [], [])
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"title": {}}',
+        b'{"title" : { }}',
+        b'{"title": {}, "note": "\\"title\\": {}"}',
+        b'{"title": {"simpleText": "a"}, "other": {"title": {}}}',
+    ],
+)
+def test_the_strict_pass_reads_an_empty_object_in_place_of_a_deleted_one(body: bytes) -> None:
+    """A page of 2024-10 has a deleted quote (capture 92218a725b1b). It does not need the careful pass."""
+    assert strict.decoded(Header, body) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"title": {"new": 1}}',
+        b'{"title": {"simpleText": null}}',
+        b'{"title": {"new": 1}, "note": "\\"title\\": {}"}',
+        b'{"title": {"new": 1}, "other": [{"title": {}}, {"title": {}}]}',
+    ],
+)
+def test_the_strict_pass_does_not_read_an_object_without_a_known_value(body: bytes) -> None:
+    assert strict.decoded(Header, body) is None
+
+
 class Row(Contract):
     product: Product | Placeholder = identity("content")
 

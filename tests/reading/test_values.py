@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import pytest
 from hypothesis import given
@@ -66,3 +66,20 @@ def test_amounts_in_the_platform_s_formats(text: str | None, expected: list[floa
 def test_urls_are_absolute_or_empty(value: str) -> None:
     url = absolute_url("https://shop.example", value, query=False)
     assert url == "" or urlsplit(url).scheme in {"http", "https"}
+
+
+URLS = st.tuples(
+    st.sampled_from(["https://", "http://", "https://a.b", "https://a.b:80", "http://x.", "HTTPS://a.b"]),
+    st.text("/a.?=&;%:~-#@!+,2[]\\<\"' é\t\n", max_size=10),
+)
+
+
+@given(URLS.map("".join))
+def test_a_url_that_is_returned_at_once_is_the_same_after_it_was_resolved(value: str) -> None:
+    try:
+        resolved = urlsplit(urljoin("https://shop.example", value))
+    except ValueError:
+        assert absolute_url("https://shop.example", value) == ""
+    else:
+        expected = urlunsplit((resolved.scheme, resolved.netloc, resolved.path, resolved.query, ""))
+        assert absolute_url("https://shop.example", value) == expected

@@ -58,7 +58,7 @@ def test_id_and_both_urls_give_equal_data(service: Service) -> None:
     forms = [
         {"cat_id": "976759"},
         {"url": "https://www.walmart.com/browse/976759"},
-        {"url": "http://walmart.com/browse/food/whatever/976759?povid=x&page=9#top"},
+        {"url": "http://walmart.com/browse/food/whatever/976759?povid=x#top"},
         {"url": "https://www.walmart.com/cp/food/976759"},
     ]
     replies = [call(service.url, CATEGORY, form) for form in forms]

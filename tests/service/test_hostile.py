@@ -101,7 +101,7 @@ URLS = [
     "view-source:https://{host}{path}",
     "https://{host}/../../127.0.0.1:{port}/",
     "https://{host}//127.0.0.1:{port}/",
-    "https://{host}/redirect?url=http://127.0.0.1:{port}{path}",
+    "https://{host}/i/redirect?url=http://127.0.0.1:{port}{path}",
     "https://{host}{path}%0d%0aHost:%20127.0.0.1:{port}/..",
     " https://{host}{path}",
     "https://{host}{path}\n",
@@ -109,13 +109,19 @@ URLS = [
     "",
     "…",
 ]
-TAKE_URLS = {scraper.name: scraper for scraper in scrapers().values() if "url" in scraper.params.model_fields}
-
-
-def page_of(scraper: str) -> str:
-    """Return the path of a page of the scraper."""
-    url: str = TAKE_URLS[scraper].example.get("url", "https://x/browse/976759")
-    return urlsplit(url).path
+TAKE_URLS = {scraper.name: scraper for scraper in scrapers().values()}
+PAGES = {
+    "microblog-profile": "/quiet_harbor",
+    "photoapp-post-v4": "/p/DaSandbox01/",
+    "professional-profile": "/in/mara-lindqvist",
+    "professional-profile-v4": "/in/mara-lindqvist",
+    "retail-category-v4": "/browse/976759",
+    "retail-search-v4": "/search?q=mustard",
+    "shortvideo-photo-search-v4": "/search?q=whales",
+    "videosite-profile": "/@harborlights",
+    "videosite-profile-v3": "/@harborlights",
+}
+"""The path of a page of each scraper."""
 
 
 @pytest.mark.parametrize("scraper", sorted(TAKE_URLS))
@@ -123,7 +129,7 @@ def test_hostile_urls_are_refused_without_a_request(service: Service, foreign: S
     host = urlsplit(platforms()[TAKE_URLS[scraper].platform].origin).netloc
     forms = {
         "host": host,
-        "path": page_of(scraper),
+        "path": PAGES[scraper],
         "port": foreign.port,
         "wide": "".join(chr(ord(letter) + 0xFEE0) if letter.isalpha() else letter for letter in host),
         "cyrillic": host.replace("o", "о").replace("a", "а").replace("e", "е").replace("i", "і"),

@@ -89,9 +89,30 @@ def test_crawl_extract_and_endpoint_give_the_same_bytes(
         reel = next(code for code in site.listed if site.posts[code].is_video)
         played = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": f"{HOME}/reel/{reel}/"}).body["data"]
         assert played == site.expected_record({"url": f"{HOME}/reel/{reel}/"})
-        assert played["data"]["xdt_shortcode_media"]["video_play_count"] is None  # needs the setting
+        assert played["data"]["xdt_shortcode_media"]["video_play_count"] is None  # needs the param or the setting
+        wanted = {"url": f"{HOME}/reel/{reel}/", "include_play_counts": True}
+        counted = call(service.url, f"/v1/scrapers/{SCRAPER}", wanted).body["data"]
+        assert counted == site.expected_record(wanted | {"plays": "1"})
         refused = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": f"{HOME}/stories/a/1/"})
         assert (refused.status, refused.code) == (400, "INVALID_REQUEST")
+
+
+@pytest.mark.parametrize(
+    ("setting", "argument", "is_counted"), [(1, None, True), (1, "false", False), (0, "true", True), (0, None, False)]
+)
+def test_fi3_2_the_param_decides_and_the_setting_is_its_default(
+    tmp_path: Path, setting: int, argument: str | None, *, is_counted: bool
+) -> None:
+    site = Site()
+    code = next(c for c in site.listed if site.posts[c] in site.reels(site.posts[c].owner) and not site.posts[c].hidden)
+    url = f"{HOME}/reel/{code}/"
+    given = () if argument is None else ("-a", f"include_play_counts={argument}")
+    status, out, _, log = crawl(
+        tmp_path, "-a", f"url={url}", *given, "-s", f"PHOTOAPP_PLAY_COUNTS={setting}", spider="photoapp"
+    )
+    assert status == 0, log
+    assert out == [site.expected_record({"url": url} | ({"plays": "1"} if is_counted else {}))]
+    assert bool(out[0]["data"]["xdt_shortcode_media"]["video_play_count"]) == is_counted
 
 
 def of_form(site: Site, code: str, form: str) -> bytes:

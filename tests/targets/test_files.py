@@ -8,6 +8,8 @@ import codecs
 import gzip
 import io
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -181,7 +183,10 @@ TABLES = {
     "columns in another language": Case(
         "t.csv", "kategorie;seite\n976759;2\n", Refused("line 1: unknown columns 'kategorie'")
     ),
-    "one column too many": Case("t.csv", "cat_id,notes\n976759,x\n", Refused("unknown column 'notes'")),
+    "a column of the user's own": Case("t.csv", "cat_id,notes\n976759,x\n", [FOOD]),
+    "a column that is hardly the user's own": Case(
+        "t.csv", "cat_id,Pages\n976759,2\n", Refused("unknown column 'Pages' (did you mean 'page'?)")
+    ),
     "a misspelt column after the separator": Case(
         "t.csv", "sep=;\ncat;query\n1;2\n", Refused("line 2: unknown column 'cat'")
     ),
@@ -219,7 +224,7 @@ TABLES = {
         "t.csv", f"query\n{'x' * 2_000_000}\nred\n", [Broken("a line is longer than 1048576 bytes"), {"query": "red"}]
     ),
     "two byte order marks": Case("t.csv", ("\ufeff" + TABLE).encode("utf-8-sig"), [*TWO]),
-    "an index of pandas with a name": Case("t.csv", "Unnamed: 0,cat_id\n0,976759\n", Refused("column 'Unnamed: 0'")),
+    "an index of pandas with a name": Case("t.csv", "Unnamed: 0,cat_id\n0,976759\n", [FOOD]),
     "a tab in a cell": Case("t.csv", "query\nred\tgreen\n", [{"query": "red\tgreen"}]),
     "the header again": Case(
         "t.csv",
@@ -249,7 +254,7 @@ LISTS = {
     "ids and URLs": Case(
         "t.txt",
         "976759\nhttps://www.walmart.com/browse/food/976759\n",
-        [FOOD, {"url": "https://www.walmart.com/browse/food/976759"}],
+        [FOOD, FOOD],
     ),
     "handles": Case(
         "t.txt",
@@ -338,6 +343,11 @@ PARQUET = {
     "bytes": Case(
         "t.parquet", parquet(query=[b"a"]), [Broken("Line 1 of t.parquet has a value in the column 'query'")]
     ),
+    "a long text": Case(
+        "t.parquet", parquet(query=["a" * 32_768, "b"]), [Broken("of more than 32,767"), {"query": "b"}]
+    ),
+    "lists": Case("t.parquet", parquet(query=["a"], own=[["b"]]), Refused("the column 'own' has lists or objects")),
+    "own columns": Case("t.parquet", parquet(query=["a"], own=[1.5]), [{"query": "a"}]),
     "without its suffix": Case("t.data", parquet(cat_id=[976759]), Refused("line 1: the file is a Parquet file")),
 }
 
@@ -413,7 +423,7 @@ def test_us_9_the_failures_feed_has_the_raw_line(tmp_path: Path, line: str) -> N
         ("id;kat_id\na;976759\n", "line 1: unknown column 'kat_id' (did you mean 'cat_id'?)"),
         ("category,seite\n976759,2\n", "line 1: unknown columns 'category', 'seite'. Known columns: id,"),
         ("Cat_ID\n976759\n", "line 1: unknown column 'Cat_ID' (did you mean 'cat_id'?)"),
-        ("id,cat_id,shop\na,976759,1\n", "line 1: unknown column 'shop'"),
+        ("id,cat_id,queri\na,976759,1\n", "line 1: unknown column 'queri' (did you mean 'query'?)"),
     ],
 )
 def test_us_10_a_header_that_fits_nothing_ends_the_run(tmp_path: Path, content: str, problem: str) -> None:
@@ -480,3 +490,25 @@ def test_an_array_is_read_right_wherever_its_pieces_end() -> None:
     for spaces in range(CHUNK_BYTES - len(elements.encode()) - 1, CHUNK_BYTES):
         text = TextFile.of(io.BytesIO((" " * spaces + elements).encode()), None)
         assert [row.cells for row in read_json_array(text)] == [{"query": 'a]},{"é'}, "b,"]
+
+
+_PEAK = """
+import asyncio, re, sys
+import pyarrow.parquet
+from tests.targets.test_files import Case, Path, read
+peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
+before = peak()
+found = read(Path(sys.argv[1]), Case("t.parquet", (Path(sys.argv[1]) / "bomb").read_bytes(), []))
+print(len(found), peak() - before)
+"""
+
+
+@pytest.mark.parametrize("value", ["a" * 3_500_000, b"a" * 3_500_000], ids=["text", "bytes"])
+def test_at_6_a_text_that_many_rows_share_is_in_memory_once(tmp_path: Path, value: str | bytes) -> None:
+    bomb = parquet(query=[value] * 500)
+    assert len(bomb) < 20_000
+    (tmp_path / "bomb").write_bytes(bomb)
+    out = subprocess.run([sys.executable, "-c", _PEAK, str(tmp_path)], check=True, capture_output=True, cwd=ROOT).stdout
+    rows, megabytes = map(int, out.split())
+    assert rows == 500
+    assert megabytes < 100, "1,750 MB before"

@@ -320,7 +320,7 @@ class TimelinePage(ApiPage):
         self.raise_if_no_row_is_understood()
         if self.rows and not any(row.post for row in self.rows):
             raise TargetRestricted("All posts of the page are withheld.", reason="tombstone")
-        handles = {row.handle.casefold(): row.handle for row in self.rows if row.handle}
+        handles = {handle.casefold(): handle for row in self.rows if (handle := row.handle)}
         if self.requested_handle.casefold() not in handles:
             self.raise_for_other_profile(next(iter(handles.values()), ""))
 

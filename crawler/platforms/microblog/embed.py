@@ -10,6 +10,7 @@ import attrs
 
 from crawler.platforms.microblog.base import MicroblogPage, is_rate_limit_text
 from crawler.platforms.microblog.payload_embed import Embed
+from crawler.platforms.microblog.post import handle_of
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.page import missing_error
 from crawler.reading.json import script_block
@@ -72,4 +73,4 @@ class EmbedPage(MicroblogPage):
         if lacking and not any(each.loses_rows for each in self.unread):
             path = "props.pageProps.timeline.entries[].content.tweet"
             self.unread.append(Unread(path, "missing", lacking, len(posts), loses_rows=True))
-        return [Row(each.id or "tweet", each.post) for each in posts if each.post]
+        return [Row(each.id or "tweet", each.post, handle_of(each.post)) for each in posts if each.post]

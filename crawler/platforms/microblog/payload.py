@@ -399,24 +399,15 @@ class Instruction(Contract):
 # Responses
 
 
-class Failure(Contract):
-    """An error of the platform."""
-
-    code: Number | None = sometimes("code", "extensions.code")
-    message: str | None = sometimes("message")
-
-
 class UserResponse(Contract):
     """The response to the query for a user. The path depends on the query."""
 
-    failures: list[Failure] = sometimes("errors[]")
     user: ApiUser | UnavailableUser | None = sometimes("data.user.result", "data.user_result_by_rest_id.result")
 
 
 class TimelineResponse(Contract):
     """A response with posts. The path depends on the query: a user's posts, a thread, a list, a search, a community."""
 
-    failures: list[Failure] = sometimes("errors[]")
     kind: str | None = sometimes("data.user.result.__typename")
     reason: str | None = sometimes("data.user.result.reason", "data.user.result.unavailable_reason")
     instructions: list[Instruction] = sometimes(

@@ -11,7 +11,6 @@ from crawler.platforms.microblog.payload import (
     Advert,
     Article,
     BlurredMedia,
-    Failure,
     Holder,
     Link,
     Media,
@@ -28,7 +27,7 @@ from crawler.platforms.microblog.payload import (
 from crawler.reading.contract import Contract, always, identity, sometimes
 
 
-class WebUser(User, tag=("__typename", "User")):
+class WebUser(User):
     """A user. The author of a post has fewer values than the user whose page it is."""
 
     id: str | None = sometimes("rest_id")
@@ -161,7 +160,6 @@ class WebResponse(Contract):
     The response to an older client's query for a user has the same values (capture 8fb2f652431b).
     """
 
-    failures: list[Failure] = sometimes("errors[]")
     profile: WebProfile | UnavailableUser | None = sometimes(
         "data.user_result_by_screen_name.result", "data.user_results.result"
     )

@@ -24,9 +24,9 @@ def readable(post: Post | Withheld | None) -> Post | None:
     return post if isinstance(post, Post) and isinstance(post.author, User) else None
 
 
-def handle_of(post: Post) -> str:
-    """Return the handle of a post's author, "" if the platform withholds the author."""
-    return (isinstance(post.author, User) and post.author.screen_name) or ""
+def handle_of(post: Post | None) -> str:
+    """Return the handle of a post's author, "" if the platform withholds the post or its author."""
+    return (post and isinstance(post.author, User) and post.author.screen_name) or ""
 
 
 def moment(post: Post) -> int | None:
@@ -49,20 +49,17 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
         contradictions.row()
         contradictions.add(post, "reposted_result", loses_row=True)
         return None
-    media = post.media
-    found = _common(post, media, contradictions)
-    if found is None:
-        return None
     original = _inner(post.reposted_result)
     quoted = None if is_repost else _inner(post.quoted_result)
     shown = original or post
-    shown_media = original.media if original else media
-    reposted_post = original and _common(original, shown_media, contradictions)
-    media = media or shown_media
+    reposted_post = _common(original, contradictions) if original else None
+    found = _common(post, contradictions, reposted_post)
+    if found is None:
+        return None
+    media = post.media or shown.media
     files = qualities(media)
     note = shown.note
     found.update(
-        caption=reposted_post["caption"] if reposted_post else found["caption"],
         hashtags=list(dict.fromkeys([*shown.hashtags, *(note.hashtags if note else ())])),
         in_reply_to_handle=post.reply_handle or None,
         in_reply_to_post_id=post.reply_id or None,
@@ -70,7 +67,7 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
         is_reply=bool(post.reply_id),
         is_repost=is_repost,
         profile_picture_url=_author(post).profile_image_url_https or "",
-        quoted_post=quoted and _common(quoted, quoted.media, contradictions),
+        quoted_post=quoted and _common(quoted, contradictions),
         reposted_post=reposted_post,
         save_count=number(post, "bookmarks", contradictions),
         thumbnail_url=_thumbnail(media, shown),
@@ -84,8 +81,13 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
     return found
 
 
-def _common(post: Post, media: Sequence[Media], contradictions: Contradictions) -> dict[str, Any] | None:
-    """Build what the records of all posts have, None if the time of the post cannot be read."""
+def _common(
+    post: Post, contradictions: Contradictions, reposted: dict[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """Build what the records of all posts have, None if the time of the post cannot be read.
+
+    ``reposted``: the record of the post that it reposts, which has the whole text.
+    """
     contradictions.row()
     time = moment(post)
     if time is None:
@@ -93,12 +95,12 @@ def _common(post: Post, media: Sequence[Media], contradictions: Contradictions) 
         return None
     for name in post.contradictions:
         contradictions.add(post, name)
-    for each in media:
+    for each in post.media:
         for name in each.contradictions:
             contradictions.add(each, name, inside=path_of(post, "media"))
     handle = handle_of(post)
     return {
-        "caption": _caption(post, media, contradictions),
+        "caption": reposted["caption"] if reposted else _caption(post, contradictions),
         "comment_count": number(post, "replies", contradictions),
         "creator_handle": handle,
         "creator_name": html.unescape(_author(post).name or ""),
@@ -111,7 +113,7 @@ def _common(post: Post, media: Sequence[Media], contradictions: Contradictions) 
     }
 
 
-def _caption(post: Post, media: Sequence[Media], contradictions: Contradictions) -> str:
+def _caption(post: Post, contradictions: Contradictions) -> str:
     """Return a post's text. An article's post has only a link: the caption is the article's title and text instead.
 
     A long text that ends with "…" without a note is cut. None of the 527 recorded posts without a note ends so, unless
@@ -122,10 +124,10 @@ def _caption(post: Post, media: Sequence[Media], contradictions: Contradictions)
         return "\n\n".join(filter(None, (article.title, article.text))) or post.text
     note, raw, end = post.note, post.text, post.shown_end
     if note:
-        return caption(note.text, note.links, escaped=False, has_media=bool(media))
+        return caption(note.text, note.links, escaped=False, has_media=bool(post.media))
     if len(raw) >= LONGEST_CUT and raw[:end].rstrip().endswith(CUT_MARK) and post.reposted_result is None:
         contradictions.add(post, "note")
-    return caption(raw, post.links, escaped=True, has_media=bool(media), shown_end=end)
+    return caption(raw, post.links, escaped=True, has_media=bool(post.media), shown_end=end)
 
 
 def _article_of(post: Post) -> Article | None:

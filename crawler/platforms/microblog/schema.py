@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from crawler import cursors
-from crawler.platforms.model import Entity, Model, Params
+from crawler.platforms.microblog.link import LINKS
+from crawler.platforms.model import Entity, LinkParams, Model, refuse_link
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
@@ -16,11 +17,18 @@ MAX_SEEN = 400
 HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
-class ProfileParams(Params):
-    """Which profile to scrape, and where to start: at its newest post or at a cursor."""
+class ProfileParams(LinkParams):
+    """Which profile to scrape, given by its handle or its URL, and where to start: its newest post or a cursor."""
 
-    username: str = Field(pattern=HANDLE)
+    links: ClassVar = LINKS
+    kinds: ClassVar = ("profile",)
+    exactly_one_of: ClassVar = ("username", "url")
+    _no_link = field_validator("username", mode="before")(refuse_link)
+
+    username: str | None = Field(default=None, pattern=HANDLE)
     """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""
+    url: str | None = Field(default=None, max_length=2_000)
+    """URL of the profile or of one of its tabs, also without ``https://``. Only the handle is used."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
     """``nextCursor`` from an earlier response for the same handle, unchanged. Default: the newest posts."""
 
@@ -33,7 +41,7 @@ class ProfileParams(Params):
     @property
     def handle(self) -> str:
         """The handle without a leading @, in the upper and lower case that the caller used."""
-        return self.username.removeprefix("@")
+        return self.own().removeprefix("@")
 
     @property
     def continuation(self) -> dict[str, Any]:

@@ -12,14 +12,14 @@ from crawler.reading.values import MONTHS
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}", re.ASCII)
-_MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS, start=1)}
+_MONTH_NUMBERS = {name: f"{number:02}" for number, name in enumerate(MONTHS, start=1)}
 
 _EPOCH_MS = 1_288_834_974_657
 """The start of the time count in post ids, in Unix milliseconds."""
 _FIRST_TIMED_ID = 29_700_859_247
 """The first post id that contains a time stamp. Older ids are sequence numbers."""
 
-_SHORT_LINK = re.compile(r"https?://t\.co/\w+", re.ASCII)
+_LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
 _LINK_ONLY = re.compile(r"https?://\S+")
 _MEDIA_PAGE = re.compile(r"/status/\d+/(?:photo|video)/\d+$", re.ASCII)
 
@@ -34,13 +34,11 @@ def seconds(value: object) -> int | None:
     """
     if not isinstance(value, str) or not _DATE.fullmatch(value) or value[4:7] not in _MONTH_NUMBERS:
         return None
-    day, hour, minute, second = int(value[8:10]), int(value[11:13]), int(value[14:16]), min(int(value[17:19]), 59)
+    day = f"{value[26:]}-{_MONTH_NUMBERS[value[4:7]]}-{value[8:10]}"
     try:
-        moment = datetime(int(value[26:]), _MONTH_NUMBERS[value[4:7]], day, hour, minute, second, tzinfo=UTC)
+        return int(datetime.fromisoformat(f"{day}T{value[11:19]}{value[20:25]}").timestamp())
     except ValueError:
         return None
-    offset = (int(value[21:23]) * 60 + int(value[23:25])) * 60
-    return int(moment.timestamp()) - (offset if value[20] == "+" else -offset)
 
 
 def date_text(value: object) -> str | None:
@@ -125,21 +123,24 @@ def _dropped(raw: str, links: Sequence[Link], *, has_media: bool, shown_end: int
     if not at_end:
         return []
     destinations = {link.short: link.destination or "" for link in links}
-    media = [link for link in at_end if _is_media(destinations.get(link[0], ""))]
+    media = [link for link in at_end if _is_media(destinations.get(link[1], ""))]
     if shown_end is not None and 0 <= shown_end < len(raw.rstrip()):
         media = [link for link in media if link.start() >= shown_end]
     else:
-        media = [link for link in media if has_media and not raw[link.end() :].strip()]
-    return [(len(raw[: link.start()].rstrip()), link.end(), "") for link in media]
+        media = [link for link in media if has_media and link.end() == len(raw)]
+    return [(len(raw[: link.start()].rstrip()), link.end(1), "") for link in media]
 
 
 def _links_at_end(raw: str) -> list[re.Match[str]]:
     """Return the shortened links at the end of a text, with only white space between and after them."""
     found: list[re.Match[str]] = []
-    for link in reversed(list(_SHORT_LINK.finditer(raw))):
-        if raw[link.end() : found[-1].start() if found else len(raw)].strip():
+    end = len(raw)
+    while (mark := raw.rfind("://t.co/", 0, end)) >= 0:
+        link = _LAST_LINK.fullmatch(raw, max(raw.rfind("http", 0, mark), 0), end)
+        if link is None:
             break
         found.append(link)
+        end = link.start()
     return found
 
 
@@ -159,7 +160,7 @@ def _position(raw: str, short: str, stated: int | None) -> int | None:
 
 def qualities(media: Sequence[Media]) -> dict[str, str | None]:
     """Choose video files by bitrate, from the first video or animation among a post's media."""
-    files = next((each.files for each in media if each.files), [])
+    files = next((each.files for each in media if each.files), ())
     urls = [each.url for each in sorted(files, key=lambda file: file.bitrate or 0) if each.is_video and each.url]
     return {
         "high": urls[-1] if urls else None,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawler.platforms.microblog.payload import Cursor, CursorItem, Entry, Instruction, Item, Module, Post, PostItem
 from crawler.platforms.microblog.payload_web import WebCursor, WebEntry, WebInstruction, WebItem, WebPostItem
 from crawler.platforms.microblog.post import handle_of, readable, record
 from crawler.platforms.microblog.unread import Contradictions
+from crawler.reading.contract import Contract
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 
 CONVERSATION = ("profile-conversation", "conversationthread")
@@ -42,19 +42,15 @@ OTHER_INSTRUCTIONS = frozenset(
 """The other instructions in the recorded timelines, and in the queries of the platform's own clients."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A row in a timeline: a post, or the placeholder for a withheld post."""
 
     entry_id: str
     post: Post | None
     """The post. None if the platform withholds it."""
+    handle: str
+    """The handle of the post's author, "" if the post is withheld."""
     pinned: bool = False
-
-    @cached_property
-    def handle(self) -> str:
-        """The handle of the post's author, "" if the post is withheld."""
-        return handle_of(self.post) if self.post else ""
 
 
 @dataclass
@@ -86,14 +82,14 @@ def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timelin
         elif each.kind not in PARTS and each.kind not in OTHER_INSTRUCTIONS:
             unknown[each.kind] += 1
         is_pin = each.kind == "TimelinePinEntry"
+        rows = found.rows if is_pin else plain
         for entry in [*each.entries, *([each.entry] if each.entry else [])]:
-            rows = found.rows if is_pin else plain
             rows += rows_of(entry, pinned=is_pin)
             modules += [entry.content] if isinstance(entry.content, Module) else []
             if (cursor := _bottom_cursor(entry)) is not None:
                 found.cursor = cursor.value or None
         if isinstance(each, Instruction):
-            plain += _rows_of_items(each.module_id or "", (item.content for item in each.module_items))
+            plain += _rows_of_items(each.module_id or "", [item.content for item in each.module_items])
         found.is_terminated |= "Bottom" in (each.direction or "")
     found.rows += plain
     for part, number in (+lacking).items():  # none of the 29 recorded ones (captures e992000b9ff4, 62d44ffe2538)
@@ -123,37 +119,38 @@ def lacking_parts(instructions: Sequence[dict[str, Any]]) -> list[Unread]:
     ]
 
 
-def rows_of(entry: Entry | WebEntry, *, pinned: bool = False) -> Iterator[Row]:
-    """Yield the posts in an entry, which may be a module with several items. Advertisements and users are skipped."""
-    if isinstance(entry.content, Item | WebItem):
-        yield from _rows_of_items(entry.id, [entry.content.content], pinned=pinned)
-    elif isinstance(entry.content, Module):
-        yield from _rows_of_items(entry.id, (item.content for item in entry.content.items), pinned=pinned)
+def rows_of(entry: Entry | WebEntry, *, pinned: bool = False) -> list[Row]:
+    """Return the posts in an entry, which may be a module with several items. Advertisements and users are skipped."""
+    content = entry.content
+    if isinstance(content, (Item, WebItem)):
+        return _rows_of_items(entry.id, (content.content,), pinned=pinned)
+    if isinstance(content, Module):
+        return _rows_of_items(entry.id, [item.content for item in content.items], pinned=pinned)
+    return []
 
 
-def _rows_of_items(entry_id: str, items: Any, *, pinned: bool = False) -> Iterator[Row]:
+def _rows_of_items(entry_id: str, items: Iterable[Contract], *, pinned: bool = False) -> list[Row]:
     if entry_id.startswith(ADVERT):
-        return
-    for item in items:
-        if isinstance(item, PostItem | WebPostItem) and item.advert is None:
-            yield Row(entry_id, readable(item.results.post), pinned)
+        return []
+    found = [each for each in items if isinstance(each, (PostItem, WebPostItem)) and each.advert is None]
+    posts = [readable(each.results.post) for each in found]
+    return [Row(entry_id, post, handle_of(post), pinned) for post in posts]
 
 
 def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | CursorItem | WebCursor | None:
     """Return the cursor for the next page if the entry has it. Threads have it in an item."""
     content = entry.content.content if isinstance(entry.content, Item) else entry.content
-    if isinstance(content, Cursor | CursorItem | WebCursor) and (
-        content.kind == "Bottom" or entry.id.startswith(BOTTOM)
-    ):
-        return content
+    if isinstance(content, (Cursor, CursorItem, WebCursor)):
+        return content if content.kind == "Bottom" or entry.id.startswith(BOTTOM) else None
     return None
 
 
 def owner_of(rows: list[Row]) -> str:
     """Return the handle of the most frequent author in the timeline, who presumably is its owner."""
-    handles = Counter(row.handle for row in rows if row.handle and not row.entry_id.startswith(CONVERSATION))
-    handles = handles or Counter(row.handle for row in rows if row.handle)
-    return handles.most_common(1)[0][0] if handles else ""
+    named = [(row.handle, row.entry_id.startswith(CONVERSATION)) for row in rows]
+    handles = [handle for handle, is_context in named if handle and not is_context]
+    handles = handles or [handle for handle, _ in named if handle]
+    return Counter(handles).most_common(1)[0][0] if handles else ""
 
 
 def records_of(rows: list[Row], owner: str, contradictions: Contradictions) -> list[dict[str, Any]]:

@@ -25,13 +25,19 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.page import missing_error
-from crawler.platforms.photoapp.link import code_of_id, link_of_path
-from crawler.platforms.photoapp.parts import post_id
+from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path
+from crawler.platforms.photoapp.payload import Ruling
 from crawler.reading.json import all_dicts, decode, dicts, dig, scripts_with
+from crawler.reading.unread import Unread
 from crawler.reading.values import count, text
 
 ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
 """Matches the platform's own name for the kind of page."""
+ROUTES = "comet.igweb."
+"""How the names of all recorded routes begin. The sister platforms, which share this frontend, have other ones."""
+_RESULT = b'"result":{"data":'
+_POST = _RESULT + b'{"xig_polaris_media":{'
+_AFTER_POST = b',"extensions":'
 _OG_URL = re.compile(
     rb"""<meta\b(?=[^<>]{0,700}?property=["']og:url["'])[^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
 )
@@ -43,17 +49,22 @@ LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")
 CHALLENGE_PATHS = ("/challenge", "/accounts/suspended", "/accounts/disabled", "/auth_platform", "/checkpoint")
 GATING_REASONS: dict[int | None, str] = {2: "region_gate", 3: "age_gate"}
 """Error reasons by the ruling's ``gating_type``. A ruling is the platform's statement that it withholds a post."""
-RATE_LIMIT_ERROR = 1675004
+RATE_LIMIT_ERROR, GONE_ERROR = 1675004, 4630001
+"""Codes of errors: too many requests (``gallery-dl``, the notes), and a post that is gone (PH3-3)."""
 MAX_MESSAGE_BYTES = 500
 """A response with fewer bytes may be one of the platform's plain-text messages."""
 POST_KEYS = frozenset({"image_versions2", "display_url", "taken_at", "taken_at_timestamp", "like_count", "media_type"})
 """Keys that only posts have."""
+STUB_KEYS = frozenset({"id", "__typename", "__isXIGPolarisMedia", "video_image"})
+"""Keys of the stub that the mobile landing page has in place of the post (PH3-6)."""
+_ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
+"""Matches a post's numeric id: ``POLARIS_<id>``, ``<id>_<owner's id>`` or ``<id>``."""
 MIN_POST_KEYS = 15
 """An object with at least this many keys and a post's code or id is the post, even if its other keys are unknown."""
 
 MISSING_OR_PRIVATE = "The post is missing or private: the platform does not show it to visitors."
 
-# Words in the platform's refusals, with the error class and the reason that they stand for.
+# Words in the platform's refusals, with the error class and the reason that they stand for (the notes, 3).
 _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
     (("wait a few minutes", "rate limit"), UpstreamRateLimited, "rate_limited"),
     (("checkpoint_required", "challenge_required", "feedback_required"), UpstreamBlocked, "challenge"),
@@ -99,10 +110,22 @@ def page_data(body: bytes, key: str) -> Iterator[Any]:
         raise broken
 
 
+def post_block(body: bytes) -> bytes | None:
+    """Cut the object with the post out of a logged-out page, without decoding the block around it.
+
+    The text before the post is searched for, because ``bytes.find`` takes less time for a longer text. Return None if
+    the page has another layout. If only the text after the post differs, the object ends in the wrong place, and is not
+    JSON.
+    """
+    start = body.find(_POST)
+    end = body.find(_AFTER_POST, start) if start >= 0 else -1
+    return body[start + len(_RESULT) : end] if end >= 0 else None
+
+
 def route_of(body: bytes) -> str:
-    """Return the last part of the page's route name, or ""."""
+    """Return the page's route name, or ""."""
     found = ROUTE.search(body)
-    return found["name"].decode(errors="replace").rpartition(".")[2] if found else ""
+    return found["name"].decode(errors="replace") if found else ""
 
 
 def preview_shortcode(body: bytes) -> str | None:
@@ -111,9 +134,10 @@ def preview_shortcode(body: bytes) -> str | None:
     if found is None:
         return None
     try:
-        link = link_of_path(urlsplit(html.unescape(found["url"].decode(errors="replace"))).path)
+        url = urlsplit(html.unescape(found["url"].decode(errors="replace")))
     except ValueError:  # not a URL
         return None
+    link = link_of_path(url.path) if url.netloc.lower() in {"", *HOSTS} else None
     return link.shortcode if link else None
 
 
@@ -134,7 +158,7 @@ def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
     elif len(body) < MAX_MESSAGE_BYTES and not body.lstrip().startswith(b"<"):
         _raise_for_words(body.decode(errors="replace"), "", response.status)
     if response.status == 403 and b"<title>Page Not Found" in body:
-        raise UpstreamRateLimited("The platform's rate limit is reached.", upstream_status=403, reason="rate_limited")
+        raise_for_rate_limit(403)
 
 
 def raise_for_blocked_path(path: str, status: int | None) -> None:
@@ -160,10 +184,7 @@ def is_refusal(body: str) -> bool:
 
 
 def _raise_for_message(payload: dict[str, Any], status: int | None) -> None:
-    if count(payload.get("error")) == RATE_LIMIT_ERROR:
-        raise UpstreamRateLimited(
-            "The platform's rate limit is reached.", upstream_status=status, reason="rate_limited"
-        )
+    _raise_for_code([payload.get("error")], status)
     if payload.get("data") or payload.get("items"):
         return
     about = text(payload.get("description"))
@@ -172,7 +193,20 @@ def _raise_for_message(payload: dict[str, Any], status: int | None) -> None:
     if payload.get("require_login") is True:
         raise_for_login(status)
     if about and message:  # a ruling in place of the post
-        raise_for_ruling({"title": message, "description": about}, status)
+        raise_for_ruling(Ruling(title=message, description=about), status)
+
+
+def _raise_for_code(stated: list[Any], status: int | None) -> None:
+    codes = set(map(count, stated))
+    if RATE_LIMIT_ERROR in codes:
+        raise_for_rate_limit(status)
+    if GONE_ERROR in codes:
+        raise TargetNotFound("The post does not exist.", upstream_status=status, reason="not_found")
+
+
+def raise_for_rate_limit(status: int | None) -> NoReturn:
+    """Raise the error for a response that says that the visitor sends too many requests."""
+    raise UpstreamRateLimited("The platform's rate limit is reached.", upstream_status=status, reason="rate_limited")
 
 
 def _raise_for_words(message: str, about: str, status: int | None) -> None:
@@ -188,19 +222,19 @@ def _raise_for_words(message: str, about: str, status: int | None) -> None:
             )
 
 
-def raise_for_ruling(ruling: object, status: int | None) -> None:
-    """Raise an error if ``ruling`` is the platform's statement that it withholds the post.
+def raise_for_ruling(ruling: Ruling | None, status: int | None) -> None:
+    """Raise an error if the platform states that it withholds the post (the capture 79e3d77ed295).
 
     Raises:
         TargetRestricted: the post is withheld. The message has the ruling's title and description.
     """
-    if not isinstance(ruling, dict) or not ruling:
+    if ruling is None:
         return
-    words = " ".join(filter(None, (text(ruling.get("title")), text(ruling.get("description")))))
+    words = " ".join(filter(None, (ruling.title, ruling.description)))
     raise TargetRestricted(
         f"The platform withholds the post: {words[:300] or 'no reason given'}",
         upstream_status=status,
-        reason=GATING_REASONS.get(count(ruling.get("gating_type")), "gated"),
+        reason=GATING_REASONS.get(ruling.gating_type, "gated"),
     )
 
 
@@ -208,18 +242,15 @@ def raise_for_query_errors(payload: Any, status: int | None) -> None:
     """Raise an error if a query's response contains errors. Call this only for a response without data.
 
     Raises:
-        TargetNotFound: the response has the error with which the platform reports missing and private posts.
+        TargetNotFound: the response has an error with which the platform reports missing and private posts.
         UpstreamRateLimited: too many queries were sent.
         ExtractionFailed: the query is out of date.
     """
     errors = dicts(dig(payload, "errors"))
     if not errors:
         return
+    _raise_for_code([each.get("code") for each in errors], status)
     message = text(errors[0].get("message"))
-    if any(count(error.get("code")) == RATE_LIMIT_ERROR for error in errors):
-        raise UpstreamRateLimited(
-            "The platform's rate limit is reached.", upstream_status=status, reason="rate_limited"
-        )
     if "field_exception" in message:
         raise TargetNotFound(MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
     raise ExtractionFailed(
@@ -228,6 +259,16 @@ def raise_for_query_errors(payload: Any, status: int | None) -> None:
         upstream_status=status,
         reason="stale_query",
     )
+
+
+def is_stub(post: object) -> bool:
+    """Whether an object has only the keys of the stub that the mobile landing page has in place of the post."""
+    return isinstance(post, dict) and len(post) > 0 and post.keys() <= STUB_KEYS
+
+
+def is_blind(unread: Unread) -> bool:
+    """Whether a whole post could not be read, not only a part of it."""
+    return unread.cause != "missing" or unread.path.endswith((".if_not_gated_logged_out", ".items[]"))
 
 
 def has_post(documents: Iterable[Any], shortcode: str | None) -> bool:
@@ -247,13 +288,13 @@ def has_post(documents: Iterable[Any], shortcode: str | None) -> bool:
 
 
 def _names(value: object, shortcode: str) -> bool:
-    return isinstance(value, str) and (value == shortcode or code_of_id(post_id(value)) == shortcode)
+    found = _ID.fullmatch(value) if isinstance(value, str) else None
+    return value == shortcode or (found is not None and code_of_id(found["id"]) == shortcode)
 
 
-def raise_if_unrecognised(path: str) -> NoReturn:
+def raise_for_unknown_keys(path: str) -> NoReturn:
     """Raise the error for a page that has data only under unknown keys. ``path`` is the key that was expected."""
-    details: list[Detail] = [{"loc": [path], "msg": "Input has unknown names", "type": "unknown_names"}]
-    raise ExtractionFailed("The page's data has unknown keys.", details=details, reason="blind")
+    raise missing_error("The page's data has unknown keys.", [path], reason="blind")
 
 
 def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) -> NoReturn:
@@ -262,27 +303,31 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
     ``shortcode`` is the requested post, or None. ``path`` is the key under which the data was expected.
 
     Raises:
-        TargetNotFound: the page is the platform's error page.
-        UpstreamBlocked: the page is the login page, a challenge or the home page.
+        TargetNotFound: the page is the platform's error page (the capture c130a4ec26b2).
+        UpstreamBlocked: the page is the login page (9208a8c6e6c1), or the home page (``gallery-dl``, issue 9731).
         UpstreamRateLimited: the page is the post's, but without its data. Visitors whose requests the platform limits
-            get such a page.
-        ExtractionFailed: the data has unknown keys, the page is for another post, or the kind of page is unknown.
+            get such a page (2a9aac385ad4, 5db59b3d97f9), or a page with the words of the limit (PH3-3).
+        ExtractionFailed: the page is one of a sister platform (PH3-5), or for another post. The data has unknown keys,
+            or the kind of page is unknown.
     """
     body: bytes = response.body
     status = response.status
     route = route_of(body)
+    if b"wait a few minutes" in body:
+        raise_for_rate_limit(status)
+    if route and not route.startswith(ROUTES):
+        message = f"The page is not one of this platform: its route is {route[:100]}."
+        raise missing_error(message, ["canonicalRouteName"], reason="other_platform")
     if "ErrorRoute" in route:
         raise TargetNotFound("The post does not exist.", upstream_status=status, reason="not_found")
-    if "Challenge" in route or "Checkpoint" in route or "Suspended" in route:
-        raise UpstreamBlocked("The platform returned a challenge page.", upstream_status=status, reason="challenge")
-    if any(word in route for word in ("Login", "Signup", "Home")) or urlsplit(str(response.url)).path == "/":
+    if "Login" in route or urlsplit(str(response.url)).path == "/":
         raise_for_login(status)
     if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:
-        raise_if_unrecognised(path)
+        raise_for_unknown_keys(path)
     shown = preview_shortcode(body)
     if shown and shortcode and shown != shortcode:
         raise missing_error(f"The page is for the post {shown}, not {shortcode}.", [path], reason="wrong_post")
-    if shown or any(word in route for word in ("Post", "Reel", "Media", "Clips")):
+    if shown or "Post" in route or "Reel" in route:
         raise UpstreamRateLimited(
             "The platform returned the page without its data, as it does for throttled visitors.",
             upstream_status=status,

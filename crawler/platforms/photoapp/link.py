@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from crawler.platforms.links import split_link
+from crawler.platforms.links import Found, PlatformLinks, Url, split_link
 from crawler.platforms.photoapp import PLATFORM
 
 _HOST = PLATFORM.domain
@@ -32,7 +32,7 @@ ACCEPTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PostLink:
     """What a URL leads to: a post, by its shortcode, or a share link, which redirects to a post."""
 
     shortcode: str | None = None
@@ -49,18 +49,18 @@ def shortcode_of(code: str) -> str:
     return (code[:-PRIVATE_SUFFIX] if len(code) > PRIVATE_SUFFIX else code)[:CODE_LENGTH]
 
 
-def link_of_path(path: str) -> Link | None:
+def link_of_path(path: str) -> PostLink | None:
     """Parse the path of one of the platform's URLs. Return None if it is neither a post nor a share link."""
     post = POST_PATH.fullmatch(path)
     if post:
-        return Link(shortcode=shortcode_of(post["code"]))
+        return PostLink(shortcode=shortcode_of(post["code"]))
     share = SHARE_PATH.fullmatch(path)
     if share:
-        return Link(share="/".join(part for part in ("share", share["kind"], share["token"]) if part))
+        return PostLink(share="/".join(part for part in ("share", share["kind"], share["token"]) if part))
     return None
 
 
-def link_of_url(url: str) -> Link:
+def link_of_url(url: str) -> PostLink:
     """Parse the URL of a post or a share link, with or without ``https://``.
 
     Other parts of the URL, such as the owner's name and the query, are ignored.
@@ -73,13 +73,40 @@ def link_of_url(url: str) -> Link:
     'share/p/BAPkVzN3fE'
 
     Raises:
-        ValueError: the URL has another host, or is neither a post's URL nor a share link.
+        LinkError: the URL has another host, or is neither a post's URL nor a share link.
     """
-    host, path = split_link(url, ACCEPTED)
-    link = link_of_path(path)
-    if host not in HOSTS or link is None:
-        raise ValueError(ACCEPTED)
+    link = link_of_path(split_link(LINKS.read(url).params["url"], ACCEPTED).path)
+    assert link is not None
     return link
+
+
+def target_of(url: Url) -> Found | None:
+    """Return the post or the share link that a URL is."""
+    link = link_of_path(url.path)
+    if link is None:
+        return None
+    if link.shortcode:
+        return "post", {"url": f"{PLATFORM.origin}/p/{link.shortcode}/"}
+    return "share link", {"url": f"{PLATFORM.origin}/{link.share}/"}
+
+
+LINKS = PlatformLinks(
+    platform=PLATFORM,
+    hosts=re.compile("|".join(map(re.escape, HOSTS))),
+    scrapers={"post": ("photoapp-post-v4",), "share link": ("photoapp-post-v4",)},
+    target_of=target_of,
+    expected=ACCEPTED,
+    other_pages={
+        "a story or highlight": re.compile(r"/(stories|s)/"),
+        "a search, hashtag or place": re.compile(r"/explore/"),
+        "a sound": re.compile(r"/reels/audio"),
+        "a login page": re.compile(r"/accounts/"),
+        "a post without a code": re.compile(r"/(p|reel|reels|tv|share)(/|$)"),
+        "the home page": re.compile(r"/?$"),
+        "a profile": re.compile(r"/[A-Za-z0-9._]{1,30}(/(reels|tagged))?/?$"),
+    },
+    short_hosts=frozenset({"ig.me"}),
+)
 
 
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

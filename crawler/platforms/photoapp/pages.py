@@ -1,95 +1,24 @@
-"""Photo app: page objects for a post in each form of the payload, and for an account's reels.
-
-The forms differ only in their keys, which the modules ``media`` and ``graph`` read. Validation is the same for all.
-"""
+"""Photo app: page objects for a post in each form of the payload, and for an account's reels."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import attrs
 from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetNotFound
-from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
-from crawler.platforms.photoapp import blocks, graph, media
-from crawler.platforms.photoapp.link import code_of_id, shortcode_of
-from crawler.platforms.photoapp.parts import nonzero_count, post_id
-from crawler.reading.json import absent_parts, decode, dicts, dig, find_all, scripts_with
+from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
+from crawler.platforms.photoapp import blocks
+from crawler.platforms.photoapp.link import shortcode_of
+from crawler.platforms.photoapp.payload import Answer, Gated, Post, Reels
+from crawler.platforms.photoapp.post import exact_duration, nonzero_count, photo_post, picture, shortcode
+from crawler.reading.json import all_dicts, decode, dig, scripts_with
 from crawler.reading.values import text
-
-Candidate = tuple[dict[str, Any] | None, dict[str, Any]]
-"""A post (None if it is withheld), and the object around it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A form of the payload: the keys under which it has posts, and the functions that read them."""
-
-    keys: tuple[str, ...]
-    unpack: Callable[[Any], list[Candidate]]
-    read: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
-    mandatory: dict[str, str]
-    """The contract's fields that are never empty, with the paths under which this form has them."""
-    parts: tuple[tuple[str, ...], ...]
-    """Paths that every post in this form has, even if the values are null. See ``absent_parts``."""
-    parts_around: tuple[tuple[str, ...], ...] = ()
-    """Paths that the object around every post has."""
-
-
-def _wrapped(value: Any) -> list[Candidate]:
-    if not isinstance(value, dict):
-        return []
-    if "if_not_gated_logged_out" not in value and not value.get("gating_ruling"):
-        return [(value, value)] if "media_type" in value else []
-    inner = value.get("if_not_gated_logged_out")
-    return [(inner if isinstance(inner, dict) else None, value)]
-
-
-def _listed(value: Any) -> list[Candidate]:
-    return [(item, item) for item in dicts(dig(value, "items"))]
-
-
-def _plain(value: Any) -> list[Candidate]:
-    return [(value, value)] if isinstance(value, dict) else []
-
-
-WRAPPED = Form(
-    ("xig_polaris_media",), _wrapped, media.media_post, media.MANDATORY, media.PARTS + media.PAGE_PARTS, media.AROUND
-)
-"""The form of the page that visitors without an account have received since 2026-06."""
-LISTED = Form(
-    ("xdt_api__v1__media__shortcode__web_info",),
-    _listed,
-    lambda found, _: media.media_post(found),
-    media.MANDATORY,
-    media.PARTS,
-)
-"""The form of the web-info query's response, which lists items."""
-GRAPH = Form(
-    ("xdt_shortcode_media", "shortcode_media"),
-    _plain,
-    lambda found, _: graph.graph_post(found),
-    graph.MANDATORY,
-    graph.PARTS,
-)
-"""The form of the older GraphQL query's response."""
-EMBEDDED = replace(GRAPH, parts=graph.EMBEDDED_PARTS)
-"""The form of the embed page, which has only some keys of the older query's post."""
-
-
-FormedCandidate = tuple[Form, dict[str, Any] | None, dict[str, Any]]
-"""The form of a candidate, its post (None if it is withheld), and the object around it."""
-STANDALONE_KEYS = (
-    *((WRAPPED, key) for key in ("media_type", "if_not_gated_logged_out")),
-    *((LISTED, "items"), (GRAPH, "taken_at_timestamp")),
-)
-"""For a post that was saved alone: each form, and a key that only posts in this form have."""
 
 
 @attrs.define(slots=False)
@@ -97,7 +26,7 @@ class PhotoPage(PlatformPage):
     """Base class of the page objects. ``page_params`` has ``shortcode``, the requested post's, if it is known."""
 
     @cached_property
-    def payload(self) -> Any:
+    def document(self) -> Any:
         """The decoded response if it is JSON, or None for an HTML page.
 
         Raises:
@@ -105,25 +34,18 @@ class PhotoPage(PlatformPage):
         """
         return blocks.json_payload(self.response.body)
 
-    def values(self, key: str) -> Iterator[Any]:
-        """Yield the values that the response has under a key, at any depth."""
-        documents = blocks.page_data(self.response.body, key) if self.payload is None else (self.payload,)
+    def objects(self, key: str) -> Iterator[dict[str, Any]]:
+        """Yield the objects of the response that have a key, at any depth."""
+        documents = blocks.page_data(self.response.body, key) if self.document is None else (self.document,)
         for document in documents:
-            yield from find_all(document, key)
-
-    def has_post(self, shortcode: str | None) -> bool:
-        """Whether the response contains a post under unknown keys. See ``blocks.has_post``."""
-        if self.payload is not None:
-            return blocks.has_post((self.payload,), shortcode)
-        scripts = scripts_with(self.response.body, b'"')
-        return blocks.has_post(filter(None, map(_decoded, scripts)), shortcode)
+            yield from (each for each in all_dicts(document) if key in each)
 
     def raise_for_blocks(self) -> None:
         """Raise an error for a blocked or failed response, by its URL, message and HTTP status."""
-        payload = None
+        document = None
         with suppress(ExtractionFailed):  # if the JSON is malformed, the HTTP status is checked first
-            payload = self.payload
-        blocks.raise_for_blocks(self.response, payload)
+            document = self.document
+        blocks.raise_for_blocks(self.response, document)
         self.raise_for_failures()
 
 
@@ -134,14 +56,32 @@ class PostItem(dict[str, Any]):
         super().__init__(post)
 
 
+class Found(NamedTuple):
+    """A post of the response. It is None if the platform withholds it, or if it could not be read."""
+
+    post: Post | None
+    gated: Gated | None = None
+    """The object around it on the logged-out page."""
+
+    @property
+    def code(self) -> str:
+        """The shortcode, "" if it is unknown."""
+        stated = shortcode(self.post) if self.post else self.gated.code if self.gated else None
+        return shortcode_of(stated or "")
+
+
 @attrs.define(slots=False)
 class PostPage(PhotoPage):
-    """A post's page, or the response to the query with the same data. This class reads a post in any form."""
+    """A post's page, or the answer of an API with the same data. This class reads a post in any form."""
 
     source: ClassVar[str] = "page"
     item_cls: ClassVar[type[dict[str, Any]]] = PostItem
-    forms: ClassVar[tuple[Form, ...]] = (WRAPPED, LISTED, GRAPH)
-    keys: ClassVar[tuple[str, ...]] = tuple(key for form in (WRAPPED, LISTED, GRAPH) for key in form.keys)
+    keys: ClassVar[tuple[str, ...]] = (
+        "xig_polaris_media",
+        "xdt_api__v1__media__shortcode__web_info",
+        "xdt_shortcode_media",
+        "shortcode_media",
+    )
     """The keys under which the response may have posts."""
 
     @classmethod
@@ -160,138 +100,111 @@ class PostPage(PhotoPage):
             ExtractionFailed: the page has no data, only another post, or a post that lacks a mandatory field.
         """
         self.raise_for_blocks()
-        if self._chosen is None:
-            self._raise_for_no_post()
-        self._raise_for_withheld()
-        self._raise_for_missing()
-        self._skip_absent_parts()
+        if self._chosen is None or self._chosen.post is None:
+            self._raise_for_no_post(self._chosen)
+        if not picture(self._found_post):
+            raise missing_error("The post has no picture.", [self.keys[0], "image_versions2"], reason="missing_field")
 
     @field
     def post(self) -> dict[str, Any]:
         """The contract's post."""
-        return self._post
-
-    @cached_property
-    def _post(self) -> dict[str, Any]:
         assert self._chosen is not None
-        form, found, outer = self._chosen
-        assert found is not None
-        return form.read(found, outer)
+        return photo_post(self._found_post, self._chosen.gated.comments if self._chosen.gated else ())
 
     @property
     def has_exact_duration(self) -> bool:
         """Whether the response states the video's duration more exactly than in whole seconds."""
+        return exact_duration(self._found_post) is not None
+
+    @property
+    def _found_post(self) -> Post:
         assert self._chosen is not None
-        form, found, _ = self._chosen
-        if form in (GRAPH, EMBEDDED):
-            return self._post["video_duration"] is not None
-        return media.exact_duration(found or {}) is not None
+        assert self._chosen.post is not None
+        return self._chosen.post
 
     @cached_property
     def _requested_code(self) -> str:
         return text(self.page_params.get("shortcode"))
 
-    def _found(self) -> Iterator[FormedCandidate]:
-        """Yield every post in the response, except the posts in the owner's timeline, which have another form."""
-        found = False
-        for form in self.forms:
-            for key in form.keys:
-                for value in self.values(key):
-                    for each in form.unpack(value):
-                        found = True
-                        yield (form, *each)
-        if not found and isinstance(self.payload, dict):  # a post that was saved without the keys around it
-            for form in [form for form, key in STANDALONE_KEYS if form in self.forms and key in self.payload][:1]:
-                yield from ((form, *each) for each in form.unpack(self.payload))
-
     @cached_property
-    def _chosen(self) -> FormedCandidate | None:
+    def _chosen(self) -> Found | None:
         """The requested post. If no shortcode was requested, return the first post that is not withheld.
 
         Raises:
             ExtractionFailed: the response has posts, but not the requested one.
         """
-        requested, others, withheld = self._requested_code, [], None
-        for each in self._found():
-            if requested and requested not in (_codes(*each[1:]) or {requested}):  # without a code, it may be the post
-                others.append(each)
-            elif each[1] is not None:
-                return each
-            else:
-                withheld = withheld or each
-        if others and withheld is None:
-            form, found, outer = others[0]
-            codes = ", ".join(sorted(_codes(found, outer)))
-            message = f"The page is for the post {codes}, not {requested}."
-            raise mismatch_error(message, [form.keys[0], "code"], requested, reason="wrong_post")
+        requested, other, withheld = self._requested_code, "", None
+        for answer in self._answers():
+            for each in _posts(answer):
+                if requested and each.code not in {"", requested}:  # without a code, it may be the post
+                    other = other or each.code
+                elif each.post is not None:
+                    return each
+                else:
+                    withheld = withheld or each
+        if other and withheld is None:
+            message = f"The page is for the post {other}, not {requested}."
+            raise mismatch_error(message, [self.keys[0], "code"], requested, reason="wrong_post")
         return withheld
 
-    def _raise_for_no_post(self) -> None:
+    def _answers(self) -> Iterator[Answer]:
+        """Yield the objects of the response that have posts. ``unread`` belongs to the last one.
+
+        The posts of the owner's timeline have other keys around them.
+        """
+        block = blocks.post_block(self.response.body)
+        if block is not None:
+            with suppress(ExtractionFailed):  # the end of the block is another one
+                yield self.payload(Answer, block, what="post")
+        is_known = False
+        for key in self.keys:
+            for each in self.objects(key):
+                is_known = True
+                self.unread.clear()
+                yield self.plain_payload(Answer, each)
+        if not is_known and (saved := _saved_alone(self.document)):
+            answer = self.plain_payload(Answer, saved)
+            if answer.app_items:  # items of the app have no keys for what the post does not have (PH3-4)
+                self.unread = [each for each in self.unread if each.cause != "missing"]
+            yield answer
+
+    def _raise_for_no_post(self, withheld: Found | None) -> None:
         status = self.response.status
-        blocks.raise_for_query_errors(self.payload, status)
-        values = [value for key in self.keys for value in self.values(key)]
-        if any(value and dig(value, "items") != [] for value in values):
-            blocks.raise_if_unrecognised(self.keys[0])
-        if values:
+        if withheld is not None and withheld.gated is not None:
+            blocks.raise_for_ruling(withheld.gated.ruling, status)
+        blocks.raise_for_query_errors(self.document, status)
+        values = [each[key] for key in self.keys for each in self.objects(key)]
+        is_stub = any(map(blocks.is_stub, values))
+        if self.unread and not is_stub:
+            reason = "blind" if any(map(blocks.is_blind, self.unread)) else "missing_field"
+            message = f"The post cannot be read: {', '.join(map(str, self.unread[:5]))}"
+            raise unread_error(message, self.unread, reason=reason)
+        if values and not is_stub:
             raise TargetNotFound(blocks.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
-        if self.has_post(self._requested_code or None):
-            blocks.raise_if_unrecognised(self.keys[0])
+        scripts = map(_decoded, scripts_with(self.response.body, b'"'))
+        if blocks.has_post(scripts if self.document is None else (self.document,), self._requested_code or None):
+            blocks.raise_for_unknown_keys(self.keys[0])
         blocks.raise_for_shell(self.response, self._requested_code or None, self.keys[0])
 
-    def _raise_for_withheld(self) -> None:
-        assert self._chosen is not None
-        _, found, outer = self._chosen
-        if found is None:
-            blocks.raise_for_ruling(outer.get("gating_ruling"), self.response.status)
-            raise TargetNotFound(
-                blocks.MISSING_OR_PRIVATE, upstream_status=self.response.status, reason="missing_or_private"
-            )
 
-    def _raise_for_missing(self) -> None:
-        assert self._chosen is not None
-        form = self._chosen[0]
-        empty = [path for name, path in form.mandatory.items() if dig(self._post, *name.split(".")) in ("", None)]
-        if empty:
-            paths = [[form.keys[0], *path.split(".")] for path in empty]
-            raise missing_error(f"The post lacks mandatory fields: {', '.join(empty)}.", *paths, reason="missing_field")
-
-    def _skip_absent_parts(self) -> None:
-        """Add an error to ``skipped`` if the post lacks parts that every post has: their keys may have been renamed."""
-        assert self._chosen is not None
-        form, found, outer = self._chosen
-        absent = [part for path in form.parts for part in absent_parts(found, *path)]
-        if outer is not found:
-            absent += [part for path in form.parts_around for part in absent_parts(outer, *path)]
-        if absent:
-            paths = [(form.keys[0], *part) for part in absent[:10]]
-            self.skip(missing_error("The post lacks parts that every post has.", *paths, reason="missing_part"))
+def _posts(answer: Answer) -> Iterator[Found]:
+    """Yield the posts of an answer."""
+    if answer.gated is not None:
+        yield Found(answer.gated.post, answer.gated)
+    items = answer.web_info.items if answer.web_info else []
+    for each in (*items, *answer.app_items, answer.graph, answer.embedded):
+        if each is not None:
+            yield Found(each)
 
 
-@attrs.define(slots=False)
-class QueryPage(PostPage):
-    """Base class for a query's response, which has a post in only one form."""
-
-    @classmethod
-    def recognise(cls, body: str) -> bool:
-        return not body.lstrip().startswith("<") and any(f'"{key}"' in body for key in cls.keys)
-
-
-@attrs.define(slots=False)
-class GraphPage(QueryPage):
-    """The response to the older GraphQL query."""
-
-    source: ClassVar[str] = "graph"
-    forms: ClassVar[tuple[Form, ...]] = (GRAPH,)
-    keys: ClassVar[tuple[str, ...]] = GRAPH.keys
-
-
-@attrs.define(slots=False)
-class WebInfoPage(QueryPage):
-    """The response to the web-info query, with one item."""
-
-    source: ClassVar[str] = "item"
-    forms: ClassVar[tuple[Form, ...]] = (LISTED,)
-    keys: ClassVar[tuple[str, ...]] = LISTED.keys
+def _saved_alone(document: object) -> dict[str, Any] | None:
+    """Return the answer for an object that was saved without the keys around it: a post, or the items of the app."""
+    if not isinstance(document, dict):
+        return None
+    if "items" in document or "media_type" in document:
+        return document if "items" in document else {"items": [document]}
+    around = {"if_not_gated_logged_out": "xig_polaris_media", "taken_at_timestamp": "xdt_shortcode_media"}
+    return next(({key: document} for inside, key in around.items() if inside in document), None)
 
 
 CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*")', re.DOTALL)
@@ -303,33 +216,26 @@ class EmbedPage(PostPage):
     """A post's embeddable page. It has only some keys of the older query's post, among them the duration."""
 
     source: ClassVar[str] = "embed"
-    forms: ClassVar[tuple[Form, ...]] = (EMBEDDED,)
-    keys: ClassVar[tuple[str, ...]] = EMBEDDED.keys
+    keys: ClassVar[tuple[str, ...]] = ("shortcode_media",)
 
     @classmethod
     def recognise(cls, body: str) -> bool:
         return "contextJSON" in body
 
     @cached_property
-    def payload(self) -> Any:
+    def document(self) -> Any:
         body: bytes = self.response.body
         found = CONTEXT.search(body)
         if found is None:
             if b"contextJSON" in body:
-                raise ExtractionFailed(
-                    "The page's contextJSON is not a string.",
-                    details=[{"loc": ["contextJSON"], "msg": "Invalid JSON", "type": "json_invalid"}],
-                    reason="broken_data_block",
-                )
+                message = "The page's contextJSON is not a string."
+                raise missing_error(message, ["contextJSON"], reason="broken_data_block")
             return blocks.json_payload(body)
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
         # The key is missing for some withheld posts as well.
         is_post = dig(inner, "gql_data", "shortcode_media") or blocks.has_post((inner,), self._requested_code or None)
         return inner if is_post else {"shortcode_media": None}
-
-
-REEL_PATH, REEL_KEYS = ("edges", "*", "node"), ("pk", "play_count")
 
 
 @attrs.define(slots=False)
@@ -346,29 +252,19 @@ class ReelsPage(PhotoPage):
     def validate_input(self) -> None:
         """Raise an error if the page has no list of reels. The errors are those of ``PostPage.validate_input``."""
         self.raise_for_blocks()
-        if not any(isinstance(each, dict) for each in self.values(self.key)):
-            blocks.raise_for_query_errors(self.payload, self.response.status)
+        if not self._lists:
+            blocks.raise_for_query_errors(self.document, self.response.status)
             blocks.raise_for_shell(self.response, None, self.key)
-        self._skip_absent_parts()
 
     @field
     def plays(self) -> dict[str, int]:
-        nodes = [edge.get("node") for each in self.values(self.key) for edge in dicts(dig(each, "edges"))]
-        plays = {
-            post_id(node.get("pk"), node.get("id")): nonzero_count(
-                node.get("play_count"), hidden=node.get("like_and_view_counts_disabled")
-            )
-            for node in dicts(nodes)
-        }
-        return {pk: count for pk, count in plays.items() if pk and count is not None}
+        reels = [reel for each in self._lists for reel in each.reels]
+        plays = {reel.pk: nonzero_count(reel.plays, hidden=reel.hides_counts) for reel in reels}
+        return {pk: count for pk, count in plays.items() if count is not None}
 
-    def _skip_absent_parts(self) -> None:
-        """Add an error to ``skipped`` if reels lack an id or a play count: their keys may have been renamed."""
-        connections = list(self.values(self.key))
-        absent = [part for each in connections for key in REEL_KEYS for part in absent_parts(each, *REEL_PATH, key)]
-        if absent:
-            paths = [(self.key, *part) for part in absent[:10]]
-            self.skip(missing_error("Reels lack parts that every reel has.", *paths, reason="missing_part"))
+    @cached_property
+    def _lists(self) -> list[Reels]:
+        return [self.plain_payload(Reels, each) for each in self.objects(self.key) if isinstance(each[self.key], dict)]
 
 
 def _decoded(script: bytes) -> Any:
@@ -376,10 +272,3 @@ def _decoded(script: bytes) -> Any:
     with suppress(ExtractionFailed):
         return decode(script, what="data-sjs") if script.lstrip().startswith((b"{", b"[")) else None
     return None
-
-
-def _codes(found: dict[str, Any] | None, outer: dict[str, Any]) -> set[str]:
-    """Return the shortcodes in a post. If it has none, return the shortcode that is computed from its numeric id."""
-    both = (found or {}, outer)
-    codes = {shortcode_of(text(each.get(key))) for each in both for key in ("code", "shortcode")} - {""}
-    return codes or {code_of_id(post_id(*(each.get(key) for key in ("pk", "id") for each in both)))} - {""}

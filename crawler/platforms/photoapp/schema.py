@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field, field_validator
 
 from crawler.platforms.model import Model, Params
-from crawler.platforms.photoapp.link import Link, link_of_url
+from crawler.platforms.photoapp.link import LINKS, PostLink, link_of_url
 
 
 class PostParams(Params):
     """Which post to scrape, by any of the platform's links to it."""
 
+    links: ClassVar = LINKS
+
     url: str = Field(max_length=2_000)
     """URL of a post or reel, or a share link, also without ``https://``. Only its shortcode or share token is used."""
+    include_play_counts: bool | None = None
+    """Whether to read the play count of a reel, which takes one more request. Without it, the server's setting
+    ``PHOTOAPP_PLAY_COUNTS`` decides."""
 
     @field_validator("url")
     @classmethod
@@ -21,7 +28,7 @@ class PostParams(Params):
         return url
 
     @property
-    def link(self) -> Link:
+    def link(self) -> PostLink:
         """The parsed URL."""
         return link_of_url(self.url)
 

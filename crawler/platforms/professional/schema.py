@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
-from urllib.parse import unquote_to_bytes
 
 from pydantic import Field, field_validator
 
-from crawler.platforms.links import split_link
-from crawler.platforms.model import Entity, Model, Params
-from crawler.platforms.professional import PLATFORM
+from crawler.platforms.model import Entity, LinkParams, Model, Params
+from crawler.platforms.professional.link import LINKS, slug_of_url, slug_of_username
 from crawler.platforms.professional.schema_rows import (
     Activity,
     Affiliation,
@@ -31,70 +28,11 @@ from crawler.platforms.professional.schema_rows import (
     Website,
 )
 
-DOMAIN = PLATFORM.domain
-# The site, its mobile site and its country editions ("uk.", "se."). Other hosts of the domain do not serve profiles.
-HOST = re.compile(rf"(?:(?:www|m|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
-# A language may follow the name ("/de", "/en-us", "/zh_CN"), or a part of the profile ("/details/skills").
-PROFILE_PATH = re.compile(
-    r"(?:/mwlite)?/in/(?P<slug>[^/]+)"
-    r"(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?|/(?:details|recent-activity|overlay)(?:/[\w%:~-]+){0,4})?/?"
-)
-SLUG = re.compile(r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}")
-"""Matches a member's name from a URL, decoded: mostly letters of any script and hyphens, no special URL characters."""
-
-_EXPECTED = (
-    f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
-)
-_EXPECTED_NAME = f"expected a member's name as in https://www.{DOMAIN}/in/<name>, or the URL of the member's profile"
-
-
-def slug_of_url(url: str) -> str:
-    """Return the member's name in a profile's URL, decoded. The rest of the URL is ignored.
-
-    >>> slug_of_url("https://uk.linkedin.com/in/jos%C3%A9-mar%C3%ADa-1a2b/es?trk=x")
-    'josé-maría-1a2b'
-    >>> slug_of_url("www.linkedin.com/in/jane-doe")
-    'jane-doe'
-
-    Raises:
-        ValueError: the URL has another host, or is not the URL of a profile.
-    """
-    host, path = split_link(url, _EXPECTED)
-    profile = PROFILE_PATH.fullmatch(path)
-    slug = _decoded(profile["slug"]) if profile else None
-    if not HOST.fullmatch(host) or slug is None:
-        raise ValueError(_EXPECTED)
-    return slug
-
-
-def slug_of_username(username: str) -> str:
-    """Return a member's name, decoded, from the name itself or from a profile's URL.
-
-    >>> slug_of_username("jos%C3%A9-mar%C3%ADa"), slug_of_username("www.linkedin.com/in/jane-doe")
-    ('josé-maría', 'jane-doe')
-
-    Raises:
-        ValueError: the text is neither.
-    """
-    if "/" in username:
-        return slug_of_url(username)
-    slug = _decoded(username)
-    if slug is None:
-        raise ValueError(_EXPECTED_NAME)
-    return slug
-
-
-def _decoded(segment: str) -> str | None:
-    """Decode the percent escapes in a path segment. Return None if it is not a member's name."""
-    try:
-        slug = unquote_to_bytes(segment).decode()
-    except UnicodeDecodeError:
-        return None
-    return slug if slug.isprintable() and SLUG.fullmatch(slug) else None
-
 
 class ProfileParams(Params):
     """Which member's profile to scrape, by its URL."""
+
+    links: ClassVar = LINKS
 
     url: str = Field(max_length=2_000)
     """URL of a member's public profile, on the main site, the mobile site or a country edition; the scheme is optional.
@@ -112,11 +50,17 @@ class ProfileParams(Params):
         return slug_of_url(self.url)
 
 
-class MemberParams(Params):
-    """Which member's profile to scrape, by the name in its URL."""
+class MemberParams(LinkParams):
+    """Which member's profile to scrape, by the name in its URL, or by the URL."""
 
-    username: str = Field(max_length=2_000)
+    links: ClassVar = LINKS
+    kinds: ClassVar = ("profile",)
+    exactly_one_of: ClassVar = ("username", "url")
+
+    username: str | None = Field(default=None, max_length=2_000)
     """The member's name: the part after ``/in/`` in the URL of the public profile. The whole URL is accepted, too."""
+    url: str | None = Field(default=None, max_length=2_000)
+    """URL of the member's public profile, as for ``professional-profile``."""
 
     @field_validator("username")
     @classmethod
@@ -127,7 +71,7 @@ class MemberParams(Params):
     @property
     def slug(self) -> str:
         """The member's name as it occurs in URLs, decoded."""
-        return slug_of_username(self.username)
+        return slug_of_username(self.username or self.url or "")
 
 
 class DataAvailability(Model):

@@ -164,10 +164,10 @@ class ListingPage(PlatformPage):
         return [(cat_id, name) for cat_id, name in found if cat_id and cat_id != self.cat_id]
 
     @property
-    def price_bounds(self) -> tuple[float, float] | None:
-        """The ends of the page's price filter in dollars, None without the filter. The upper end may be open-ended."""
-        ends = [(facet.low, facet.high) for facet in self._facets("price")]
-        return next(((low, high) for low, high in ends if low is not None and high is not None), None)
+    def selected_prices(self) -> tuple[float | None, float | None]:
+        """The ends of the price filter that the platform has applied, in dollars. None: open, or not stated."""
+        ends = ((facet.selected_low, facet.selected_high) for facet in self._facets("price"))
+        return next((each for each in ends if each != (None, None)), (None, None))
 
     def _facets(self, kind: str) -> list[Facet]:
         return [facet for facet in self._found.facets if facet.kind == kind]

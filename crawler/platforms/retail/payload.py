@@ -287,6 +287,9 @@ class Facet(Contract):
     kind: str | None = always("type")
     low: float | None = always("min")
     high: float | None = always("max")
+    selected_low: float | None = sometimes("selectedMin")
+    """The lower end of the price filter that was applied. Null in all captures, which have no price filter."""
+    selected_high: float | None = sometimes("selectedMax")
     values: list[FacetValue] = always("values[]")
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
-from pydantic.config import JsonDict
+from pydantic import Field, field_validator, model_validator
 
-from crawler.platforms.links import split_link
-from crawler.platforms.model import Entity, Model, Params
-from crawler.platforms.retail import PLATFORM
+from crawler.platforms.model import Entity, LinkParams, Model, refuse_link
+from crawler.platforms.retail import link
 
-CATEGORY_ID = r"^[0-9]{1,20}(_[0-9]{1,20}){0,9}$"
-HOSTS = frozenset({f"www.{PLATFORM.domain}", PLATFORM.domain})
-# A category name before the id. The name is ignored, but dot segments, slashes and backslashes in it are refused.
-_NAME = r"(?!\.{1,2}/)(?:[^/\\%]|%(?!2[eEfF]|5[cC]|00)[0-9a-fA-F]{2})+/"
-CATEGORY_PATH = re.compile(rf"/(?:browse/(?:{_NAME})*|cp/(?:{_NAME})?)(?P<id>{CATEGORY_ID[1:-1]})/?")
+CATEGORY_ID = rf"^{link.CATEGORY_ID}$"
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -25,27 +18,10 @@ DEFAULT_SORT: Sort = SORTS[0]
 Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
-def category_of_url(url: str) -> str:
-    """Return the category id in a category page's URL, which is the last path segment. The rest is discarded.
-
-    >>> category_of_url("https://www.walmart.com/browse/food/condiments/976759_976783?povid=x")
-    '976759_976783'
-    >>> category_of_url("walmart.com/cp/food/976759")
-    '976759'
-
-    Raises:
-        ValueError: the URL has another host, or is not the URL of a category page.
-    """
-    expected = f"expected a category page of {' or '.join(sorted(HOSTS))}: /browse/<names>/<id> or /cp/<name>/<id>"
-    host, path = split_link(url, expected)
-    category = CATEGORY_PATH.fullmatch(path)
-    if host not in HOSTS or not category:
-        raise ValueError(expected)
-    return category["id"]
-
-
-class _ListingParams(Params):
+class _ListingParams(LinkParams):
     """The params that the category scraper and the search scraper have in common."""
+
+    links: ClassVar = link.LINKS
 
     page: int = Field(default=1, ge=1, le=10_000)
     """Number of the page, from 1. A page after the last one has no products; it is not an error."""
@@ -63,49 +39,42 @@ class _ListingParams(Params):
         return self
 
 
-def _having(key: str) -> JsonDict:
-    """Return the JSON schema of objects with a key. Linters require that a schema with ``required`` defines the key."""
-    return {"properties": {key: {}}, "required": [key]}
-
-
 class CategoryParams(_ListingParams):
     """Which category to scrape, given either by its id or by the URL of its page."""
 
-    # "Exactly one of cat_id and url". With "oneOf", client generators would make two types without keys of this model.
-    model_config = ConfigDict(
-        json_schema_extra={"if": _having("cat_id"), "then": {"not": _having("url")}, "else": _having("url")}
-    )
-
-    exactly_one_of: ClassVar[tuple[str, ...]] = ("cat_id", "url")
+    kinds: ClassVar = ("category",)
+    exactly_one_of: ClassVar = ("cat_id", "url")
+    _no_link = field_validator("cat_id", mode="before")(refuse_link)
 
     cat_id: str | None = Field(default=None, pattern=CATEGORY_ID)
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
     url: str | None = Field(default=None, max_length=2_000)
-    """URL of a category page, also without ``https://``. Only the id at its end is used."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_category(cls, url: str) -> str:
-        category_of_url(url)
-        return url
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
-        if (self.cat_id is None) == (self.url is None):
-            raise ValueError(f"give exactly one of cat_id and url, not {'neither' if self.url is None else 'both'}")
-        return self
+    """URL of a category page, also without ``https://``. The id at its end is used, and ``page``, ``sort``,
+    ``min_price`` and ``max_price`` in it, unless these params are given."""
 
     @property
     def category(self) -> str:
         """The category's id, from ``cat_id`` or ``url``."""
-        return self.cat_id or category_of_url(self.url or "")
+        return self.own()
 
 
 class SearchParams(_ListingParams):
-    """Which words to search for."""
+    """Which words to search for, given as text or by the URL of the page with the results."""
 
-    query: str = Field(min_length=1, max_length=200, pattern=r"\S")
+    kinds: ClassVar = ("search",)
+    exactly_one_of: ClassVar = ("query", "url")
+    _no_link = field_validator("query", mode="before")(refuse_link)
+
+    query: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
     """Words to search for."""
+    url: str | None = Field(default=None, max_length=2_000)
+    """URL of a search's results, also without ``https://``. The words in it are used, and ``page``, ``sort``,
+    ``min_price`` and ``max_price``, unless these params are given."""
+
+    @property
+    def words(self) -> str:
+        """The words, from ``query`` or ``url``."""
+        return self.own()
 
 
 class Breadcrumb(Model):

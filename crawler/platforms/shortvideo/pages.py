@@ -26,7 +26,12 @@ BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
 """Values of ``search_nil_type`` with which an empty list means a block, not a search without results."""
 
 NOTHING_FOUND = frozenset({"no_result", "sensitive"})
-"""Values of ``search_nil_type`` with which an empty list means a search without results."""
+"""Values of ``search_nil_type`` with which an empty list means a search without results.
+
+No recorded response has one of them. A reader of the sister platform tests ``no_result`` as a search without results.
+The classes of the app have a notice for searches with sensitive words, which find nothing (the notes on the platform,
+3); that their type is called ``sensitive`` is not proven.
+"""
 PICTURES = ".imagePost.images[]"
 _ENTRY = re.compile(rb'"item"\s*:\s*\{')
 """What a list of entries contains that was saved alone, and a list of items does not."""

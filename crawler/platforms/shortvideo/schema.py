@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from crawler.platforms.model import Model, Params
+from crawler.platforms.model import LinkParams, Model, refuse_link
+from crawler.platforms.shortvideo.link import LINKS
 
 MAX_ROWS = 30
 """The maximum number of rows in a record."""
 
 
-class PhotoSearchParams(Params):
-    """What to search for, and which rows of the results to return."""
+class PhotoSearchParams(LinkParams):
+    """What to search for, given as text or by the URL of the search, and which rows of the results to return."""
 
-    keywords: str = Field(min_length=1, max_length=200, pattern=r"\S")
+    links: ClassVar = LINKS
+    kinds: ClassVar = ("search",)
+    exactly_one_of: ClassVar = ("keywords", "url")
+    _no_link = field_validator("keywords", mode="before")(refuse_link)
+
+    keywords: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
     """The search text, as a visitor would type it. It is sent unchanged."""
+    url: str | None = Field(default=None, max_length=2_000)
+    """URL of a search, also without ``https://``: of its photo tab or of its first tab. Only the words are used."""
     cursor: str = Field(default="0", pattern=r"^[0-9]{1,6}$")
     """The ``cursor`` of the previous record, "0" to start. It is the number of rows in all earlier records."""
     count: Annotated[int, AfterValidator(lambda count: min(count, MAX_ROWS))] = Field(default=MAX_ROWS, ge=1)
     """The maximum number of rows, at most 30: more counts as 30, and ``status.message`` says so.
 
     A record may have fewer rows even if more follow: see ``has_more``."""
+
+    @property
+    def words(self) -> str:
+        """The search text, from ``keywords`` or ``url``."""
+        return self.own()
 
 
 class Image(Model):

@@ -26,7 +26,7 @@ from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.recent import RecentChannels
-from crawler.platforms.videosite.record import cursor_after, record, with_about, without_about
+from crawler.platforms.videosite.record import cursor_after, is_used, record, with_about, without_about
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ProfileParams
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ class ChannelReader:
         self.origin = spider.origin()
         self.ids = platform_ids(Ids, spider.platform, spider.settings)
         self.continuation = continuation = self.params.continuation
-        self.address = (
-            f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.username)[0]
-        )
+        self.address = f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.channel)[0]
         self.tab = continuation.tabs[0] if continuation else TABS.get(self.params.type, TABS["video"])
 
+        self.leads_back = False
+        """Whether the page's token for the next page leads to a page that was read before."""
         self.include_about = isinstance(self.params, ProfileParams) and self.params.include_about
 
     @property
@@ -115,7 +115,7 @@ class ChannelReader:
         Raises:
             ScrapeError: no path leads to a channel. The error is ``not_found`` or a more precise error.
         """
-        addresses = [] if self.continuation else upstream.addresses(self.params.username)[1:]
+        addresses = [] if self.continuation else upstream.addresses(self.params.channel)[1:]
         if not_found.reason != "not_found":
             addresses = []  # the channel was removed: other addresses cannot lead to it
         for address in addresses:
@@ -183,7 +183,7 @@ class ChannelReader:
         """Return the channel's id."""
         if self.continuation:
             return self.continuation.channel
-        addresses = upstream.addresses(self.params.username)
+        addresses = upstream.addresses(self.params.channel)
         if addresses[0].startswith("channel/"):
             return addresses[0].removeprefix("channel/")
         for address in addresses:
@@ -217,13 +217,10 @@ class ChannelReader:
         posts, token = listing["posts"], listing["continuation"]
         more = listing["more"] and not token
         profile = page["profile"]
+        seen = self.continuation.seen if self.continuation else []
+        self.leads_back = is_used(token, seen)
         following = cursor_after(
-            profile,
-            username=self.params.name,
-            kind=self.params.type,
-            tabs=tabs,
-            token=token,
-            seen=self.continuation.seen if self.continuation else [],
+            profile, username=self.params.name, kind=self.params.type, tabs=tabs, token=token, seen=seen
         )
         if self.include_about:
             page = await self._with_about(page)

@@ -97,6 +97,11 @@ def _is_plausible(exact: int | None, stated: int | None) -> bool:
     return stated * (1 - MAX_GROWTH) - 1 <= exact <= stated * MAX_ROUNDING * (1 + MAX_GROWTH) + SMALL_GROWTH
 
 
+def is_used(token: str, seen: list[int]) -> bool:
+    """Whether a token is one of the used ones. ``seen``: their checksums."""
+    return zlib.crc32(token.encode()) in seen
+
+
 def cursor_after(  # noqa: PLR0913  # the position in a list, by name
     profile: Item, *, username: str, kind: str, tabs: list[str], token: str, seen: list[int]
 ) -> str:
@@ -107,7 +112,7 @@ def cursor_after(  # noqa: PLR0913  # the position in a list, by name
     ``username`` and ``kind`` are the params ``username`` and ``type``; ``seen`` are the checksums of used tokens.
     """
     checksum = zlib.crc32(token.encode())
-    if checksum in seen:
+    if is_used(token, seen):
         token = ""  # the platform repeated a token: following it would never end
     if not token:
         tabs, seen = tabs[1:], []

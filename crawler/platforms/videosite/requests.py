@@ -34,8 +34,10 @@ def addresses(username: str) -> list[str]:
     (['@some.body'], ['@somebody', 'c/somebody', 'user/somebody'])
     >>> addresses("UCuAXFkgsw1L7xaCfnd5JJOw")
     ['channel/UCuAXFkgsw1L7xaCfnd5JJOw']
+    >>> addresses("user/somebody")
+    ['user/somebody']
     """
-    if username.startswith("@"):
+    if username.startswith(("@", "c/", "user/")):
         return [username]
     if is_channel_id(username):
         return [f"channel/{username}"]

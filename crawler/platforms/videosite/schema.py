@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from crawler import cursors
 from crawler.platforms import content
-from crawler.platforms.model import Model, Params
+from crawler.platforms.model import LinkParams, Model, refuse_link
+from crawler.platforms.videosite import link
 
-CHANNEL_ID = r"^UC[A-Za-z0-9_-]{22}$"
+CHANNEL_ID = rf"^{link.CHANNEL_ID}$"
 VIDEO_ID = r"^[A-Za-z0-9_-]{11}$"
-USERNAME = r"^@?[\w\-·][\w.\-·]{0,99}$"
-"""Matches a handle, a channel id or a legacy name: one URL path segment in any script, but not "." or ".."."""
+USERNAME = rf"^(?:@|c/|user/)?{link.NAME}$"
+"""Matches a handle, a channel id or a legacy name, also with the folder of legacy names in URLs."""
 
 TABS = {"video": "videos", "short": "shorts", "live": "streams"}
 """Maps each content type to the last URL segment of its tab. With the type ``all``, tabs are read in this order."""
@@ -60,11 +61,21 @@ class Continuation(Model):
     """Checksums of the tokens already used in this tab. They show when the platform repeats tokens in a loop."""
 
 
-class ChannelParams(Params):
-    """Which channel to scrape, and which page of its items."""
+class ChannelParams(LinkParams):
+    """Which channel to scrape, given by its name or its URL, and which page of its items."""
 
-    username: str = Field(pattern=USERNAME)
-    """Handle (with or without "@"), channel id, or legacy name."""
+    links: ClassVar = link.LINKS
+    kinds: ClassVar = ("channel",)
+    exactly_one_of: ClassVar = ("username", "url")
+    _no_link = field_validator("username", mode="before")(refuse_link)
+
+    username: str | None = Field(default=None, pattern=USERNAME)
+    """Handle (with or without "@"), channel id, or legacy name, which may be that of a URL: ``c/name``,
+    ``user/name``."""
+    url: str | None = Field(default=None, max_length=2_000)
+    """URL of the channel, also without ``https://``: ``/@handle``, ``/channel/id``, ``/c/name`` or ``/user/name``. If
+    it ends with a tab (``/videos``, ``/shorts``, ``/streams``, ``/about``), ``type`` or ``include_about`` is that of
+    the tab, unless the param is given."""
     type: Literal["all", "video", "short", "live"] = "video"
     """The kind of items to return; ``all`` returns all videos first, then all shorts, then all live streams."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
@@ -87,8 +98,13 @@ class ChannelParams(Params):
 
     @property
     def name(self) -> str:
-        """The requested name, without "@"."""
-        return self.username.removeprefix("@")
+        """The requested name, without "@" or a folder."""
+        return self.channel.rpartition("/")[2].removeprefix("@")
+
+    @property
+    def channel(self) -> str:
+        """The channel's name, from ``username`` or ``url``."""
+        return self.own()
 
     @property
     def continuation(self) -> Continuation | None:
@@ -97,7 +113,7 @@ class ChannelParams(Params):
 
 
 class ProfileParams(ChannelParams):
-    """Which channel to scrape, which page of its items, and whether to add more details of the channel."""
+    """Which channel to scrape, given by its name or its URL, which page of its items, and with which details."""
 
     include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""

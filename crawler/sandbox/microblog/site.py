@@ -44,6 +44,8 @@ class Plan:
     """Whether the account's timeline is sorted by popularity, as the platform often does for guests."""
     terminated: bool = True
     """Whether the account's timeline has an instruction that marks its end."""
+    unlisted: int = 0
+    """Number of posts that the account states and that its timeline does not have."""
     protected: bool = False
 
 
@@ -56,8 +58,11 @@ PLANS = {
     "closed_garden": Plan(0, protected=True),
     "empty_shelf": Plan(0),
     "lone_wolf": Plan(1, "B", flat=False),
+    "cut_short": Plan(45, terminated=False, unlisted=15),
+    "half_listed": Plan(45, unlisted=15),
 }
-FAULTY = Plan(30)
+FAULTY = Plan(30, unlisted=300)
+"""The accounts with faults. They state more posts than they list, so that no source alone has all posts."""
 
 TARGETS = [
     target("230 posts", username="quiet_harbor"),
@@ -68,6 +73,8 @@ TARGETS = [
     target("a protected account", username="closed_garden"),
     target("an account without posts", username="empty_shelf"),
     target("an account with one post", username="lone_wolf"),
+    target("60 posts are stated; the timeline ends after 45, without a sign of its end", username="cut_short"),
+    target("60 posts are stated; the timeline states its end after 45", username="half_listed"),
 ]
 
 
@@ -132,8 +139,9 @@ class Site:
         """
         plan = FAULTY if handle in self.faults else PLANS[handle]
         inventor, user = self._invented(handle)
-        others = tuple(inventor.user(name) for name in ("ink_and_tide", "north_gate"))
         count = min(plan.posts, 60) if self.light else plan.posts
+        user = user if plan.protected else replace(user, posts=count + plan.unlisted)
+        others = tuple(inventor.user(name) for name in ("ink_and_tide", "north_gate"))
         posts = tuple(self._post(inventor, user, others, n) for n in range(count))
         pinned = posts[-3] if len(posts) > 2 * self.size else None
         return Account(user, plan, posts, pinned, others)

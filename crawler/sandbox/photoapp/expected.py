@@ -27,7 +27,7 @@ def record(post: Post, form: str, timeline: Sequence[Post]) -> dict[str, Any]:
         "comments_disabled": post.closed if older else True if form == "item" and post.closed else None,
         "dimensions": {"height": height, "width": width},
         "display_url": post.image("e35", EDGE_HOST) if current else post.image("e35_s1080x1080"),
-        "edge_media_preview_like": {"count": None if post.hidden else post.likes},
+        "edge_media_preview_like": {"count": None if post.hidden else post.likes or (None if form == "embed" else 0)},
         "edge_media_to_caption": {"edges": [] if post.caption is None else [{"node": {"text": post.caption}}]},
         "edge_media_to_comment": {
             "count": post.comment_count,

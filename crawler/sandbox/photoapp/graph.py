@@ -82,7 +82,7 @@ def embedded(post: Post) -> dict[str, Any]:
         "taken_at_timestamp": post.taken_at,
         "edge_media_to_caption": _caption(post),
         "edge_media_to_comment": {"count": post.comment_count},
-        "edge_liked_by": {"count": -1 if post.hidden else post.likes},
+        "edge_liked_by": {"count": 0 if post.hidden else post.likes},
         "owner": {"id": post.owner.pk, "username": post.owner.username, "is_verified": post.owner.verified},
         **({"video_url": video_url(post)} if post.is_video and not licensed else {}),
         **({"video_duration": post.duration} if has_duration else {}),

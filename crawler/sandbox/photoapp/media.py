@@ -167,7 +167,7 @@ def item(post: Post) -> dict[str, Any]:
         "organic_tracking_token": hash_of(post.code),
         "can_viewer_reshare": True,
         "sharing_friction_info": {"should_have_sharing_friction": False, "bloks_app_url": None},
-        **(_video(post) if post.is_video else dict.fromkeys(("video_versions", "video_dash_manifest", "has_audio"))),
+        **(_video(post) if post.is_video else dict.fromkeys(("video_versions", "has_audio"))),
     }
 
 
@@ -181,6 +181,7 @@ _NULL_KEYS = (
     *("is_fb_only", "is_internal_only", "affiliate_info", "wearable_attribution_info", "feed_demotion_control"),
     *("feed_recs_demotion_control", "main_feed_carousel_starting_media_id", "is_shared_from_basel"),
     *("fb_comment_count", "all_previous_submitters", "longform_title", "is_dash_eligible", "number_of_qualities"),
+    "video_dash_manifest",
 )
 _FALSE_KEYS = (
     *("has_liked", "enable_media_notes_production", "can_see_insights_as_brand", "ig_media_sharing_disabled"),

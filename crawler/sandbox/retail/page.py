@@ -132,7 +132,15 @@ def _facets(shop: Shop, view: View) -> list[dict[str, Any]]:
     return [
         _facet("sort", "Sort by", [{"id": sort, "name": sort, "type": "sort"} for sort in ("best_match", "price_low")]),
         _facet("cat_id", "Departments", values),
-        {**_facet("price", "Price", None), "min": 0, "max": 250, "unboundedMax": True, "stepSize": 1},
+        {
+            **_facet("price", "Price", None),
+            "min": 0,
+            "max": 250,
+            "selectedMin": view.prices[0],
+            "selectedMax": view.prices[1],
+            "unboundedMax": True,
+            "stepSize": 1,
+        },
         _facet("brand", "Brand", []),
     ]
 
@@ -153,7 +161,6 @@ def _facet(kind: str, name: str, values: list[dict[str, Any]] | None) -> dict[st
 
 
 def _facet_value(shop: Shop, category: Category) -> dict[str, Any]:
-    priced, unpriced = shop.products_of(category.id)
     return {
         "id": category.id,
         "title": category.name,
@@ -161,7 +168,7 @@ def _facet_value(shop: Shop, category: Category) -> dict[str, Any]:
         "expandOnLoad": True,
         "description": None,
         "type": "cat_id",
-        "itemCount": len(priced) + len(unpriced),
+        "itemCount": len(shop.matching(category.id, None)),
         "isSelected": None,
         "baseSeoURL": f"/browse/{category.id}",
         "values": None,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-import zlib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
-from crawler.sandbox.retail.trees import TREES, Tree
+from crawler.sandbox.retail.trees import Tree, tree_of
+from crawler.sandbox.retail.worlds import Progress, moved, page_to_show
 
 # Specification, section 8. The numbers were measured on one category of the real platform.
 ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
@@ -21,6 +23,8 @@ REPEATS = 4
 """On a full page, the number of sponsored rows whose products also have another row on the same page."""
 ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
 UNPRICED_SHARE = 0.04
+MAX_TREES = 4
+"""Maximum number of large category trees whose products are kept."""
 
 FAULTS_DEPARTMENT = "990000"
 BIG_DEPARTMENT = "4044"
@@ -108,6 +112,8 @@ class View:
     total: int
     max_page: int
     rows: tuple[Row, ...]
+    prices: tuple[float | None, float | None] = (None, None)
+    """The ends of the price filter that was applied."""
 
 
 class Shop:
@@ -123,8 +129,12 @@ class Shop:
         categories, products = stock(seed)
         self.products: Sequence[Product] = products
         self.categories = categories | {fault_id: Category(fault_id, fault, ()) for fault_id, fault in faults.items()}
-        self._shown: dict[str, list[Product]] = {}
-        """The products of categories in ``TREES``, by category id. They are made when they are first needed."""
+        self._stocks: dict[str, list[Product]] = {}
+        """The products of the trees for exhaustive crawls, by department, as they are at first."""
+        self._shown: dict[tuple[str, int], list[Product]] = {}
+        """The products of categories with a tree, by category id and by the number of moves in a world."""
+        self.progress: defaultdict[str, Progress] = defaultdict(Progress)
+        """How far the crawls of worlds have come, by department."""
 
     def category(self, cat_id: str) -> Category:
         """Return a category of the shop or of one of the trees for exhaustive crawls, by its id.
@@ -134,27 +144,47 @@ class Shop:
         """
         if cat_id in self.categories:
             return self.categories[cat_id]
-        children = TREES[cat_id.partition("_")[0]].children(cat_id)
-        return Category(cat_id, f"Tree {cat_id}", children)
+        tree = tree_of(cat_id)
+        if tree is None:
+            raise KeyError(cat_id)
+        return Category(cat_id, f"Tree {cat_id}", tree.children(cat_id))
 
-    def _tree(self, cat_id: str | None) -> Tree | None:
-        return TREES.get((cat_id or "").partition("_")[0])
+    def _of_tree(self, cat_id: str, tree: Tree, moves: int = 0) -> list[Product]:
+        """Return a category's products after ``moves``. ``tree`` is the tree that contains the category."""
+        place = tree.place(cat_id)
+        department = place.partition("_")[0]
+        key = place, moves
+        if key not in self._shown:
+            if department not in self._stocks:
+                self._stock(department, tree)
+            found: Sequence[Product] = self._stocks[department]
+            if moves:
+                found = moved(found, tree, tree.leaves(department), moves)
+            self._shown[key] = [p for p in found if f"{p.category}_".startswith(f"{place}_")]
+        return self._shown[key]
 
-    def _of_tree(self, cat_id: str, tree: Tree) -> list[Product]:
-        """Return a category's products. ``tree`` is the tree that contains the category."""
-        if cat_id not in self._shown:
-            above = cat_id.rpartition("_")[0]
-            if above:
-                found = [p for p in self._of_tree(above, tree) if f"{p.category}_".startswith(f"{cat_id}_")]
-            else:
-                rng = random.Random(f"{self.seed}{cat_id}")  # noqa: S311  # invented data, not a secret
-                leaves = tree.leaves(cat_id)
-                found = [
-                    _product(rng, int(cat_id) * 100_000 + n, leaves[n % len(leaves)], ["Thing"], tree=tree)
-                    for n in range(tree.size)
-                ]
-            self._shown[cat_id] = found
-        return self._shown[cat_id]
+    def _stock(self, department: str, tree: Tree) -> None:
+        """Make the products of a tree. Forget those of the oldest one if there are several: each may have 20,000."""
+        for old in list(self._stocks)[: 1 - MAX_TREES]:
+            del self._stocks[old]
+            self._shown = {key: each for key, each in self._shown.items() if key[0].partition("_")[0] != old}
+        rng = random.Random(f"{self.seed}{department}")  # noqa: S311  # invented data, not a secret
+        leaves, first = tree.leaves(department), int(department) * 100_000
+        one_price = [ONE_PRICE] * tree.one_price + [None] * (tree.size - tree.one_price)
+        self._stocks[department] = [
+            _product(rng, first + n, leaves[n % len(leaves)], ["Thing"], cents, tree=tree)
+            for n, cents in enumerate(one_price)
+        ]
+
+    @lru_cache(maxsize=32)  # noqa: B019  # shops live as long as their process; a crawl reads each listing page by page
+    def _of_tree_in_order(
+        self, cat_id: str, tree: Tree, moves: int, sort: str, prices: tuple[int, int] | None
+    ) -> list[Product]:
+        """Return the products of a tree's category with prices in a range of cents, after ``moves``."""
+        found: Iterable[Product] = self._of_tree(cat_id, tree, moves)
+        if prices is not None:
+            found = _within(found, *prices)
+        return sorted(found, key=lambda p: self._key(sort, p))
 
     def _key(self, sort: str, p: Product) -> Any:
         """Return a product's key in a sort order. In both orders by price, products without a price come last.
@@ -175,7 +205,7 @@ class Shop:
 
     def matching(self, cat_id: str | None, query: str | None) -> list[Product]:
         """Return the products in a category, or the products that a search finds."""
-        if cat_id is not None and (tree := self._tree(cat_id)):
+        if cat_id is not None and (tree := tree_of(cat_id)):
             return list(self._of_tree(cat_id, tree))
         if cat_id is not None:
             return [p for p in self.products if p.category == cat_id or p.category.startswith(cat_id + "_")]
@@ -203,15 +233,20 @@ class Shop:
         if page < 1:
             raise ValueError(page)
         category = self.category(cat_id) if cat_id is not None else None
-        tree = self._tree(cat_id)
-        shown_id = "3944" if cat_id in self.faults else cat_id
-        found = self.matching(shown_id, None if query in self.fault_names else query)
+        tree = tree_of(cat_id) if cat_id is not None else None
+        progress = self.progress[cat_id.partition("_")[0]] if cat_id is not None and tree is not None else None
         low, high = params.get("min_price"), params.get("max_price")
-        if (low is not None or high is not None) and (tree is None or tree.filters_prices):
-            lowest = round(float(low or 0) * 100)
-            highest = round(float(high) * 100) if high is not None else 10**12
-            found = [p for p in found if p.cents is not None and lowest <= p.cents <= highest]
-        found.sort(key=lambda p: self._key(sort, p))
+        prices = None if low is None and high is None else (_cents(low, 0), _cents(high, 10**12))
+        if progress and tree and progress.ignores(tree, (str(cat_id), low, high)):
+            prices = None
+        if cat_id is not None and progress and tree:
+            found = self._of_tree_in_order(cat_id, tree, progress.moves(tree), sort, prices)
+        else:
+            found = self.matching(
+                "3944" if cat_id in self.faults else cat_id, None if query in self.fault_names else query
+            )
+            found = found if prices is None else _within(found, *prices)
+            found.sort(key=lambda p: self._key(sort, p))
         start = 0
         chunks: list[list[Product]] = []
         while start < len(found) and len(chunks) < len(ROWS):
@@ -219,9 +254,11 @@ class Shop:
             chunks.append(chunk)
             start += len(chunk)
         max_page = CAPPED_MAX_PAGE if start < len(found) else max(len(chunks), 1)
-        rows = self._rows(chunks[page - 1], ROWS[page - 1]) if page <= len(chunks) else ()
-        total = len(found) if tree is None else round(len(found) * tree.reported)
-        return View(category, query, page, sort, total, max_page, rows)
+        shown = page_to_show(tree, page)
+        rows = self._rows(chunks[shown - 1], ROWS[shown - 1]) if shown <= len(chunks) else ()
+        total = round(len(found) * progress.factor(tree)) if progress and tree else len(found)
+        applied = (None, None) if prices is None else (_dollars(low), _dollars(high))
+        return View(category, query, page, sort, total, max_page, rows, applied)
 
     def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
         """Build the rows of a page. Some are sponsored. A full page also repeats some products as sponsored rows."""
@@ -234,7 +271,19 @@ class Shop:
         """Return the categories that contain a category, the broadest first."""
         ids = category.id.split("_")
         above = ["_".join(ids[:n]) for n in range(1, len(ids))]
-        return [self.category(cat_id) for cat_id in above if cat_id in self.categories or self._tree(cat_id)]
+        return [self.category(cat_id) for cat_id in above if cat_id in self.categories or tree_of(cat_id)]
+
+
+def _within(products: Iterable[Product], lowest: int, highest: int) -> list[Product]:
+    return [p for p in products if p.cents is not None and lowest <= p.cents <= highest]
+
+
+def _cents(dollars: str | float | None, default: int) -> int:
+    return default if dollars is None else round(float(dollars) * 100)
+
+
+def _dollars(dollars: str | float | None) -> float | None:
+    return None if dollars is None else float(dollars)
 
 
 @lru_cache(maxsize=2)
@@ -323,4 +372,4 @@ def _product(  # noqa: PLR0913  # the kinds of products
 
 def hash_order(name: str) -> float:
     """Return a pseudo-random number from 0 to 1 that depends only on ``name``, so it is the same on every machine."""
-    return zlib.crc32(name.encode()) / 2**32
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) / 2**64

@@ -11,6 +11,8 @@ from crawler.sandbox.retail import page as retail_page
 from crawler.sandbox.retail.faults import FAULTS
 from crawler.sandbox.retail.page import PUBLIC
 from crawler.sandbox.retail.shop import FAULTS_DEPARTMENT, Shop
+from crawler.sandbox.retail.trees import tree_of
+from crawler.sandbox.retail.worlds import CHALLENGED
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse
@@ -49,13 +51,32 @@ class Site(Shop):
             return 200, {}, retail_page.challenge()
         if request.path == "/":
             return 200, {}, retail_page.other("/", {"contentLayout": {"modules": []}})
+        if self.is_challenged(request):
+            return 200, {}, retail_page.challenge()
+        tree = tree_of(request.path.rpartition("/")[2])
+        render = self._listing_page if tree is None or not tree.fault else self._rendered
         try:
-            return 200, {}, self._listing_page(request.path, tuple(request.args.items()))
+            return 200, {}, render(request.path, tuple(request.args.items()))
         except (KeyError, ValueError):
             return 404, {}, retail_page.not_found()
 
+    def is_challenged(self, request: FakeRequest) -> bool:
+        """Count a request to a world. Return whether its response is the challenge."""
+        cat_id = request.path.rpartition("/")[2]
+        tree, department = tree_of(cat_id), cat_id.partition("_")[0]
+        if tree is None:
+            return False
+        if cat_id == department and not request.args:
+            self.progress.pop(department, None)
+        progress = self.progress[department]
+        progress.count((cat_id, request.args.get("min_price"), request.args.get("max_price")))
+        return tree.fault == "challenge-midway" and progress.requests == CHALLENGED
+
     @lru_cache(maxsize=64)  # noqa: B019  # a site lives as long as its process; the cache makes repeated requests free
     def _listing_page(self, path: str, query: tuple[tuple[str, str], ...]) -> bytes:
+        return self._rendered(path, query)
+
+    def _rendered(self, path: str, query: tuple[tuple[str, str], ...]) -> bytes:
         kind, _, rest = path.lstrip("/").partition("/")
         args = dict(query)
         if kind == "search":

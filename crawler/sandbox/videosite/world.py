@@ -228,7 +228,7 @@ def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object
         "avatar": f"{picture}=s900-c-k-c0x00ffffff-no-rj",
         "codes": CODES[: rng.choice((249, 248))],
         "views": int(10 ** rng.uniform(3, 11)),
-        "total": sum(numbers) + rng.choice((0, 2, 12_262)),
+        "total": sum(numbers),
         "items": {tab: items(rng, tab, number) for tab, number in zip(PAGE, numbers, strict=True) if number},
     }
     return Channel(**(drawn | shown))  # type: ignore[arg-type]  # the keys are names of Channel's fields

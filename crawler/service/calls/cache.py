@@ -154,7 +154,7 @@ class Cache:
 
 def _key(target: Target) -> bytes:
     """Return the key of a target's data: the JSON of its scraper and params."""
-    return orjson.dumps([target.scraper.name, target.params.model_dump(mode="json")], option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps([target.scraper.name, target.identity], option=orjson.OPT_SORT_KEYS)
 
 
 def _directives(control: str | None) -> set[str]:

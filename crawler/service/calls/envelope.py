@@ -123,9 +123,9 @@ def success_message(warnings: Iterable[OutcomeWarning]) -> str:
     'Could not be read: rows[].rating: missing in 40 of 40.'
     """
     failed, unread, more = _shown(warnings)
-    sentences = []
-    if failed:
-        sentences.append(f"Completed without: {', '.join(dict.fromkeys(each.source for each in failed))}.")
+    sentences = [f"Incomplete: {each.source}, {each.coverage}." for each in failed if each.coverage is not None]
+    if sources := dict.fromkeys(each.source for each in failed if each.coverage is None):
+        sentences.append(f"Completed without: {', '.join(sources)}.")
     if unread:
         parts = [str(each.unread) for each in unread] + [f"and {more} more"] * bool(more)
         sentences.append(f"Could not be read: {'; '.join(parts)}.")
@@ -140,6 +140,9 @@ def partial_header(warnings: Iterable[OutcomeWarning]) -> str:
 
     >>> partial_header([OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id")])
     'timeline; reason=stale_query_id; code=EXTRACTION_FAILED'
+    >>> from crawler.targets.coverage import Coverage
+    >>> partial_header([OutcomeWarning.of_coverage("listing", Coverage(900, 443, ("no_end",)))])
+    'listing; reason=incomplete; code=EXTRACTION_FAILED; expected=900; collected=443; why="no_end"'
     >>> from crawler.reading.unread import Unread
     >>> partial_header([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
     'listing; reason=unread; code=EXTRACTION_FAILED; path="rows[].rating"; cause=missing; rows=40; of=40'
@@ -161,8 +164,11 @@ def _shown(warnings: Iterable[OutcomeWarning]) -> tuple[list[OutcomeWarning], li
 
 
 def _item(warning: OutcomeWarning) -> str:
-    source, code, reason, unread = warning
+    source, code, reason, unread, coverage = warning
     item = f"{_bare_item(source)}; reason={_bare_item(reason)}; code={_bare_item(code)}"
+    if coverage is not None:
+        item += "" if coverage.expected is None else f"; expected={coverage.expected}"
+        return f"{item}; collected={coverage.collected}; why={_string(' '.join(coverage.reasons))}"
     if unread is None:
         return item
     path = _string(unread.path.replace("…", "..."))

@@ -64,7 +64,8 @@ HEADERS: dict[str, Any] = {
     "X-Partial": {
         "description": "What the record lacks, if anything: an RFC 9651 list of sources, each with the parameters"
         " `reason` and `code`. An optional source failed; or, with the reason `unread`, a part of its payload could not"
-        " be read: `path`, `cause`, `rows`, `of`, and `loses_rows` if these rows are not in the record.",
+        " be read: `path`, `cause`, `rows`, `of`, and `loses_rows` if these rows are not in the record. Or, with the"
+        " reason `incomplete`, the listing lacks rows at its end: `expected`, `collected` and `why`.",
         "schema": TEXT,
         "example": "timeline; reason=stale_query_id; code=EXTRACTION_FAILED",
     },

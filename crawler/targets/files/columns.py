@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
 
 from pydantic import BaseModel
 
 from crawler.targets.files.rows import UnreadableFileError
 from crawler.targets.target import OWN_KEYS, Scraper, TargetParser, name_unknown
+
+MISSPELT_FROM = 0.66
+"""Similarity from which an unknown name is that of a known column, as ``difflib`` measures it."""
 
 
 def candidates(parser: TargetParser) -> tuple[Scraper, ...]:
@@ -15,18 +20,36 @@ def candidates(parser: TargetParser) -> tuple[Scraper, ...]:
     return (parser.scraper(parser.default, {}),) if parser.default else parser.scrapers
 
 
-def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -> None:
-    """Check that the columns of a table are distinct and known, and that a scraper can be identified by them.
+def known_names(names: Iterable[str], parser: TargetParser) -> tuple[str, ...]:
+    """Return the names of the columns or keys of a row that are not the user's own. ``names``: those of the row."""
+    scrapers = parser.scrapers if "scraper" in names else candidates(parser)
+    return tuple(dict.fromkeys([*OWN_KEYS, *(name for each in scrapers for name in each.params.model_fields)]))
 
-    ``columns``: the names, "" for columns without one. ``line``: the line of the header.
+
+@lru_cache(1_000)
+def is_misspelt(name: str, known: tuple[str, ...]) -> bool:
+    """Whether an unknown name is so similar to a known one that it is hardly the user's own.
+
+    >>> is_misspelt("Cat_ID", ("cat_id",)), is_misspelt("sku", ("cat_id",))
+    (True, False)
+    """
+    return bool(get_close_matches(name.casefold(), known, 1, MISSPELT_FROM))
+
+
+def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -> None:
+    """Check that the columns of a table are distinct, and that a scraper can be identified by them.
+
+    Columns that are neither known nor similar to a known one are the user's own. ``columns``: the names, "" for columns
+    without one. ``line``: the line of the header.
 
     Raises:
         UnreadableFileError: they are not. For unknown columns, the message names the most similar known ones.
     """
     names = [name for name in columns if name]
+    known = known_names(names, parser)
     scrapers = parser.scrapers if "scraper" in names else candidates(parser)
-    known = [*OWN_KEYS, *dict.fromkeys(name for each in scrapers for name in each.params.model_fields)]
-    unknown = [name for name in names if name not in known]
+    identified = any(needed <= set(names) for each in scrapers for needed in required_params(each.params))
+    unknown = [name for name in names if name not in known and (not identified or is_misspelt(name, known))]
     if unknown:
         column = "column" if len(unknown) == 1 else "columns"
         raise UnreadableFileError(
@@ -35,7 +58,7 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
         raise UnreadableFileError(line, f"several columns have the name {twice[0]!r}.")
-    if not any(needed <= set(names) for each in scrapers for needed in required_params(each.params)):
+    if not identified:
         forms = "; ".join(
             f"{each.name}: {' or '.join(', '.join(sorted(needed)) for needed in required_params(each.params))}"
             for each in scrapers

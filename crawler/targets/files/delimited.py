@@ -71,6 +71,7 @@ class _Table:
         self._header = ""
         self._columns: list[str] = []
         """The names of the columns, "" for those without a name."""
+        self._names: list[str] = []
 
     def _texts(self) -> Iterator[str]:
         for line in self._lines:
@@ -117,7 +118,7 @@ class _Table:
         while columns and not columns[-1]:
             columns.pop()
         check_columns(columns, parser, self._line)
-        self._columns = columns
+        self._columns, self._names = columns, [name for name in columns if name]
         self._header = self._raw.strip()
 
     def rows(self) -> Iterator[Row]:
@@ -142,10 +143,13 @@ class _Table:
                 raise UnreadableFileError(self._line, f"the row {unnamed}: name the column, or remove it.")
             is_first = False
             problem = unnamed or self._problem(cells)
-            yield self._malformed(problem) if problem else Row(self._line, self._values(cells), self._raw)
+            if problem:
+                yield self._malformed(problem)
+            else:
+                yield Row(self._line, self._values(cells), self._raw, columns=self._names)
 
     def _malformed(self, problem: str) -> Row:
-        return Row(self._line, None, self._raw, problem)
+        return Row(self._line, None, self._raw, problem, columns=self._names)
 
     def _extent(self) -> str:
         """Return a hint for the error message if the record has several lines: perhaps a quotation mark is missing."""
@@ -178,8 +182,12 @@ def _known_cells(line: str, separator: str, parser: TargetParser) -> tuple[int, 
 
 
 def _name(cell: str) -> str:
+    return _text(clean_name(cell))
+
+
+def clean_name(cell: str) -> str:
     """Return the column's name in a cell of the header, without the spaces around it, also non-breaking ones."""
-    return _text(cell.strip().strip(_INVISIBLE).strip())
+    return cell.strip().strip(_INVISIBLE).strip()
 
 
 def _has_content(cell: str) -> bool:

@@ -14,16 +14,17 @@ from crawler.targets.files.parquet import read_parquet
 from crawler.targets.files.plain import read_list
 from crawler.targets.files.rows import Row, UnreadableFileError
 from crawler.targets.files.text import TextFile
+from crawler.targets.files.xlsx import read_xlsx
 from crawler.targets.target import TargetParser
 
 TABLES = {".csv": ",;\t", ".tsv": "\t,;", ".tab": "\t,;"}
 """Suffix of a table -> its possible separators, the usual one first."""
 JSON_LINES = {".jsonl", ".ndjson", ".jl", ".json"}
-PARQUET = {".parquet", ".pq"}
+BINARY = {".parquet": read_parquet, ".pq": read_parquet, ".xlsx": read_xlsx, ".xlsm": read_xlsx}
 
 _OTHER_FORMATS = {
-    b"PK\x03\x04": "a spreadsheet or an archive. Save the spreadsheet as CSV (UTF-8).",
-    b"\xd0\xcf\x11\xe0": "a spreadsheet. Save it as CSV (UTF-8).",
+    b"PK\x03\x04": "a spreadsheet or an archive. Give an Excel workbook the suffix .xlsx, or save it as CSV (UTF-8).",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet of an old format. Save it as .xlsx or as CSV (UTF-8).",
     b"\x1f\x8b": "compressed with gzip. Give its name the suffix .gz.",
     b"PAR1": "a Parquet file. Give its name the suffix .parquet.",
 }
@@ -32,15 +33,15 @@ _OTHER_FORMATS = {
 def read_rows(file: IO[bytes], path: str, parser: TargetParser, encoding: str | None = None) -> Iterator[Row]:
     """Return the rows of a file. JSON objects have values of any type, all other rows have texts.
 
-    ``path``: its name, whose suffix selects Parquet, tables and JSON. ``encoding``: that of files of text without a
-    byte order mark, UTF-8 by default.
+    ``path``: its name, whose suffix selects Parquet, Excel, tables and JSON. ``encoding``: that of files of text
+    without a byte order mark, UTF-8 by default.
 
     Raises:
         UnreadableFileError: the file has none of the formats.
     """
     suffix = suffix_of(path)
-    if suffix in PARQUET:
-        return read_parquet(file, parser)
+    if suffix in BINARY:
+        return BINARY[suffix](file, parser)
     text = TextFile.of(file, encoding)
     for magic, what in _OTHER_FORMATS.items():
         if text.head.startswith(magic):

@@ -8,6 +8,7 @@ from functools import cache
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import InvalidRequest
+from crawler.platforms.links import LinkError, is_host, is_link, read_link
 from crawler.targets.files.columns import candidates, required_params
 from crawler.targets.files.rows import MAX_LINE_BYTES, Row, replaced_value
 from crawler.targets.files.text import TextFile
@@ -48,11 +49,15 @@ def params_of(entry: str, parser: TargetParser) -> dict[str, str]:
     A param that accepts any text, such as the words of a search, is used only if there is no other scraper. If several
     scrapers of one platform accept the entry, the first of them is used.
 
+    A link is never used as words: it gives the params that it means, for a scraper that reads its page.
+
     Raises:
-        InvalidRequest: the entry has the form of no param, or of params of several platforms. The message continues a
-            sentence that begins with the entry's line.
+        InvalidRequest: the entry has the form of no param, or of params of several platforms, or is a link that no
+            scraper reads. The message continues a sentence that begins with the entry's line.
     """
     scrapers = candidates(parser)
+    if is_link(entry) or is_host(entry):
+        return _params_of_link(entry, scrapers)
     found: dict[str, dict[str, str]] = {}
     for scraper in scrapers:
         for name in _single_params(scraper.params):
@@ -67,6 +72,17 @@ def params_of(entry: str, parser: TargetParser) -> dict[str, str]:
         forms = [f"{each.name} ({', '.join(_single_params(each.params))})" for each in scrapers]
         raise InvalidRequest(f"is not an id, handle or URL of {', '.join(forms)}{_hint(scrapers)}")
     return next(iter(found.values()))
+
+
+def _params_of_link(entry: str, scrapers: tuple[Scraper, ...]) -> dict[str, str]:
+    try:
+        link = read_link(entry)
+    except LinkError as error:
+        raise InvalidRequest(f"is not a link to a target: {error}") from None
+    found = next((each for each in scrapers if each.name in link.scrapers), None)
+    if found is None:
+        raise InvalidRequest(f"is a link to {link}, and not to a target of {', '.join(s.name for s in scrapers)}")
+    return {"scraper": found.name} | {key: link.params[key] for key in link.params if key in found.params.model_fields}
 
 
 def _hint(scrapers: tuple[Scraper, ...]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 MAX_LINE_BYTES = 1024 * 1024
 """Maximum bytes of a line or of an element of an array. A longer one is an invalid target and is not parsed."""
+MAX_CELL_CHARACTERS = 32_767
+"""Maximum characters of a cell in a workbook or a Parquet file: Excel's own limit."""
 MAX_SHOWN_CHARACTERS = 1_000
 """Maximum characters of a malformed row that are written to the failures feed."""
 
@@ -39,8 +41,16 @@ class Row:
     problem: str = ""
     is_text: bool = True
     """Whether all values are texts, which are converted to the types of the params. Otherwise they have JSON types."""
+    columns: Sequence[str] = ()
+    """The names of the columns of a table, also of those whose cell in this row is empty."""
     element: int | None = None
     """Number of the element in a JSON array, starting with 1: several elements may be on the same line."""
+
+    @property
+    def characters(self) -> int:
+        """How many characters the row has, about."""
+        texts = self.cells.values() if isinstance(self.cells, dict) and not self.raw else ()
+        return len(self.raw) + sum(len(text) for text in texts if isinstance(text, str))
 
 
 _REPLACED = re.compile(r"\d(?:[.,]\d+)?E[+-]\d+|#(?:N/A|NAME\?|REF!|VALUE!|DIV/0!|NULL!|NUM!)|#{3,}|\\N")

@@ -6,10 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+import orjson
+
 from crawler.errors import InvalidRequest, ScraperNotFound
+from crawler.targets.files.columns import is_misspelt, known_names
 from crawler.targets.files.find import READ_ERRORS, find_files, name_of, unreadable
 from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 ROWS_PER_READ = 500
 """Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
+CHARACTERS_PER_READ = 8 * 1024**2
+"""Number of characters after which fewer rows are read at once."""
 CHECKED_FILES = 20
 """Number of files that are checked before the first target. Further files of a glob are checked when they are read."""
 
@@ -69,6 +74,7 @@ class FileSource(TargetSource):
     _sizes: list[int] = field(default_factory=list)
     _rows: int = 0
     _expected: int | None = None
+    _own_columns: tuple[str, ...] = ()
 
     def check(self) -> None:
         try:
@@ -98,14 +104,34 @@ class FileSource(TargetSource):
                 self.parser.scraper(self.parser.default, {})
         except ScraperNotFound as error:
             raise WrongTargetsError(error.message) from None
+        own: dict[str, None] = {}
         for file in self._files[:CHECKED_FILES]:
             try:
                 with file as opened:
-                    next(read_rows(opened, file.path, self.parser, self.encoding), None)
+                    row = next(read_rows(opened, file.path, self.parser, self.encoding), None)
+                own.update(dict.fromkeys(self._own_names(row) if row else ()))
             except UnreadableFileError as error:
                 raise WrongTargetsError(f"{name_of(file, self._files)}, {error}") from error
             except READ_ERRORS as error:
                 raise unreadable(file, error) from error
+        self._own_columns = tuple(own)
+
+    def _own_names(self, row: Row) -> list[str]:
+        """Return the names of the columns or keys of a row that are the user's own."""
+        names = row.columns or (row.cells if isinstance(row.cells, dict) else ())
+        if self._all_known.issuperset(names):
+            return []
+        known = known_names(names, self.parser)
+        return [name for name in names if name not in known and not is_misspelt(name, known)]
+
+    @cached_property
+    def _all_known(self) -> frozenset[str]:
+        """The names that no row has as its own."""
+        return frozenset(known_names((), self.parser))
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        return self._own_columns
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -122,16 +148,31 @@ class FileSource(TargetSource):
         self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
-        rows = self._targets()
-        while chunk := await asyncio.to_thread(lambda: list(islice(rows, ROWS_PER_READ))):
+        chunks = self._chunks()
+        while chunk := await asyncio.to_thread(next, chunks, ()):
             for each in chunk:
                 if isinstance(each, TargetsUnavailableError):
                     raise each
                 yield each
 
-    def _targets(self) -> Iterator[Target | InvalidTarget | TargetsUnavailableError]:
-        """Yield all targets. A read error is yielded, not raised, so that the targets before it are not lost."""
-        done, total = 0, sum(self._sizes) or 1
+    def _chunks(self) -> Iterator[list[Target | InvalidTarget | TargetsUnavailableError]]:
+        chunk, size = [], 0
+        for each, characters in self._targets():
+            chunk.append(each)
+            size += characters
+            if len(chunk) == ROWS_PER_READ or size >= CHARACTERS_PER_READ:
+                yield chunk
+                chunk, size = [], 0
+        if chunk:
+            yield chunk
+
+    def _targets(self) -> Iterator[tuple[Target | InvalidTarget | TargetsUnavailableError, int]]:
+        """Yield all targets, and how many characters each row has.
+
+        A read error is yielded, not raised, so that the targets before it are not lost.
+        """
+        is_counted = self._expected is not None  # the files were read before
+        self._rows, done, total = 0, 0, sum(self._sizes) or 1
         for file, size in zip(self._files, self._sizes, strict=True):
             name = name_of(file, self._files)
             try:
@@ -139,28 +180,32 @@ class FileSource(TargetSource):
                     for row in read_rows(opened, file.path, self.parser, self.encoding):
                         number = self._rows
                         self._rows += 1
-                        if self._rows % ROWS_PER_READ == 0:
+                        if self._rows % ROWS_PER_READ == 0 and not is_counted:
                             self._expect(round(self._rows * total / (done + file.fobjects[0].tell())))
                         if number in self.shard:
-                            yield self._parse(row, number, name)
+                            yield self._parse(row, number, name), row.characters
             except READ_ERRORS as error:
-                yield unreadable(file, error)
+                yield unreadable(file, error), 0
                 return
             done += size
         self._expect(self._rows)
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
-        own_id = f"{name}:{row.element or row.line}"  # for a row without an id; the same in each run
+        target_id = f"{name}:{row.element or row.line}"  # for a row without an id; the same in each run
         where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
             cells = self._cells(row)
-            target_id = _id(cells.get("id"), own_id)
+            target_id = _id(cells.get("id"), target_id)
+            own = self._own_cells(row)
         except InvalidRequest as error:
             malformed = InvalidRequest(f"{where} {error.message}.", details=error.details)
-            return InvalidTarget(own_id, malformed, raw=shown(row.raw), line=row.line, row=number)
+            return InvalidTarget(target_id, malformed, raw=shown(row.raw), line=row.line, row=number)
+        cells = {name: value for name, value in cells.items() if name not in own}
         if not row.is_text and any(type(value) is int for value in cells.values()):
             cells = self.parser.integers_as_text(cells)
         found = self.parser.parse({**cells, "id": target_id}, text=row.is_text, line=row.line, row=number, batch=True)
+        if own:
+            found = replace(found, columns=own)
         if isinstance(found, InvalidTarget):
             located = type(found.error)(f"{where}: {found.error.message}", details=found.error.details)
             return replace(found, error=located)
@@ -178,6 +223,23 @@ class FileSource(TargetSource):
         if problem := damage(values):
             raise InvalidRequest(problem)
         return params_of(row.cells, self.parser) if isinstance(row.cells, str) else row.cells
+
+    def _own_cells(self, row: Row) -> dict[str, Any]:
+        """Return the values of the user's own columns.
+
+        Raises:
+            InvalidRequest: no table of the outputs has the column. The message continues a sentence.
+        """
+        names = self._own_names(row)
+        new = [name for name in names if name not in self._own_columns]
+        if new:
+            raise InvalidRequest(f"has the key {new[0]!r}, which the first row lacks: add it there, or remove it")
+        own = {name: row.cells[name] for name in names if name in row.cells} if isinstance(row.cells, dict) else {}
+        try:
+            orjson.dumps(own)
+        except TypeError as error:
+            raise InvalidRequest(f"has a value in your own columns that JSON cannot have: {error}") from None
+        return own
 
 
 def _id(given: Any, own_id: str) -> str:

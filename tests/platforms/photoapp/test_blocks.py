@@ -184,8 +184,7 @@ def test_failures_by_message(body: bytes, status: int, code: str, reason: str) -
 @pytest.mark.parametrize(
     ("route", "code", "reason"),
     [
-        ("PolarisLoggedOutHomeRoute", "UPSTREAM_BLOCKED", "login_wall"),
-        ("PolarisSuspendedRoute", "UPSTREAM_BLOCKED", "challenge"),
+        ("PolarisCAAIGLoginHomepageRoute", "UPSTREAM_BLOCKED", "login_wall"),
         ("PolarisLoggedOutDesktopWWWReelsRoute", "UPSTREAM_RATE_LIMITED", "throttled_shell"),
         ("PolarisLoggedOutDesktopWWWProfileRoute", "EXTRACTION_FAILED", "no_data_block"),
     ],

@@ -168,7 +168,8 @@ VALUES: dict[str, dict[str, Any]] = {
 def test_posts_have_the_noted_values(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     post = read(name)
     assert {path: at(post, path) for path in VALUES[name]} == VALUES[name]
-    assert capsys.readouterr().err == "", "a part was not understood"
+    # The program that has saved this post left keys out.
+    assert bool(capsys.readouterr().err) == (name == REDUCED), "a part was not understood"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The photo app's pages after a change of their keys, and posts that lack a key (findings PH-1, PH-4 to PH-6, PH-9)."""
+"""The photo app's pages after a change of their keys, and posts that lack a key (findings PH-1, PH-4 to PH-9, PH3)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamRateLimited
 from crawler.platforms.photoapp.link import code_of_id
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage
+from crawler.sandbox.photoapp import graph
+from crawler.sandbox.photoapp.page import embed
 from crawler.sandbox.photoapp.site import EXAMPLE, Site
 from crawler.sandbox.protocol import FakeRequest
 
@@ -41,9 +43,14 @@ def html(data: Any) -> str:
 
 
 def media(**changed: Any) -> dict[str, Any]:
-    """A post as the logged-out page has it, without its wrapper."""
-    data = copy.deepcopy(SITE.data(SITE.posts[EXAMPLE], "page"))
-    return {**data["xig_polaris_media"]["if_not_gated_logged_out"], **changed}
+    """A post as the logged-out page has it, with changed keys."""
+    wrapper = copy.deepcopy(SITE.data(SITE.posts[EXAMPLE], "page"))["xig_polaris_media"]
+    wrapper["if_not_gated_logged_out"] |= changed
+    return {"xig_polaris_media": wrapper}
+
+
+def post_of(page: PostPage) -> dict[str, Any]:
+    return asyncio.run(page.to_item())
 
 
 # PH-1
@@ -96,16 +103,16 @@ def test_ph_1_a_renamed_root_of_the_embed_page_is_not_a_missing_post() -> None:
 
 @pytest.mark.parametrize("value", [True, False, None])
 def test_ph_4_a_statement_about_the_visitor_does_not_fill_comments_disabled(*, value: bool | None) -> None:
-    post = asyncio.run(page_of(html({"xig_polaris_media": media(commenting_disabled_for_viewer=value)})).to_item())
-    assert post["comments_disabled"] is None
-    post = asyncio.run(page_of(html({"xig_polaris_media": media(comments_disabled=True)})).to_item())
-    assert post["comments_disabled"] is True
+    assert post_of(page_of(html(media(commenting_disabled_for_viewer=value))))["comments_disabled"] is None
+    item = copy.deepcopy(SITE.data(SITE.posts[EXAMPLE], "item"))
+    item["xdt_api__v1__media__shortcode__web_info"]["items"][0]["comments_disabled"] = True
+    assert post_of(page_of(html(item)))["comments_disabled"] is True
 
 
 def test_ph_5_the_shortcode_follows_from_the_id() -> None:
     found = media()
-    del found["code"]
-    post = asyncio.run(page_of(html({"xig_polaris_media": found})).to_item())
+    del found["xig_polaris_media"]["if_not_gated_logged_out"]["code"]
+    post = post_of(page_of(html(found)))
     assert (post["id"], post["shortcode"]) == (PK, EXAMPLE) == (PK, code_of_id(PK))
 
 
@@ -131,7 +138,7 @@ def test_ph_6_an_item_of_the_app_is_read() -> None:
     assert asyncio.run(page_of(orjson.dumps({"items": [video]})).to_item())["video_duration"] == 12.5
 
 
-# PH-9
+# PH-9, PH3-1
 
 
 @pytest.mark.parametrize("key", ["caption", "like_count", "comment_count", "usertags", "coauthor_producers"])
@@ -139,9 +146,107 @@ def test_ph_9_a_post_without_a_key_that_every_post_has_is_a_warning(key: str) ->
     body = SITE.page(FakeRequest(f"/p/{EXAMPLE}/"))[2]
     whole = page_of(body)
     asyncio.run(whole.to_item())
-    assert whole.skipped == []
+    assert whole.unread == []
     renamed = page_of(body.replace(b'"%b"' % key.encode(), b'"new_key"'))
     asyncio.run(renamed.to_item())
-    (error,) = renamed.skipped
-    assert error.reason == "missing_part"
-    assert ["xig_polaris_media", key] in [detail["loc"][:2] for detail in error.details]
+    assert {each.cause for each in renamed.unread} == {"missing"}
+    assert f"xig_polaris_media.if_not_gated_logged_out.{key}" in {
+        each.path.removesuffix(".text").removesuffix(".in[]").removesuffix("[]") for each in renamed.unread
+    }
+
+
+REEL = next(post for post in SITE.posts.values() if post.is_video and post.sound and post.layout == "wrapped")
+
+
+@pytest.mark.parametrize(
+    ("form", "key"),
+    [
+        ("page", "video_versions"),
+        ("page", "clips_metadata"),
+        ("item", "video_versions"),
+        ("item", "clips_metadata"),
+        ("graph", "video_url"),
+        ("graph", "clips_music_attribution_info"),
+    ],
+)
+def test_ph3_1_a_reel_that_loses_its_file_or_its_sound_is_a_warning(form: str, key: str) -> None:
+    data = orjson.dumps({"data": SITE.data(REEL, form)})
+    page = page_of(data.replace(b'"%b"' % key.encode(), b'"new_key"'), code=REEL.code)
+    post = post_of(page)
+    assert None in (post["video_url"], post["clips_music_attribution_info"])
+    assert any(f".{key}" in each.path and each.cause == "missing" for each in page.unread)
+
+
+# PH3-2 to PH3-6
+
+
+def embedded(**changed: Any) -> bytes:
+    found = graph.embedded(SITE.posts[EXAMPLE]) | changed
+    return embed({"gql_data": {"shortcode_media": found}}, light=True)
+
+
+@pytest.mark.parametrize(("likes", "shown"), [(0, None), (-1, None), (12, 12)])
+def test_ph3_2_the_embed_page_has_0_in_place_of_a_hidden_number_of_likes(likes: int, shown: int | None) -> None:
+    page = page_of(embedded(edge_liked_by={"count": likes}), kind=EmbedPage)
+    assert post_of(page)["edge_media_preview_like"] == {"count": shown}
+
+
+@pytest.mark.parametrize("body", [{"error": 4630001}, {"data": None, "errors": [{"code": 4630001, "message": "x"}]}])
+def test_ph3_3_the_error_of_a_post_that_is_gone(body: dict[str, Any]) -> None:
+    error = error_of(page_of(orjson.dumps(body)))
+    assert (error.code, error.reason) == ("TARGET_NOT_FOUND", "not_found")
+
+
+def test_an_error_beside_the_post_is_not_its_error() -> None:
+    body = orjson.dumps({"data": media(), "errors": [{"code": 1675004}]})
+    assert post_of(page_of(body))["id"] == PK
+
+
+def test_ph3_3_a_page_with_the_text_of_a_rate_limit() -> None:
+    text = "<p>Please wait a few minutes before you try again.</p>"
+    error = error_of(page_of(f"<html><head><title>Photo app</title></head><body>{text}{'<br>' * 200}</body></html>"))
+    assert (error.code, error.reason) == ("UPSTREAM_RATE_LIMITED", "rate_limited")
+
+
+def test_ph3_4_an_item_of_the_app_without_tags_and_coauthors_is_complete() -> None:
+    (item,) = SITE.data(SITE.posts[EXAMPLE], "item")["xdt_api__v1__media__shortcode__web_info"]["items"]
+    for key in ("usertags", "coauthor_producers", "clips_metadata", "view_count", "video_dash_manifest"):
+        del item[key]
+    for document in ({"items": [item]}, item):
+        page = page_of(orjson.dumps(document))
+        assert post_of(page)["id"] == PK
+        assert page.unread == []
+
+
+@pytest.mark.parametrize("preview", ["", PREVIEW, PREVIEW.replace("www.instagram", "www.threads")])
+def test_ph3_5_a_page_of_a_sister_platform_is_not_a_rate_limit(preview: str) -> None:
+    route = ROUTE.replace("comet.igweb.PolarisPostRoute", "comet.barcelona.BarcelonaPostRoute")
+    error = error_of(page_of(f"<html><head>{preview}</head><body>{route}</body></html>"))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "other_platform")
+
+
+def test_ph3_6_the_stub_of_the_mobile_landing_page_is_a_page_without_the_post() -> None:
+    stub = {"id": f"POLARIS_{PK}", "__typename": "XIGPolarisVideoMedia", "video_image": {"uri": "https://x/a.jpg"}}
+    for body in (html({"xig_polaris_media": stub}), html({"result": {"data": {"xig_polaris_media": stub}}})):
+        error = error_of(page_of(body))
+        assert (error.code, error.reason) == ("UPSTREAM_RATE_LIMITED", "throttled_shell")
+
+
+# The block of the page is cut out without decoding what is around it
+
+
+def block(**beside: Any) -> str:
+    return html({"require": [["x", {"result": {"data": media(), **beside, "extensions": {"is_final": True}}}]]})
+
+
+@pytest.mark.parametrize("beside", [{}, {"errors": [{"message": "execution error"}]}, {"a": {"extensions": {}}}])
+def test_the_post_is_found_whatever_follows_it(beside: dict[str, Any]) -> None:
+    page = page_of(block(**beside))
+    assert post_of(page)["id"] == PK
+    assert page.unread == []
+
+
+def test_a_post_in_a_later_block_is_found() -> None:
+    other = SITE.data(SITE.posts[SITE.listed[1]], "page")
+    first = html({"result": {"data": other, "extensions": {}}})
+    assert post_of(page_of(first + block()))["id"] == PK

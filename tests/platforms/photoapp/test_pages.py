@@ -16,14 +16,14 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
-from crawler.platforms.photoapp.pages import EmbedPage, GraphPage, PostPage, ReelsPage, WebInfoPage
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
 from crawler.platforms.photoapp.schema import Post
 from crawler.sandbox.photoapp.page import embed
 from crawler.sandbox.photoapp.site import Site
 from crawler.sandbox.protocol import FakeRequest
 
 SITE = Site(light=True)
-FORMS: dict[str, type[PostPage]] = {"page": PostPage, "item": WebInfoPage, "graph": GraphPage, "embed": EmbedPage}
+FORMS: dict[str, type[PostPage]] = {"page": PostPage, "item": PostPage, "graph": PostPage, "embed": EmbedPage}
 
 
 def read(page: type[PostPage], body: bytes, code: str = "") -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_every_post_in_every_form_is_as_expected(seed: int) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_recognised(form: str) -> None:
     body = answer(SITE, "DaSandbox01", form).decode()
-    kinds = (ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage)  # the order of the scraper
+    kinds = (ReelsPage, EmbedPage, PostPage)  # the order of the scraper
     assert next(kind for kind in kinds if kind.recognise(body)) is FORMS[form]
 
 
@@ -132,7 +132,10 @@ def test_an_optional_key_changes_its_field_only(key: str, expected: dict[str, An
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        (("user",), {"user.pk", "user.username"}),
+        (("pk",), {"pk"}),
+        (("media_type",), {"media_type"}),
+        (("user",), {"user"}),
+        (("user", "pk"), {"user.pk"}),
         (("user", "username"), {"user.username"}),
         (("taken_at",), {"taken_at"}),
     ],
@@ -146,13 +149,7 @@ def test_a_missing_mandatory_key_is_named(path: tuple[str, ...], fields: set[str
     with pytest.raises(ExtractionFailed) as raised:
         post_of(data)
     assert raised.value.reason == "missing_field"
-    assert {".".join(map(str, detail["loc"][1:])) for detail in raised.value.details} == fields
-
-
-def test_the_kind_is_recognised_without_its_number() -> None:
-    data = copy.deepcopy(VIDEO)
-    del data["xig_polaris_media"]["if_not_gated_logged_out"]["media_type"]
-    assert post_of(data)["__typename"] == "XDTGraphVideo"
+    assert {".".join(map(str, detail["loc"][2:])) for detail in raised.value.details} == fields
 
 
 @pytest.mark.parametrize(("flag", "likes"), [(True, 5), (False, -1)])
@@ -162,23 +159,14 @@ def test_hidden_counts_are_null(flag: bool, likes: int) -> None:  # noqa: FBT001
     assert post_of(data)["edge_media_preview_like"] == {"count": None}
 
 
-def test_ids_of_another_convention_give_the_classic_ones() -> None:
-    data = copy.deepcopy(VIDEO)
-    media = data["xig_polaris_media"]["if_not_gated_logged_out"]
-    pk = media.pop("pk")
-    media["id"] = f"{pk}_787132"
-    del data["xig_polaris_media"]["pk"]
-    assert post_of(data)["id"] == pk
-
-
 def test_the_older_form_has_the_duration_in_its_manifest() -> None:
     data = copy.deepcopy(FORMS_DATA["graph"])
     video = data["xdt_shortcode_media"]
     del video["video_duration"]
     video["dash_info"] = {"video_dash_manifest": '<MPD mediaPresentationDuration="PT0H1M2.5S"/>'}
-    assert read(GraphPage, orjson.dumps({"data": data}))["video_duration"] == 62.5
+    assert read(PostPage, orjson.dumps({"data": data}))["video_duration"] == 62.5
     video["dash_info"] = None
-    assert read(GraphPage, orjson.dumps({"data": data}))["video_duration"] is None
+    assert read(PostPage, orjson.dumps({"data": data}))["video_duration"] is None
 
 
 @pytest.mark.parametrize("form", ["page", "graph"])
@@ -214,7 +202,8 @@ def test_a_post_is_identified_by_its_code_or_its_id(kept: tuple[str, ...]) -> No
     code = wrapper["code"]
     for key in {"code", "pk", "id"} - {*kept}:
         del wrapper[key]
-    del wrapper["if_not_gated_logged_out"]["code" if "pk" in kept else "pk"]
+    if "pk" in kept:
+        del wrapper["if_not_gated_logged_out"]["code"]
     body = orjson.dumps({"data": data})
     with pytest.raises(ExtractionFailed) as raised:
         read(PostPage, body, "AnotherCode")
@@ -237,7 +226,7 @@ def test_a_post_that_was_saved_without_its_outer_keys(form: str) -> None:
     standalone = [data, data["if_not_gated_logged_out"]] if form == "page" else [data, *data.get("items", [])]
     for each in standalone:
         body = orjson.dumps(each)
-        kinds = (ReelsPage, EmbedPage, GraphPage, WebInfoPage, PostPage)
+        kinds = (ReelsPage, EmbedPage, PostPage)
         assert next(kind for kind in kinds if kind.recognise(body.decode())) is PostPage
         assert read(PostPage, body)["id"] == VIDEO["xig_polaris_media"]["pk"]
 

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ValidationError
 from crawler.platforms.professional import schema as professional
 from crawler.platforms.professional import schema_content as professional_content
 from crawler.platforms.professional import schema_rows as professional_rows
-from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams, slug_of_url
+from crawler.platforms.professional.link import slug_of_url
+from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams
 
 WWW = "https://www.linkedin.com"
 

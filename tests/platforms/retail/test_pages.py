@@ -80,10 +80,22 @@ def test_unclosed_tags_are_read_in_linear_time() -> None:
     assert read_page(ListingPage(response=response, page_params=page.page_params)) == read_page(page)
 
 
-def test_subcategories_and_price_bounds() -> None:
+def test_subcategories() -> None:
     page = page_of(PAYLOAD)
     assert [cat_id for cat_id, _ in page.subcategories] == list(SITE.categories["976759"].children)
-    assert page.price_bounds == (0.0, 250.0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(None, None), (5, None), (None, 9.5), (0, 20)])
+def test_re3_5_the_selected_prices(low: float | None, high: float | None) -> None:
+    data = copy.deepcopy(PAYLOAD)
+    (module,) = (
+        each["configs"]
+        for each in data["props"]["pageProps"]["initialData"]["contentLayout"]["modules"]
+        if "allSortAndFilterFacets" in each["configs"]
+    )
+    (price,) = (facet for facet in module["allSortAndFilterFacets"] if facet["type"] == "price")
+    price |= {"selectedMin": low, "selectedMax": high}
+    assert page_of(orjson.dumps(data)).selected_prices == (low, high)
 
 
 @pytest.mark.parametrize(

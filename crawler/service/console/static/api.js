@@ -110,7 +110,8 @@ export function nextParams(scraper, params, data) {
 
 /**
  * What a record lacks, from the header `X-Partial` (RFC 9651): `[{source, reason, code}]`. An unread part of a payload
- * also has `path`, `cause`, `rows`, `of` and, if its rows are not in the record, `loses_rows`.
+ * also has `path`, `cause`, `rows`, `of` and, if its rows are not in the record, `loses_rows`. An incomplete listing has
+ * `collected`, `why` and, if the platform states a number, `expected`.
  */
 export function parsePartial(header) {
   const text = (quoted) => (quoted.startsWith('"') ? quoted.slice(1, -1).replace(/\\(.)/g, "$1") : quoted);

@@ -152,7 +152,8 @@ export function Result({ scraper, contract, params, answer, onRetry }) {
   const [tab, setTab] = useState("View");
   const { body } = answer;
   const missing = parsePartial(answer.headers.get("X-Partial"));
-  const [sources, unread] = [missing.filter((each) => !each.path), missing.filter((each) => each.path)];
+  const [listings, unread] = [missing.filter((each) => each.collected), missing.filter((each) => each.path)];
+  const sources = missing.filter((each) => !each.collected && !each.path);
   const facts = body?.meta && [
     ["took", `${count(body.meta.duration_ms)} ms`],
     ["billed", body.meta.billable ? "yes" : "no"],
@@ -178,6 +179,7 @@ export function Result({ scraper, contract, params, answer, onRetry }) {
       ${sources.length > 0 &&
       html`<p>The record is valid, but lacks the data of ${sources.length === 1 ? "a source" : "sources"} that failed:</p>
         <ul>${sources.map((each) => html`<li><code>${each.source}</code> (${each.reason}, ${each.code})</li>`)}</ul>`}
+      ${listings.map((each) => html`<p>The listing is incomplete: ${each.collected}${each.expected ? ` of ${each.expected}` : ""} rows (${each.why}).</p>`)}
       ${unread.length > 0 &&
       html`<p>Parts of the platform's response could not be read:</p>
         <ul>${unread.map((each) => html`<li><${UnreadPart} part=${each} /></li>`)}</ul>`}</div>`}

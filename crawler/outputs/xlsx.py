@@ -1,0 +1,175 @@
+"""Writes tables as Excel workbooks (``.xlsx``). Needs the extra ``excel``.
+
+``XlsxTable`` writes rows to any file. ``XlsxExporter`` is the feed format ``xlsx``. A workbook can be read only when it
+is closed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import orjson
+import structlog
+from itemadapter import ItemAdapter
+from scrapy.exporters import BaseItemExporter
+
+from crawler.outputs.columns import Struct
+from crawler.outputs.selection import flat_columns, flat_row, table_fields, table_row
+from crawler.targets.files.rows import MAX_CELL_CHARACTERS
+from crawler.targets.files.workbook import MAX_ROWS
+from crawler.targets.target import Record
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from xlsxwriter.worksheet import Worksheet
+
+    from crawler.spiders.base import PlatformSpider
+
+logger = structlog.get_logger(__name__)
+
+SHEET = "records"
+TIME_COLUMNS = frozenset({"fetched_at"})
+"""Columns of ISO 8601 times, which are written as Excel's times, in UTC."""
+_EXACT = 10**15
+"""Excel stores numbers with 15 digits."""
+_CUT = " … [cut: {:,} characters]"
+_NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
+"""Matches the characters that XML does not have. Control characters are escaped by the library."""
+_MIN_WIDTH, _MAX_WIDTH, _TIME_WIDTH = 10, 40, 19
+
+
+class XlsxTable:
+    """Writes rows to a workbook in constant memory: each row is in a temporary file as soon as the next one is written.
+
+    Texts stay texts: nothing in the data becomes a formula or a link. Integers of more than 15 digits are texts, too,
+    because Excel would round them. Objects and lists are JSON. A longer text than a cell can have is cut, and says so.
+    After 1,048,576 rows, another sheet with the same header follows.
+    """
+
+    def __init__(self, file: IO[bytes], columns: Iterable[str]) -> None:
+        """``file``: where ``close()`` writes the workbook, not seekable perhaps. ``columns``: at least one column."""
+        from xlsxwriter import Workbook  # noqa: PLC0415  # an extra, and slow to import
+
+        self.columns = list(columns)
+        self.cut = 0
+        """Number of cells that are cut."""
+        self._file = file
+        self._spool = TemporaryFile()  # noqa: SIM115  # a zip archive cannot be written to a file that only grows
+        self._book = Workbook(self._spool, {"constant_memory": True})
+        self._book.use_zip64()
+        self._bold = self._book.add_format({"bold": True})
+        self._integer = self._book.add_format({"num_format": "0"})
+        self._time = self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+        self._sheets = 0
+        self._add_sheet()
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Write a row: the value of each column, JSON data or a ``datetime``. Missing columns are empty cells."""
+        if self._row == MAX_ROWS:
+            self._end_sheet()
+            self._add_sheet()
+        for number, name in enumerate(self.columns):
+            value = row.get(name)
+            if value is not None:
+                self._write_cell(number, value)
+        self._row += 1
+
+    def close(self) -> None:
+        """Write the workbook to the file, which is not closed."""
+        self._end_sheet()
+        with self._spool:
+            self._book.close()
+            self._spool.seek(0)
+            copyfileobj(self._spool, self._file)
+
+    def _add_sheet(self) -> None:
+        self._sheets += 1
+        self._sheet: Worksheet = self._book.add_worksheet(SHEET if self._sheets == 1 else f"{SHEET} {self._sheets}")
+        self._sheet.freeze_panes(1, 0)
+        for number, name in enumerate(self.columns):
+            width = _TIME_WIDTH if name in TIME_COLUMNS else min(max(len(name) + 4, _MIN_WIDTH), _MAX_WIDTH)
+            self._sheet.set_column(number, number, width)
+            self._sheet.write_string(0, number, self._fitting(name), self._bold)
+        self._row = 1
+
+    def _end_sheet(self) -> None:
+        self._sheet.autofilter(0, 0, self._row - 1, len(self.columns) - 1)
+
+    def _write_cell(self, column: int, value: Any) -> None:
+        if isinstance(value, bool):
+            self._sheet.write_boolean(self._row, column, value)
+        elif isinstance(value, int) and abs(value) < _EXACT:
+            self._sheet.write_number(self._row, column, value, self._integer)
+        elif isinstance(value, float):
+            self._sheet.write_number(self._row, column, value)
+        elif isinstance(value, datetime):
+            self._sheet.write_datetime(self._row, column, value.astimezone(UTC).replace(tzinfo=None), self._time)
+        else:
+            self._sheet.write_string(self._row, column, self._fitting(value))
+
+    def _fitting(self, value: Any) -> str:
+        """Return the text of a value, cut to what a cell can have."""
+        text = value if isinstance(value, str) else orjson.dumps(value).decode()
+        if text.startswith("<r>") and text.endswith("</r>"):  # the library would write it as XML, unescaped
+            text = f" {text}"
+        if text.isascii() and len(text) <= MAX_CELL_CHARACTERS:
+            return text
+        text = _NOT_XML.sub("\ufffd", text)
+        units = text.encode("utf-16-le")  # Excel counts characters outside of the Basic Multilingual Plane twice
+        if len(units) <= 2 * MAX_CELL_CHARACTERS:
+            return text
+        self.cut += 1
+        note = _CUT.format(len(text))
+        return units[: 2 * (MAX_CELL_CHARACTERS - len(note))].decode("utf-16-le", "ignore") + note
+
+
+class XlsxExporter(BaseItemExporter):
+    """The feed format ``xlsx``. It has the columns of the format ``csv``: nested objects are dotted columns."""
+
+    def __init__(
+        self, file: IO[bytes], *, fields: Struct | None = None, has_more_keys: bool = True, **kwargs: Any
+    ) -> None:
+        """``fields``: the columns, as nested objects. ``has_more_keys``: add the other keys of the first item, too."""
+        super().__init__(dont_fail=True, **kwargs)
+        self.file = file
+        self.fields = fields or Struct({})
+        named = self.fields_to_export  # the option ``fields`` of the feed: names, or names and their titles
+        self._titles = dict(named) if isinstance(named, Mapping) else {name: name for name in named or ()}
+        self._may_grow = has_more_keys and not named
+        if not self._titles:
+            self._titles = {name: name for name in flat_columns(self.fields)}
+        self._table: XlsxTable | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> XlsxExporter:
+        spider = cast("PlatformSpider", crawler.spider)
+        return cls(file, fields=table_fields(spider), has_more_keys=spider.selection is None, **kwargs)
+
+    def export_item(self, item: Any) -> None:
+        """Write a record, a row that ``exporters.exploded_rows`` has made, or a failure."""
+        data = table_row(item) if isinstance(item, Record) else ItemAdapter(item).asdict()
+        row = flat_row(data, self.fields)
+        if self._table is None:
+            own = item.data if isinstance(item, Record) else data
+            more = flat_row(own, self.fields) if self._may_grow else {}
+            self._table = self._open([*self._titles, *(name for name in more if name not in self._titles)])
+        self._table.write({self._titles.get(name, name): _cell(name, value) for name, value in row.items()})
+
+    def finish_exporting(self) -> None:
+        table = self._table or self._open(self._titles)
+        table.close()
+        if table.cut:
+            hint = "-a explode= writes a row for each entry of a list; JSON Lines have whole texts"
+            logger.warning("cells_cut", cells=table.cut, characters=MAX_CELL_CHARACTERS, hint=hint)
+
+    def _open(self, names: Iterable[str]) -> XlsxTable:
+        return XlsxTable(self.file, [self._titles.get(name, name) for name in names])
+
+
+def _cell(name: str, value: Any) -> Any:
+    return datetime.fromisoformat(value) if name in TIME_COLUMNS and isinstance(value, str) else value

@@ -1,0 +1,286 @@
+"""Photo app: the contracts of a post's payloads, and of the list of an account's reels.
+
+A post has three forms. Each is a contract with the attributes of ``Post``, so that ``post.py`` converts all of them:
+
+- the logged-out page and its query since 2026-06 (``Relay``), with other keys for photos, videos and carousels;
+- the item of the web-info query (``Item``), which logged-out pages had until 2026-01: all keys for every kind of post;
+- the classic graph (``Graph``), and the embed page with some of its keys (``Embedded``).
+
+The kinds of the graph and of the item are counted over recorded payloads of 2026 (``tests/contracts``). Of the
+logged-out page there are two, from which comments, tokens and the manifest of the streams were removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from crawler.platforms.photoapp import payload_parts as part
+from crawler.platforms.photoapp.payload_parts import Id, Number
+from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
+
+IMAGE, VIDEO, CAROUSEL = 1, 2, 8
+
+
+# Posts
+
+
+class Post(Contract):
+    """What all forms state about a post. Some keys are the same in all; values that a form lacks are null or empty."""
+
+    pk: Id
+    code: str | None
+    taken_at: int
+    owner: part.Owner
+    caption: str | None
+    picture: str | None = None
+    """The largest picture. The newer forms have ``pictures`` instead."""
+    thumbnail: str | None
+    pictures: Sequence[part.Picture] = ()
+    slides: Sequence[part.Slide] = ()
+    height: Number | None
+    width: Number | None
+    likes: Number | None
+    comment_count: Number | None
+    comments: Sequence[part.Comment] = ()
+    coauthors: Sequence[part.Person]
+    tags: Sequence[part.Tag]
+    versions: Sequence[part.Version] = ()
+    video_url: str | None = None
+    """The file of the video. The newer forms have ``versions`` instead."""
+    manifest: str | None = None
+    seconds: Number | None = None
+    plays: Number | None = None
+    views: Number | None = None
+    original: part.OriginalSound | None = None
+    licensed: part.LicensedSound | None = None
+    attributed: part.GraphSound | None = None
+    alt: str | None = sometimes("accessibility_caption")
+    place: part.Place | None = sometimes("location")
+    product_type: str | None = sometimes("product_type")
+    hides_counts: bool | None = sometimes("like_and_view_counts_disabled")
+    closes_comments: bool | None = sometimes("comments_disabled")
+    is_ad: bool | None = sometimes("is_ad")
+    is_affiliate: bool | None = sometimes("is_affiliate")
+    is_paid: bool | None = sometimes("is_paid_partnership")
+    has_audio: bool | None = sometimes("has_audio")
+
+    @property
+    def kind(self) -> int:
+        """``IMAGE``, ``VIDEO`` or ``CAROUSEL``."""
+        raise NotImplementedError
+
+    @property
+    def sound(self) -> part.OriginalSound | part.LicensedSound | part.GraphSound | None:
+        """The sound of a reel."""
+        return self.original or self.licensed or self.attributed
+
+
+class Media(Post):
+    """What the newer forms have for every kind of post."""
+
+    pk: Id = identity("pk")
+    code: str | None = always("code")
+    taken_at: int = identity("taken_at")
+    media_type: Literal[1, 2, 8] = identity("media_type")
+    owner: part.ItemOwner = identity("user")
+    product_type: str | None = always("product_type")
+    caption: str | None = always("caption.text")
+    alt: str | None = always("accessibility_caption")
+    pictures: list[part.Picture] = always("image_versions2.candidates[]")
+    thumbnail: str | None = always("display_uri")
+    height: Number | None = always("original_height")
+    width: Number | None = always("original_width")
+    likes: Number | None = always("like_count")
+    comment_count: Number | None = always("comment_count")
+    hides_counts: bool | None = always("like_and_view_counts_disabled")
+    place: part.Place | None = always("location")
+
+    @property
+    def kind(self) -> int:
+        return self.media_type
+
+
+class Item(Media):
+    """A post in the web-info query, in which each kind of post has all keys, and in the API of the app.
+
+    Posts without tags or coauthors have no key for them in the API of the app.
+    """
+
+    coauthors: list[part.Account] = sometimes("coauthor_producers[]")
+    tags: list[part.Tag] = sometimes("usertags.in[]")
+    comments: list[part.RelayComment] = sometimes("preview_comments[]", "comments[]")
+    slides: list[part.Slide] = always("carousel_media[]")
+    closes_comments: bool | None = always("comments_disabled")
+    is_paid: bool | None = always("is_paid_partnership")
+    has_audio: bool | None = always("has_audio")
+    versions: list[part.Version] = always("video_versions[]")
+    manifest: str | None = always("video_dash_manifest")
+    seconds: Number | None = sometimes("video_duration")
+    views: Number | None = always("view_count")
+    plays: Number | None = sometimes("play_count")
+    original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
+    licensed: part.LicensedSound | None = always("clips_metadata.music_info")
+
+
+class Relay(Media):
+    """What the logged-out page has for every kind of post."""
+
+    owner: part.RelayOwner = identity("user")
+    coauthors: list[part.Account] = always("coauthor_producers[]")
+    tags: list[part.Tag] = always("usertags.in[]")
+
+
+class RelayImage(Relay, tag=("__typename", "XIGPolarisImageMedia")):
+    """A photo."""
+
+
+class RelayVideo(Relay, tag=("__typename", "XIGPolarisVideoMedia")):
+    """A video or reel."""
+
+    has_audio: bool | None = always("has_audio")
+    versions: list[part.Version] = always("video_versions[]")
+    manifest: str | None = sometimes("video_dash_manifest")
+    original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
+    licensed: part.LicensedSound | None = always("clips_metadata.music_info")
+
+
+class RelayCarousel(Relay, tag=("__typename", "XIGPolarisCarouselMedia")):
+    """A carousel."""
+
+    slides: list[part.Slide] = always("carousel_media[]")
+
+
+class Classic(Post):
+    """What the embed page and the classic graph have."""
+
+    pk: Id = identity("id")
+    code: str | None = always("shortcode")
+    taken_at: int = identity("taken_at_timestamp")
+    is_video: bool = identity("is_video")
+    picture: str | None = always("display_url")
+    height: Number | None = always("dimensions.height")
+    width: Number | None = always("dimensions.width")
+    caption: str | None = always("edge_media_to_caption.edges[0].node.text")
+
+    @property
+    def kind(self) -> int:
+        return VIDEO if self.is_video else IMAGE
+
+
+class Embedded(Classic):
+    """A post on the embed page, or in the classic graph before 2022. The embed page has few keys."""
+
+    typename: str | None = always("__typename")
+    owner: part.EmbeddedOwner = identity("owner")
+    thumbnail: str | None = sometimes("thumbnail_src")
+    likes: Number | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
+    comment_count: Number | None = sometimes("edge_media_to_parent_comment.count", "edge_media_to_comment.count")
+    comments: list[part.GraphComment] = sometimes("edge_media_to_parent_comment.edges[].node")
+    coauthors: list[part.GraphAccount] = sometimes("coauthor_producers[]")
+    tags: list[part.GraphTag] = sometimes("edge_media_to_tagged_user.edges[].node")
+    video_url: str | None = sometimes("video_url")
+    manifest: str | None = sometimes("dash_info.video_dash_manifest")
+    seconds: Number | None = sometimes("video_duration")
+    plays: Number | None = sometimes("video_play_count")
+    views: Number | None = sometimes("video_view_count")
+    attributed: part.GraphSound | None = sometimes("clips_music_attribution_info")
+
+    @property
+    def kind(self) -> int:
+        return CAROUSEL if self.typename == "GraphSidecar" else super().kind
+
+
+class Graph(Classic):
+    """What the classic graph has for every kind of post."""
+
+    owner: part.GraphOwner = identity("owner")
+    alt: str | None = always("accessibility_caption")
+    thumbnail: str | None = always("thumbnail_src")
+    likes: Number | None = always("edge_media_preview_like.count")
+    comment_count: Number | None = always("edge_media_to_parent_comment.count")
+    comments: list[part.GraphComment] = always("edge_media_to_parent_comment.edges[].node")
+    coauthors: list[part.GraphAccount] = always("coauthor_producers[]")
+    tags: list[part.GraphTag] = always("edge_media_to_tagged_user.edges[].node")
+    place: part.Place | None = always("location")
+    hides_counts: bool | None = always("like_and_view_counts_disabled")
+    closes_comments: bool | None = always("comments_disabled")
+    is_ad: bool | None = always("is_ad")
+    is_affiliate: bool | None = always("is_affiliate")
+    is_paid: bool | None = always("is_paid_partnership")
+
+
+class GraphImage(Graph, tag=("__typename", "XDTGraphImage")):
+    """A photo."""
+
+
+class GraphVideo(Graph, tag=("__typename", "XDTGraphVideo")):
+    """A video or reel."""
+
+    product_type: str | None = always("product_type")
+    has_audio: bool | None = always("has_audio")
+    video_url: str | None = always("video_url")
+    manifest: str | None = always("dash_info.video_dash_manifest")
+    seconds: Number | None = always("video_duration")
+    plays: Number | None = always("video_play_count")
+    views: Number | None = always("video_view_count")
+    attributed: part.GraphSound | None = always("clips_music_attribution_info")
+
+
+class GraphCarousel(Graph, tag=("__typename", "XDTGraphSidecar")):
+    """A carousel. It is not a video, even if it begins with one."""
+
+    @property
+    def kind(self) -> int:
+        return CAROUSEL
+
+
+# Responses
+
+
+class Ruling(Contract):
+    """The platform's statement that it withholds a post."""
+
+    gating_type: int | None = sometimes("gating_type")
+    title: str | None = always("title")
+    description: str | None = always("description")
+
+
+class Gated(Contract):
+    """A post of the logged-out page that may be withheld, with its comments."""
+
+    pk: Id | None = always("pk")
+    code: str | None = always("code")
+    post: RelayImage | RelayVideo | RelayCarousel | None = always("if_not_gated_logged_out")
+    ruling: Ruling | None = always("gating_ruling")
+    comments: list[part.RelayComment] = always("comments_connection.edges[].node")
+
+
+class WebInfo(Contract):
+    """The answer of the web-info query."""
+
+    items: list[Item] = always("items[]")
+
+
+class Answer(Contract):
+    """The object of a response under whose keys the posts are."""
+
+    gated: Gated | None = sometimes("xig_polaris_media")
+    web_info: WebInfo | None = sometimes("xdt_api__v1__media__shortcode__web_info")
+    app_items: list[Item] = sometimes("items[]")
+    graph: GraphImage | GraphVideo | GraphCarousel | None = sometimes("xdt_shortcode_media")
+    embedded: Embedded | None = sometimes("shortcode_media")
+
+
+class Reel(Contract):
+    """One of the newest reels of an account."""
+
+    pk: NonEmpty = identity("pk")
+    plays: Number | None = always("play_count")
+    hides_counts: bool | None = always("like_and_view_counts_disabled")
+
+
+class Reels(Contract):
+    """The object of a response under whose key the reels of an account are."""
+
+    reels: list[Reel] = always("polaris_clips_connection.edges[].node")

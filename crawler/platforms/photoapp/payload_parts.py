@@ -1,0 +1,210 @@
+"""Photo app: the contracts of the parts of a post, such as accounts, comments and sounds (see ``payload.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
+
+Id = str | int
+Number = int | float | str
+
+
+# Accounts
+
+
+class Person(Contract):
+    """What all forms state about an account."""
+
+    pk: Id
+    """The classic id."""
+    username: NonEmpty = identity("username")
+    full_name: str | None = sometimes("full_name")
+    is_verified: bool | None = always("is_verified")
+    picture: str | None = always("profile_pic_url")
+
+
+class Account(Person):
+    """An account in the newer forms, in which ``id`` may be another id."""
+
+    pk: Id = identity("pk")
+
+
+class GraphAccount(Person):
+    """An account in the classic graph, and a tagged account in all forms."""
+
+    pk: Id = identity("id")
+
+
+class Listed(Contract):
+    """One of the newest posts of the owner. Its ids are passed on as they are."""
+
+    pk: NonEmpty = identity("pk")
+    code: NonEmpty = identity("code")
+    id: str | None = always("id")
+    typename: str | None = always("__typename", often=True)
+    media_type: int | None = always("media_type", often=True)
+    product_type: str | None = always("product_type", often=True)
+    alt: str | None = always("accessibility_caption")
+    caption: str | None = always("caption.text")
+    picture: str | None = always("display_uri", often=True)
+    link: str | None = always("seo_canonical_url")
+    user_id: str | None = always("user.id")
+    user_pk: str | None = always("user.pk")
+    user_name: str | None = always("user.username", often=True)
+
+
+class Owner(Person):
+    """The owner of a post. Only the logged-out page has the newest posts, and a smaller picture."""
+
+    other_id: Id | None = None
+    typename: str | None = sometimes("__typename")
+    is_private: bool | None = sometimes("is_private")
+    is_unpublished: bool | None = sometimes("is_unpublished")
+    small_picture: str | None = None
+    newest: Sequence[Listed] = ()
+
+
+class ItemOwner(Owner):
+    """The owner in the item of the web-info query."""
+
+    pk: Id = identity("pk")
+    other_id: Id | None = sometimes("id")
+    typename: str | None = always("__typename")
+    full_name: str | None = always("full_name")
+    is_private: bool | None = always("is_private")
+    is_unpublished: bool | None = always("is_unpublished")
+
+
+class RelayOwner(ItemOwner):
+    """The owner on the logged-out page."""
+
+    other_id: Id | None = always("id")
+    small_picture: str | None = always("profile_image_uri")
+    newest: list[Listed] = always("polaris_ordered_timeline_connection.edges[].node")
+
+
+class EmbeddedOwner(Owner):
+    """The owner on the embed page."""
+
+    pk: Id = identity("id")
+    picture: str | None = sometimes("profile_pic_url")
+
+
+class GraphOwner(Owner):
+    """The owner in the classic graph."""
+
+    pk: Id = identity("id")
+    full_name: str | None = always("full_name")
+    is_private: bool | None = always("is_private")
+    is_unpublished: bool | None = always("is_unpublished")
+
+
+# Other parts
+
+
+class Comment(Contract):
+    """What all forms state about a comment."""
+
+    pk: Id
+    text: str | None = always("text")
+    created_at: Number | None = always("created_at")
+    author: Person | None = None
+    likes: Number | None = None
+
+
+class RelayComment(Comment):
+    """A comment in the newer forms."""
+
+    pk: Id = identity("pk")
+    author: Account | None = always("user")
+    likes: Number | None = always("comment_like_count")
+
+
+class GraphComment(Comment):
+    """A comment in the classic graph."""
+
+    pk: Id = identity("id")
+    author: GraphAccount | None = always("owner")
+    likes: Number | None = always("edge_liked_by.count")
+
+
+class Tag(Contract):
+    """A tagged account in the newer forms."""
+
+    user: GraphAccount | None = always("user")
+    x: Number | None = always("position[0]")
+    y: Number | None = always("position[1]")
+
+
+class GraphTag(Tag):
+    """A tagged account in the classic graph."""
+
+    x: Number | None = always("x")
+    y: Number | None = always("y")
+
+
+class Place(Contract):
+    """The place of a post. The newer forms have its ``pk``, the classic graph its ``id`` and the other values."""
+
+    id: Id | None = always("pk", "id")
+    name: str | None = always("name")
+    has_public_page: bool | None = sometimes("has_public_page")
+    slug: str | None = sometimes("slug")
+    address: str | None = sometimes("address_json")
+
+
+class Picture(Contract):
+    """A picture in one size. Uncropped sizes come first, the largest first."""
+
+    url: NonEmpty = identity("url")
+    width: int | None = sometimes("width")
+
+
+class Version(Contract):
+    """A file of a video. Usually all versions are the same file."""
+
+    url: NonEmpty = identity("url")
+    type: int | None = always("type")
+
+
+class OriginalSound(Contract):
+    """A sound that was recorded with a reel."""
+
+    is_original: ClassVar[bool] = True
+    artist: str | None = always("ig_artist.username")
+    title: str | None = always("original_audio_title")
+    is_muted: bool | None = always("should_mute_audio")
+    mute_reason: str | None = always("consumption_info.should_mute_audio_reason")
+    id: Id | None = always("audio_asset_id")
+
+
+class LicensedSound(Contract):
+    """Licensed music."""
+
+    is_original: ClassVar[bool] = False
+    artist: str | None = always("music_asset_info.display_artist")
+    title: str | None = always("music_asset_info.title")
+    is_muted: bool | None = always("music_consumption_info.should_mute_audio")
+    mute_reason: str | None = always("music_consumption_info.should_mute_audio_reason")
+    id: Id | None = always("music_asset_info.audio_cluster_id")
+
+
+class GraphSound(Contract):
+    """The sound of a reel in the classic graph."""
+
+    is_original: bool | None = always("uses_original_audio")
+    artist: str | None = always("artist_name")
+    title: str | None = always("song_name")
+    is_muted: bool | None = always("should_mute_audio")
+    mute_reason: str | None = always("should_mute_audio_reason")
+    id: Id | None = always("audio_id")
+
+
+class Slide(Contract):
+    """A slide of a carousel."""
+
+    pictures: list[Picture] = sometimes("image_versions2.candidates[]")
+    height: Number | None = sometimes("original_height")
+    width: Number | None = sometimes("original_width")

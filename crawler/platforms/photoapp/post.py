@@ -1,0 +1,218 @@
+"""Photo app: converts a post, in any form of the payload, to the contract's post (specification 2.2)."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode
+from binascii import Error as NotBase64
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from crawler.errors import ExtractionFailed
+from crawler.platforms.photoapp import PLATFORM
+from crawler.platforms.photoapp.link import code_of_id
+from crawler.platforms.photoapp.payload import CAROUSEL, IMAGE, VIDEO, Embedded, Item, Post
+from crawler.platforms.photoapp.payload_parts import Comment, Listed, Number, Owner, Person, Place, Slide, Tag
+from crawler.reading.json import decode, dig
+from crawler.reading.values import absolute_url, count, iso_duration, number, text
+
+ORIGIN = PLATFORM.origin
+KINDS = {IMAGE: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSidecar"}
+PROGRESSIVE = 101
+"""The ``type`` of a video's version that is one playable file."""
+
+_MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
+
+Row = dict[str, Any]
+
+
+def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
+    """Build the contract's post. ``comments``: those that the object around the post has."""
+    is_video = post.kind == VIDEO
+    parts: list[Post | Slide] = [post, *post.slides]
+    sized = next((each for each in parts if each.height), post)  # the app's carousels have no size of their own
+    return {
+        "__typename": KINDS[post.kind],
+        "accessibility_caption": post.alt or "",
+        "clips_music_attribution_info": _music(post) if is_video else None,
+        "coauthor_producers": [_coauthor(each) for each in post.coauthors],
+        "comments_disabled": post.closes_comments,
+        "dimensions": {"height": count(sized.height) or None, "width": count(sized.width) or None},
+        "display_url": picture(post),
+        "edge_media_preview_like": {"count": _likes(post)},
+        "edge_media_to_caption": {"edges": [{"node": {"text": post.caption}}] if post.caption else []},
+        "edge_media_to_comment": {
+            "count": count(post.comment_count),
+            "edges": [{"node": _comment(each)} for each in comments or post.comments],
+        },
+        "edge_media_to_tagged_user": {"edges": [{"node": _tag(each, each.user)} for each in post.tags if each.user]},
+        "has_audio": post.has_audio,
+        "id": str(post.pk),
+        "is_ad": post.is_ad,
+        "is_affiliate": post.is_affiliate,
+        "is_paid_partnership": post.is_paid,
+        "is_video": is_video,
+        "like_and_view_counts_disabled": post.hides_counts,
+        "location": _location(post.place) if post.place else None,
+        "owner": _owner(post.owner),
+        "product_type": post.product_type or "",
+        "shortcode": shortcode(post),
+        "taken_at_timestamp": post.taken_at,
+        "thumbnail_src": _url(post.thumbnail) or _smallest_picture(post),
+        "video_duration": (exact_duration(post) or _file_duration(post)) if is_video else None,
+        "video_play_count": nonzero_count(post.plays, hidden=post.hides_counts) if is_video else None,
+        "video_url": _video_url(post) if is_video else None,
+        "video_view_count": nonzero_count(post.views, hidden=post.hides_counts) if is_video else None,
+    }
+
+
+def shortcode(post: Post) -> str:
+    """Return the shortcode of a post. It follows from the id, too."""
+    return post.code or code_of_id(str(post.pk))
+
+
+def picture(post: Post) -> str:
+    """Return the URL of the largest picture, or "". If a carousel has no picture, its first slide's is used."""
+    parts: list[Post | Slide] = [post, *post.slides]
+    for each in parts:
+        if each.pictures:
+            return _url(each.pictures[0].url)
+    return _url(post.picture) or _url(post.thumbnail)
+
+
+def nonzero_count(value: Number | None, *, hidden: bool | None) -> int | None:
+    """Return a number of plays or views. None if it is hidden or 0: the platform fills in 0 for undisclosed counts."""
+    return None if hidden else count(value) or None
+
+
+def exact_duration(post: Post) -> float | None:
+    """Return a video's duration in seconds, as the post or the manifest of its streams states it, or None."""
+    found = _MANIFEST_DURATION.search(post.manifest or "")
+    seconds = number(post.seconds) or 0.0
+    return seconds if seconds > 0 else iso_duration(found["duration"]) if found else None
+
+
+def _url(value: str | None) -> str:
+    return absolute_url(ORIGIN, value)
+
+
+def _likes(post: Post) -> int | None:
+    """Return the number of likes, None if it is hidden. The embed page has 0 in place of a hidden number."""
+    if isinstance(post, Embedded) and post.hides_counts is None:
+        return count(post.likes) or None
+    return None if post.hides_counts else count(post.likes)
+
+
+def _smallest_picture(post: Post) -> str:
+    """Return the URL of the smallest picture of an item of the app, which has no ``display_uri``."""
+    sized = [each for each in post.pictures if each.width] if isinstance(post, Item) else []
+    return _url(min(sized, key=lambda each: each.width or 0).url) if sized else ""
+
+
+def _video_url(post: Post) -> str | None:
+    versions = sorted(post.versions, key=lambda each: each.type != PROGRESSIVE)
+    return _url(versions[0].url if versions else post.video_url) or None
+
+
+def _file_duration(post: Post) -> float | None:
+    """Return the duration in whole seconds from a label in the video's URL, or None."""
+    durations = (number(dig(_label(each.url), "duration_s")) for each in post.versions)
+    return next((seconds for seconds in durations if seconds and seconds > 0), None)
+
+
+def _label(address: str) -> Any:
+    """Decode the label in a media URL, which has the file's properties. Return None if there is no readable label."""
+    try:
+        (packed,) = parse_qs(urlsplit(address).query).get("efg", [""])[:1]
+        return decode(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode(), what="efg") if packed else None
+    except (NotBase64, UnicodeError, ValueError, ExtractionFailed):
+        return None
+
+
+def _music(post: Post) -> Row | None:
+    sound = post.sound
+    if sound is None:
+        return None
+    return {
+        "artist_name": sound.artist or "",
+        "song_name": sound.title or "",
+        "uses_original_audio": sound.is_original,
+        "should_mute_audio": sound.is_muted,
+        "should_mute_audio_reason": sound.mute_reason or "",
+        "audio_id": text(sound.id),
+    }
+
+
+def _location(place: Place) -> Row:
+    return {
+        "id": text(place.id),
+        "has_public_page": place.has_public_page,
+        "name": place.name or "",
+        "slug": place.slug or "",
+        "address_json": place.address or None,
+    }
+
+
+def _owner(owner: Owner) -> Row:
+    pk, other = str(owner.pk), text(owner.other_id)
+    return {
+        "__typename": owner.typename or "",
+        "full_name": owner.full_name or "",
+        "id": pk,
+        "app_id": other if other != pk else "",
+        "is_private": owner.is_private,
+        "is_unpublished": owner.is_unpublished,
+        "is_verified": owner.is_verified,
+        "pk": pk,
+        "profile_image_uri": _url(owner.small_picture),
+        "profile_pic_url": _url(owner.picture),
+        "username": owner.username,
+        "polaris_ordered_timeline_connection": {"edges": [{"node": _listed(each)} for each in owner.newest]},
+    }
+
+
+def _listed(post: Listed) -> Row:
+    return {
+        "__isXIGPolarisMedia": post.typename or "",
+        "__typename": post.typename or "",
+        "accessibility_caption": post.alt or "",
+        "caption": {"text": post.caption or ""},
+        "code": post.code,
+        "display_uri": _url(post.picture),
+        "id": post.id or "",
+        "media_type": post.media_type,
+        "pk": post.pk,
+        "product_type": post.product_type or "",
+        "seo_canonical_url": post.link or None,
+        "user": {"id": post.user_id or "", "pk": post.user_pk or "", "username": post.user_name or ""},
+    }
+
+
+def _account(account: Person) -> Row:
+    return {
+        "id": str(account.pk),
+        "username": account.username,
+        "is_verified": account.is_verified,
+        "profile_pic_url": _url(account.picture),
+    }
+
+
+def _coauthor(account: Person) -> Row:
+    return {**_account(account), "full_name": account.full_name or ""}
+
+
+def _tag(tag: Tag, user: Person) -> Row:
+    return {"user": _coauthor(user), "x": number(tag.x), "y": number(tag.y)}
+
+
+def _comment(comment: Comment) -> Row:
+    author = comment.author
+    unknown = {"id": "", "username": "", "is_verified": None, "profile_pic_url": ""}
+    return {
+        "id": str(comment.pk),
+        "text": comment.text or "",
+        "created_at": count(comment.created_at),
+        "owner": _account(author) if author else unknown,
+        "edge_liked_by": {"count": count(comment.likes)},
+    }

@@ -1,0 +1,91 @@
+"""Professional network: reads links to members' profiles."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+from crawler.platforms.links import Found, PlatformLinks, Url, decoded
+from crawler.platforms.professional import PLATFORM
+
+DOMAIN = PLATFORM.domain
+# The site, its mobile site and its country editions ("uk.", "se."). Other hosts of the domain do not serve profiles.
+HOSTS = re.compile(rf"(?:(?:www|m|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
+# A language may follow the name ("/de", "/en-us", "/zh_CN"), or a part of the profile ("/details/skills").
+PROFILE_PATH = re.compile(
+    r"(?:/mwlite)?/in/(?P<slug>[^/]+)"
+    r"(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?|/(?:details|recent-activity|overlay)(?:/[\w%:~-]+){0,4})?/?"
+)
+SLUG = re.compile(r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}")
+"""Matches a member's name from a URL, decoded: mostly letters of any script and hyphens, no special URL characters."""
+
+_EXPECTED = (
+    f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
+)
+_EXPECTED_NAME = f"expected a member's name as in https://www.{DOMAIN}/in/<name>, or the URL of the member's profile"
+
+
+def slug_of_url(url: str) -> str:
+    """Return the member's name in a profile's URL, decoded. The rest of the URL is ignored.
+
+    >>> slug_of_url("https://uk.linkedin.com/in/jos%C3%A9-mar%C3%ADa-1a2b/es?trk=x")
+    'josé-maría-1a2b'
+    >>> slug_of_url("www.linkedin.com/in/jane-doe")
+    'jane-doe'
+
+    Raises:
+        LinkError: the URL has another host, or is not the URL of a profile.
+    """
+    return unquote(LINKS.read(url).params["url"].rpartition("/")[2])
+
+
+def slug_of_username(username: str) -> str:
+    """Return a member's name, decoded, from the name itself or from a profile's URL.
+
+    >>> slug_of_username("jos%C3%A9-mar%C3%ADa"), slug_of_username("www.linkedin.com/in/jane-doe")
+    ('josé-maría', 'jane-doe')
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    if "/" in username:
+        return slug_of_url(username)
+    slug = _slug_of(username)
+    if slug is None:
+        raise ValueError(_EXPECTED_NAME)
+    return slug
+
+
+def _slug_of(segment: str) -> str | None:
+    """Return the member's name in a path segment, decoded. None if it is not a name."""
+    slug = decoded(segment)
+    return slug if slug and SLUG.fullmatch(slug) else None
+
+
+def target_of(url: Url) -> Found | None:
+    """Return the profile that a URL leads to, also to one of its parts or languages."""
+    profile = PROFILE_PATH.fullmatch(url.path)
+    slug = _slug_of(profile["slug"]) if profile else None
+    return None if slug is None else ("profile", {"url": f"{PLATFORM.origin}/in/{quote(slug, safe='')}"})
+
+
+LINKS = PlatformLinks(
+    platform=PLATFORM,
+    hosts=HOSTS,
+    scrapers={"profile": ("professional-profile", "professional-profile-v4")},
+    target_of=target_of,
+    expected=_EXPECTED,
+    other_pages={
+        "a company": re.compile(r"/(company|showcase)/"),
+        "a school": re.compile(r"/school/"),
+        "a job or a search for jobs": re.compile(r"/jobs/"),
+        "a post": re.compile(r"/(posts|feed/update)/"),
+        "an article": re.compile(r"/pulse/"),
+        "a search": re.compile(r"/search/"),
+        "a directory of names": re.compile(r"/pub/dir/"),
+        "a login page": re.compile(r"/(authwall|login|uas)"),
+        "a profile without a name": re.compile(r"/in/?$"),
+        "the home page": re.compile(r"/?$"),
+    },
+    short_hosts=frozenset({"lnkd.in"}),
+)

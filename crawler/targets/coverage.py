@@ -1,0 +1,90 @@
+"""Coverage: how many rows a platform states for a listing, how many were collected, and why the numbers differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+NO_END = "no_end"
+"""The listing ended without a sign of its end: the platform stated further pages, and served none."""
+REPEATED = "repeated_page"
+"""A page had only rows of earlier pages, as after a cursor that leads back."""
+CEILING = "ceiling"
+"""The platform serves only a part of each listing, whatever it states."""
+FEWER = "fewer_than_stated"
+"""The platform stated the end of the listing, and more rows than its pages had."""
+
+NOTES = frozenset({CEILING, FEWER})
+"""Reasons that need not be a failure: platforms are known to serve less than they state (docs/completeness.md)."""
+
+
+class Coverage(NamedTuple):
+    """The rows of a listing that a platform states, and those that were collected from all of its pages.
+
+    docs/completeness.md lists what each platform states, and the reasons.
+    """
+
+    expected: int | None
+    """The number of rows that the platform states. None: it states no number, only whether more rows follow."""
+    collected: int
+    """The number of different rows that were collected."""
+    reasons: tuple[str, ...] = ()
+    """Slugs for the causes of the difference. Empty for a complete listing."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """The reasons for which rows are probably missing that the platform would serve."""
+        return tuple(reason for reason in self.reasons if reason not in NOTES)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the coverage as JSON data."""
+        return {"expected": self.expected, "collected": self.collected, "reasons": list(self.reasons)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Coverage:
+        """Return the coverage that ``as_dict`` has converted."""
+        return cls(stored["expected"], stored["collected"], tuple(stored["reasons"]))
+
+    def __str__(self) -> str:
+        """Describe the coverage in one line for people.
+
+        >>> str(Coverage(2_160, 2_074, ("no_price",))), str(Coverage(None, 12, ("challenge",))), str(Coverage(5, 5))
+        ('2,074 of 2,160 collected (no_price)', '12 collected (challenge)', '5 of 5 collected')
+        """
+        of = "" if self.expected is None else f" of {self.expected:,}"
+        reasons = f" ({', '.join(self.reasons)})" if self.reasons else ""
+        return f"{self.collected:,}{of} collected{reasons}"
+
+
+class Tally:
+    """Counts the different rows of a listing over its pages."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._rows = 0
+        self._expected: int | None = None
+        self._repeated = False
+
+    def add(self, ids: Sequence[str], stated: int | None) -> None:
+        """Add a page: the ids of its rows, and the number of rows in the whole listing that it states."""
+        before = len(self._ids)
+        self._ids.update(ids)
+        self._rows += len(ids)
+        self._repeated = self._repeated or (len(ids) > 0 and len(self._ids) == before)
+        if stated is not None:
+            self._expected = max(stated, self._expected or 0)
+
+    def coverage(self, *, ended: bool | None, ceiling: int | None = None) -> Coverage:
+        """Return the coverage after the last page.
+
+        ``ended``: whether the platform has stated that this is the last page; None if further pages are not requested,
+        so that missing rows are no surprise. ``ceiling``: the number of rows after
+        which the platform is known to end any listing.
+        """
+        collected, expected = len(self._ids), self._expected
+        reasons = [REPEATED] if self._repeated else []
+        if ended is False:
+            reasons.append(CEILING if ceiling is not None and self._rows >= ceiling else NO_END)
+        elif ended and expected is not None and collected < expected:
+            reasons.append(FEWER)
+        return Coverage(expected, collected, tuple(reasons))

@@ -1,0 +1,227 @@
+"""US3-17: Excel feeds. Values have types, nothing becomes a formula or a link, and what is cut says so."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import openpyxl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.outputs.failures import FAILURE_KEYS
+from crawler.outputs.xlsx import XlsxExporter, XlsxTable
+from crawler.registry import scrapers, spiders
+from crawler.targets.files.workbook import Workbook
+from crawler.targets.sources import TargetSource
+from tests.outputs.test_csv import record_of, table
+from tests.outputs.test_feeds import FIVE
+from tests.shop import Shop, open_shop
+
+OFFICE = shutil.which("soffice")
+NAMES = sorted({scraper.name for scraper in scrapers().values()})
+
+
+def written(columns: list[str], *rows: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    table = XlsxTable(out, columns)
+    for row in rows:
+        table.write(row)
+    table.close()
+    return out.getvalue()
+
+
+def sheet(content: bytes | Path, name: str = "records") -> Any:
+    return openpyxl.load_workbook(io.BytesIO(content) if isinstance(content, bytes) else content)[name]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "cell"),
+    [
+        ("plain", "s", "plain"),
+        ("=1+1", "s", "=1+1"),
+        ('=HYPERLINK("https://www.example.com/")', "s", '=HYPERLINK("https://www.example.com/")'),
+        ("{=1+1}", "s", "{=1+1}"),
+        ("https://www.example.com/a?b=c&d", "s", "https://www.example.com/a?b=c&d"),
+        ("00123", "s", "00123"),
+        ("@x", "s", "@x"),
+        ("", "s", ""),
+        (" two\nlines ", "s", " two\nlines "),
+        ("<r><t>x</t></r>", "s", " <r><t>x</t></r>"),
+        ("\ud83d", "s", "\ufffd"),
+        (42, "n", 42),
+        (-1.5, "n", -1.5),
+        (999_999_999_999_999, "n", 999_999_999_999_999),
+        (1_234_567_890_123_456_789, "s", "1234567890123456789"),
+        (True, "b", True),
+        ([{"a": 1}], "s", '[{"a":1}]'),
+        (datetime(2026, 11, 23, 10, 30, tzinfo=UTC), "d", datetime(2026, 11, 23, 10, 30)),  # noqa: DTZ001
+        (None, "n", None),
+    ],
+)
+def test_values_have_their_type(value: Any, kind: str, cell: Any) -> None:
+    found = sheet(written(["a"], {"a": value}))["A2"]
+    assert found.value == cell
+    assert found.data_type == kind or cell is None
+    assert found.hyperlink is None
+
+
+@pytest.mark.parametrize(("character", "length"), [("a", 40_000), ("\U0001f600", 20_000)])
+def test_a_text_that_is_too_long_is_cut_and_says_so(character: str, length: int) -> None:
+    out = io.BytesIO()
+    table = XlsxTable(out, ["a"])
+    table.write({"a": character * 10})
+    table.write({"a": character * length})
+    table.close()
+    text = sheet(out.getvalue())["A3"].value
+    assert table.cut == 1
+    assert text.endswith(f"{character} … [cut: {length:,} characters]")
+    assert len(text.encode("utf-16-le")) // 2 in {32_767, 32_766}, "Excel's own limit"
+
+
+def test_the_header_stays_visible_and_filters() -> None:
+    found = sheet(written(["a", "b.c"], {"a": 1, "b.c": 2}, {"b.c": 3, "unknown": 4}))
+    assert [[cell.value for cell in row] for row in found.rows] == [["a", "b.c"], [1, 2], [None, 3]]
+    assert (found.freeze_panes, found.auto_filter.ref, found["A1"].font.bold) == ("A2", "A1:B3", True)
+
+
+def test_a_table_without_rows_has_a_header() -> None:
+    assert [[cell.value for cell in row] for row in sheet(written(["a", "b"])).rows] == [["a", "b"]]
+
+
+def test_further_rows_are_on_further_sheets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.outputs.xlsx.MAX_ROWS", 3)
+    content = written(["a"], *({"a": n} for n in range(5)))
+    book = openpyxl.load_workbook(io.BytesIO(content))
+    assert {each.title: [cell.value for cell in each["A"]] for each in book.worksheets} == {
+        "records": ["a", 0, 1],
+        "records 2": ["a", 2, 3],
+        "records 3": ["a", 4],
+    }
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff"), min_size=1)
+
+
+@given(st.lists(_TEXT, min_size=1))
+def test_any_text_is_read_back(texts: list[str]) -> None:
+    rows = list(Workbook(io.BytesIO(written(["a"], *({"a": text} for text in texts)))).rows())
+    expected = {number: text for number, text in enumerate(texts, 2) if text.strip()}
+    assert {row.number: row.cells[1] for row in rows[1:]} == expected
+
+
+def exported(*items: Any, name: str, batch: bool, **options: Any) -> list[list[Any]]:
+    its = spiders()[scrapers()[name].platform].scrapers
+    spider = SimpleNamespace(
+        scrapers=its, row_path=None, batch=batch, sliced=False, selection=None, source=TargetSource()
+    )
+    out = io.BytesIO()
+    crawler: Any = SimpleNamespace(spider=spider)
+    exporter = XlsxExporter.from_crawler(crawler, out, **options)
+    exporter.start_exporting()
+    for item in items:
+        exporter.export_item(item)
+    exporter.finish_exporting()
+    return [[cell.value for cell in row] for row in sheet(out.getvalue()).rows]
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_columns_are_those_of_csv(name: str, batch: bool) -> None:  # noqa: FBT001
+    record = record_of(scrapers()[name], batch=batch)
+    header, row = exported(record, name=name, batch=batch)
+    csv_header, csv_row = table(record, scraper=scrapers()[name], batch=batch)
+    assert header == csv_header
+    assert [cell is None or cell == "" for cell in row] == [not cell for cell in csv_row]
+    if batch:
+        assert row[header.index("fetched_at")] == datetime(2026, 11, 1)  # noqa: DTZ001
+
+
+def test_the_option_fields_selects_and_names_columns() -> None:
+    item = {"a": {"b": 1}, "c": "x"}
+    options = {"name": "retail-category-v4", "batch": False}
+    assert exported(item, fields_to_export=["c"], **options) == [["c"], ["x"]]
+    assert exported(item, fields_to_export={"c": "Letter"}, **options) == [["Letter"], ["x"]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def large_cells() -> Iterator[None]:
+    """Let ``csv`` read a page of a listing in one cell."""
+    before = csv.field_size_limit(10_000_000)
+    yield
+    csv.field_size_limit(before)
+
+
+def test_a_workbook_may_be_added_to_an_empty_file(tmp_path: Path) -> None:
+    with (tmp_path / "out.xlsx").open("ab") as file:  # as ``-o`` opens it
+        table = XlsxTable(file, ["a"])
+        table.write({"a": 1})
+        table.close()
+        assert not file.closed
+    assert sheet(tmp_path / "out.xlsx")["A2"].value == 1
+
+
+@pytest.fixture(scope="module")
+def shop() -> Any:
+    with open_shop() as served:
+        yield served
+
+
+def test_a_crawl_writes_a_workbook(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,cat_id\na,976759\nb,1_2_3\n")
+    out = tmp_path / "out.xlsx"
+    run = shop.crawl("-a", f"targets={tmp_path}/t.csv", "-a", "explode=products", "-O", str(out))
+    assert run.returncode == 4, run.stderr
+    header, *rows = ([cell.value for cell in row] for row in sheet(out).rows)
+    assert {row[header.index("target_id")] for row in rows} == {"a"}
+    prices = [price for row in rows if (price := row[header.index("price.current_price")]) is not None]
+    assert prices
+    assert all(isinstance(price, int | float) for price in prices)
+    again = shop.crawl("-a", "cat_id=976759", "-o", str(out))
+    assert "nothing can be added to the Excel file" in again.stderr
+    assert again.returncode == 1
+
+
+def test_failures_may_be_in_a_workbook(shop: Shop, tmp_path: Path) -> None:
+    uri = str(tmp_path / "failed.xlsx")
+    feeds = f'{{"{uri}": {{"format": "xlsx", "item_classes": ["crawler.outputs.failures.Failure"]}}}}'
+    run = shop.crawl("-a", "cat_id=1_2_3", FEEDS=feeds)
+    assert run.returncode == 4, run.stderr
+    header, row = ([cell.value for cell in row] for row in sheet(tmp_path / "failed.xlsx").rows)
+    assert header == list(FAILURE_KEYS)
+    assert row[header.index("code")] == "TARGET_NOT_FOUND"
+
+
+def test_a_full_disk_ends_the_run(shop: Shop) -> None:
+    run = shop.crawl(*FIVE, "-O", "/dev/full:xlsx")
+    assert run.returncode == 1
+    assert "No space left" in run.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(OFFICE is None, reason="LibreOffice is not installed")
+def test_libreoffice_opens_and_saves_it(tmp_path: Path) -> None:
+    assert OFFICE
+    texts = ["=1+1", "https://www.example.com/", "00123", "Müsli \U0001f600", "_x0041_", "<r>x</r>"]
+    rows = [{"text": text, "number": n, "yes": True} for n, text in enumerate(texts)]
+    source = tmp_path / "out.xlsx"
+    source.write_bytes(written(["text", "number", "yes"], *rows))
+    profile = f"-env:UserInstallation=file://{tmp_path}/profile"
+    subprocess.run(
+        [OFFICE, profile, "--headless", "--convert-to", "xlsx", "--outdir", str(tmp_path / "saved"), str(source)],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    assert sheet(tmp_path / "saved" / "out.xlsx")["A2"].data_type == "s"
+    found = [list(row.cells.values()) for row in Workbook((tmp_path / "saved" / "out.xlsx").open("rb")).rows()]
+    expected = [[text if text != "<r>x</r>" else f" {text}", str(n), "true"] for n, text in enumerate(texts)]
+    assert found == [["text", "number", "yes"], *expected]

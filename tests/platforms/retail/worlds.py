@@ -1,0 +1,109 @@
+"""Exhaustive crawls of the simulated shop's worlds, without downloads: each requested page is made in this process.
+
+``python -m tests.platforms.retail.worlds SIZE...`` prints a table: all faults, twenty seeds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, deque
+from typing import NamedTuple
+
+from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
+from crawler.platforms.retail.slices import PageRead, Row, Slice, Step
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.retail.site import Site
+from crawler.sandbox.retail.trees import WORLD_FAULTS, WORLD_SIZES, world_id
+from crawler.targets.coverage import Coverage
+
+CEILING = 400
+FEWEST = {"976759": 48, "4044": 144, "880001": 444}
+"""The fewest requests that can return the products: their number divided by 45, the mean of a page."""
+SEEDS = range(1, 21)
+MAX_PAGES = 5_000
+
+
+class Sweep(NamedTuple):
+    """The result of an exhaustive crawl."""
+
+    truth: int
+    coverage: Coverage
+    requests: int
+    is_reported: bool
+    """Whether the crawl ended with a failed target, so that its exit code is 4."""
+
+    @property
+    def is_honest(self) -> bool:
+        """Whether everything was collected, or the crawl says that something is missing, and why."""
+        return self.is_reported == bool(self.coverage.reasons) and (
+            self.coverage.collected == self.truth or self.is_reported
+        )
+
+
+def arguments(step: Step) -> dict[str, str]:
+    """The query string of a page."""
+    part, page = step
+    low, high = (None if price is None else f"{price / 100:.2f}" for price in (part.low, part.high))
+    default = part.sort == "best_match"
+    found = {"page": page if page > 1 else None, "sort": None if default else part.sort}
+    return {name: str(value) for name, value in (found | {"min_price": low, "max_price": high}).items() if value}
+
+
+def page_of(site: Site, step: Step) -> PageRead | None:
+    """The page of a world, as the page object reads it. None: a challenge."""
+    request = FakeRequest(f"/browse/{step.part.cat_id}", arguments(step))
+    if site.is_challenged(request):
+        return None
+    view = site.view({**request.args, "cat_id": step.part.cat_id})
+    assert view.category is not None
+    low, high = (None if price is None else round(price * 100) for price in view.prices)
+    rows = [Row(row.product.item_id, row.product.cents, row.sponsored) for row in view.rows]
+    has_more = bool(rows) and step.page < view.max_page
+    return PageRead(step.page, view.total, has_more, rows, view.category.children, (low, high))
+
+
+def sweep(site: Site, cat_id: str) -> Sweep:
+    """Crawl a category until no page is left to request."""
+    crawl = ExhaustiveCrawl(Slice(cat_id), CEILING)
+    steps, requests, reports, found = deque([crawl.begin()]), 0, 0, Counter[str]()
+    while steps and requests < MAX_PAGES:
+        step = steps.popleft()
+        if requests and crawl.is_report(step):
+            reports += 1
+            continue
+        requests += 1
+        page = page_of(site, step)
+        taken = crawl.fail(*step) if page is None else crawl.take(step.part, page)
+        found.update(taken.fresh)
+        steps += taken.steps
+    assert not steps, "the crawl does not end"
+    assert reports <= 1
+    assert set(found.values()) <= {1}, "each product once"
+    truth = set[str]().union(*site.products_of(cat_id))
+    assert truth >= found.keys()
+    return Sweep(len(truth), crawl.coverage, requests, is_reported=reports == 1)
+
+
+def main(sizes: list[str]) -> None:
+    """Print the table of all faults."""
+    for size in sizes or list(WORLD_SIZES):
+        for fault in WORLD_FAULTS:
+            site = Site()
+            sweeps = [sweep(site, world_id(size, fault, seed)) for seed in SEEDS]
+            complete = sum(each.coverage.collected == each.truth for each in sweeps)
+            silent = sum(not each.is_honest for each in sweeps)
+            least = min(each.coverage.collected / each.truth for each in sweeps)
+            requests = sorted(each.requests for each in sweeps)
+            reasons = Counter(reason for each in sweeps for reason in each.coverage.reasons)
+            named = ", ".join(f"{name} {count}" for name, count in reasons.most_common()) or "-"
+            most = f"{requests[len(requests) // 2]} ({requests[-1]})"
+            counts = f"{complete} | {sum(each.is_reported for each in sweeps)} | {silent}"
+            row = (
+                f"| {size} | {fault} | {counts} | {least:.2%} | {named} | {most} | {requests[-1] / FEWEST[size]:.2f} |"
+            )
+            sys.stdout.write(f"{row}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

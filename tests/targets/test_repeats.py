@@ -1,0 +1,134 @@
+"""US3-4: a target that stands in several rows is fetched once, and each row has its own line, id and columns."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow.parquet as pq
+import pytest
+
+from crawler.registry import spiders
+from crawler.targets.files import FileSource
+from crawler.targets.repeats import FetchedOnce
+from crawler.targets.sources import TargetsUnavailableError
+from crawler.targets.target import Target, TargetParser
+from tests.shop import Shop, open_shop
+
+ROWS = "id,cat_id,sku,shop\na,976759,A-1,=1+1\nb,976759,B-2,\nc,1_2_3,C-3,x\nd,1_2_3,D-4,\ne,976759,,\n"
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    with open_shop() as served:
+        yield served
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def crawl(shop: Shop, folder: Path, *arguments: str, content: str = ROWS, name: str = "t.csv", code: int = 4) -> str:
+    (folder / name).write_text(content)
+    run = shop.crawl("-a", f"targets={folder / name}", *arguments, FAILURES_FEED=folder / "failed.jsonl")
+    assert run.returncode == code, run.stderr
+    return run.stderr
+
+
+def test_each_row_has_a_line_and_each_target_one_request(shop: Shop, tmp_path: Path) -> None:
+    log = crawl(shop, tmp_path, "-O", str(tmp_path / "out.jsonl"), "-s", "LOG_LEVEL=INFO")
+    a, b, e = lines(tmp_path / "out.jsonl")
+    assert [(each["id"], each.get("columns")) for each in (a, b, e)] == [
+        ("a", {"sku": "A-1", "shop": "=1+1"}),
+        ("b", {"sku": "B-2"}),
+        ("e", None),
+    ]
+    assert a["data"] == b["data"] == e["data"]
+    assert list(a) == list(b) == ["id", "scraper", "params", "columns", "fetched_at", "warnings", "data"]
+    failed = lines(tmp_path / "failed.jsonl")
+    assert [(each["id"], each["code"], each["line"], each["columns"]["sku"]) for each in failed] == [
+        ("c", "TARGET_NOT_FOUND", 4, "C-3"),
+        ("d", "TARGET_NOT_FOUND", 5, "D-4"),
+    ]
+    assert "'rows/repeated': 3" in log
+    assert "'downloader/request_count': 2" in log
+
+
+def test_targets_check_counts_them(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(ROWS)
+    checked = shop.scrapy("targets", "check", str(tmp_path / "t.csv"), "--spider", "retail")
+    assert checked.stdout.startswith("targets: 2; rows that are not targets: 0\n")
+    assert "rows that repeat a target, which is fetched once: 3\n" in checked.stdout
+    assert checked.returncode == 0
+
+
+def test_own_columns_are_in_every_format(shop: Shop, tmp_path: Path) -> None:
+    crawl(shop, tmp_path, *(part for name in ("csv", "xlsx", "parquet") for part in ("-O", f"{tmp_path}/out.{name}")))
+    with (tmp_path / "out.csv").open(newline="") as file:
+        csv.field_size_limit(10_000_000)
+        table = [(row["target_id"], row["columns.sku"], row["columns.shop"]) for row in csv.DictReader(file)]
+    assert table == [("a", "A-1", "'=1+1"), ("b", "B-2", ""), ("e", "", "")]
+    header, *rows = ([cell.value for cell in row] for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["records"])
+    shown = [[row[header.index(name)] for name in ("target_id", "columns.sku", "columns.shop")] for row in rows]
+    assert shown == [["a", "A-1", "=1+1"], ["b", "B-2", None], ["e", None, None]]
+    parquet = pq.read_table(tmp_path / "out.parquet", columns=["target_id", "columns"]).to_pylist()
+    assert [each["columns"] for each in parquet] == ['{"sku":"A-1","shop":"=1+1"}', '{"sku":"B-2"}', None]
+
+
+def test_rows_of_a_list_and_pages_are_repeated_too(shop: Shop, tmp_path: Path) -> None:
+    content = "id,cat_id,sku\na,976759,A\nb,976759,B\n"
+    crawl(shop, tmp_path, "-a", "max_pages=2", "-O", f"{tmp_path}/out.jsonl", content=content, code=0)
+    found = [(each["columns"]["sku"], each["params"].get("page", 1)) for each in lines(tmp_path / "out.jsonl")]
+    assert sorted(found) == [("A", 1), ("A", 2), ("B", 1), ("B", 2)]
+    crawl(shop, tmp_path, "-a", "explode=products", "-O", f"{tmp_path}/rows.jsonl", content=content, code=0)
+    skus = Counter(each["columns"]["sku"] for each in lines(tmp_path / "rows.jsonl"))
+    assert skus["A"] == skus["B"] > 1
+
+
+def test_equal_targets_may_be_written_differently(shop: Shop, tmp_path: Path) -> None:
+    content = (
+        '{"id":"a","cat_id":"976759"}\n{"id":"b","page":1,"cat_id":976759}\n{"id":"c","cat_id":"976759","page":2}\n'
+    )
+    log = crawl(shop, tmp_path, "-O", f"{tmp_path}/out.jsonl", content=content, name="t.jsonl", code=0)
+    assert "'rows/repeated': 1" in log
+    assert sorted(each["id"] for each in lines(tmp_path / "out.jsonl")) == ["a", "b", "c"]
+
+
+def test_a_resumed_run_repeats_no_line(shop: Shop, tmp_path: Path) -> None:
+    arguments = ("-a", f"resume={tmp_path}/state", "-O", f"{tmp_path}/out.jsonl")
+    crawl(shop, tmp_path, *arguments)
+    crawl(shop, tmp_path, *arguments)
+    assert [each["id"] for each in lines(tmp_path / "out.jsonl")] == ["a", "b", "e"]
+
+
+JSON_ROWS = '{"id":"a","cat_id":"976759","n":[1]}\n{"id":"b","cat_id":"976760","m":1}\n{"id":"c","cat_id":"976761"}\n'
+
+
+def test_the_first_object_names_the_own_keys(shop: Shop, tmp_path: Path) -> None:
+    crawl(shop, tmp_path, "-O", f"{tmp_path}/out.jsonl", content=JSON_ROWS, name="t.jsonl")
+    assert lines(tmp_path / "out.jsonl")[0]["columns"] == {"n": [1]}
+    (failed,) = (each for each in lines(tmp_path / "failed.jsonl") if each["id"] == "b")
+    assert (
+        failed["message"] == "Line 2 of t.jsonl has the key 'm', which the first row lacks: add it there, or remove it."
+    )
+
+
+class Full(FetchedOnce):
+    """A database on a full disk."""
+
+    def _add(self, target: Target, row: int) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_the_temporary_database_may_have_no_room(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(ROWS)
+    source = FileSource(TargetParser(spiders()["retail"].scrapers), str(tmp_path / "t.csv"))
+    with pytest.raises(TargetsUnavailableError, match="database or disk is full"):
+        asyncio.run(Full(source).open())

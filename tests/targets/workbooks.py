@@ -1,0 +1,71 @@
+"""Excel workbooks for tests, as programs write them and as attackers do."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import openpyxl
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_OPEN = f'<worksheet xmlns="{MAIN}"><sheetData>'.encode()
+_CLOSE = b"</sheetData></worksheet>"
+HEADER = b'<row r="1"><c r="A1" t="inlineStr"><is><t>cat_id</t></is></c></row>'
+FOOD = b'<row r="2"><c r="A2"><v>976759</v></c></row>'
+SHEET = "xl/worksheets/sheet1.xml"
+_RELATIONS = "xl/_rels/workbook.xml.rels"
+_WITH_STRINGS = b"""<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">
+<Relationship Id="rId1" Target="worksheets/sheet1.xml" Type="x/worksheet"/>
+<Relationship Id="rId2" Target="/xl/styles.xml" Type="x/styles"/>
+<Relationship Id="rId3" Target="sharedStrings.xml" Type="x/sharedStrings"/></Relationships>"""
+
+
+def workbook(*rows: list[Any], change: Callable[[openpyxl.Workbook], object] | None = None) -> bytes:
+    """Return a workbook that openpyxl has written. ``change``: called before it is saved."""
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in rows:
+        book.active.append(row)
+    if change:
+        change(book)
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def with_parts(**parts: bytes | None) -> bytes:
+    """Return a workbook with other rows (``sheet``), or another XML of ``strings``, ``styles`` or ``book``."""
+    paths = {"strings": "xl/sharedStrings.xml", "styles": "xl/styles.xml", "book": "xl/workbook.xml", "sheet": SHEET}
+    if parts.get("sheet") is not None:
+        parts["sheet"] = _OPEN + (parts["sheet"] or b"") + _CLOSE
+    replaced = {paths[name]: content for name, content in parts.items()}
+    if "strings" in parts:  # openpyxl writes every text into its cell
+        replaced[_RELATIONS] = _WITH_STRINGS
+    return _rewritten(workbook(["cat_id"]), replaced)
+
+
+def raw_sheet(xml: bytes) -> bytes:
+    """Return a workbook whose sheet is this XML."""
+    return _rewritten(workbook(["cat_id"]), {SHEET: xml})
+
+
+def with_info(content: bytes, change: Callable[[zipfile.ZipInfo], object]) -> bytes:
+    """Return a workbook in whose list of parts the entries are changed."""
+    out = io.BytesIO(content)
+    with zipfile.ZipFile(out, "a") as archive:
+        for info in archive.infolist():
+            change(info)
+        archive.comment = b"changed"  # so that the list is written
+    return out.getvalue()
+
+
+def _rewritten(content: bytes, replaced: dict[str, bytes | None]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in dict.fromkeys([*old.namelist(), *replaced]):
+            part = replaced[name] if name in replaced else old.read(name)
+            if part is not None:
+                new.writestr(name, part)
+    return out.getvalue()

@@ -1,0 +1,139 @@
+"""Listings that end without all of their rows: what the user of a crawl sees, for each platform that has pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crawler.sandbox.microblog.site import PLANS
+from crawler.sandbox.microblog.site import Site as Microblog
+from crawler.sandbox.retail.site import Site as Retail
+from crawler.sandbox.retail.trees import world_id
+from crawler.sandbox.videosite.site import Site as VideoSite
+from crawler.service.calls.envelope import partial_header, success_message
+from crawler.targets.coverage import Coverage
+from crawler.targets.warning import OutcomeWarning, add_warning
+from tests.crawls import crawl
+from tests.structured_fields import parse_list
+
+PAGES = 30
+
+
+@dataclass(frozen=True)
+class Case:
+    """A listing, and what a crawl of all its pages reports at the end."""
+
+    platform: str
+    params: dict[str, str]
+    coverage: Coverage | None
+    status: int
+    """The exit code."""
+
+    def __str__(self) -> str:
+        return f"{self.platform} {' '.join(self.params.values())}"
+
+
+CASES = (
+    Case("retail", {"cat_id": "976759_6837314"}, Coverage(720, 443, ("ceiling",)), 0),
+    Case("retail", {"cat_id": "976759_6837314_30279539"}, None, 0),
+    Case(
+        "retail",
+        {"cat_id": world_id("976759", "repeated-page", 1)},
+        Coverage(2_160, 399, ("repeated_page", "ceiling")),
+        4,
+    ),
+    Case(
+        "retail",
+        {"cat_id": world_id("976759", "leads-back", 1)},
+        Coverage(2_160, 179, ("repeated_page", "fewer_than_stated")),
+        4,
+    ),
+    Case("retail", {"query": "classic mustard"}, None, 0),
+    Case("videosite", {"username": "@saltmill"}, None, 0),
+    Case("videosite", {"username": "@loop"}, Coverage(None, 60, ("no_end",)), 4),
+    Case("microblog", {"username": "iron_meadow"}, None, 0),
+    Case("microblog", {"username": "half_listed"}, None, 0),
+    Case("microblog", {"username": "cut_short"}, Coverage(60, 45, ("no_end",)), 4),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_re3_2_pa_4_the_last_page_says_what_is_missing(case: Case, tmp_path: Path) -> None:
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text(json.dumps({"id": "a", **case.params}))
+    details = ("-a", "details=none") if case.platform == "videosite" else ()
+    arguments = ("-a", f"targets={targets}", "-a", f"max_pages={PAGES}", *details)
+    status, out, failures, log = crawl(tmp_path, *arguments, spider=case.platform)
+    assert (status, failures) == (case.status, []), log
+    *earlier, last = [[each for each in line["warnings"] if each["reason"] == "incomplete"] for line in out]
+    assert not any(earlier)
+    assert [Coverage.from_dict(each) for each in last] == ([] if case.coverage is None else [case.coverage])
+    for reason in case.coverage.failures if case.coverage else ():
+        assert re.search(rf"'coverage/missing/\w+/{reason}': 1", log), log
+
+
+def test_a_run_that_stops_early_reports_nothing(tmp_path: Path) -> None:
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text('{"cat_id": "976759"}\n{"cat_id": "976759", "page": 12}')
+    status, out, _, log = crawl(tmp_path, "-a", f"targets={targets}", "-a", "max_pages=2")
+    assert status == 0, log
+    assert [line["warnings"] for line in out] == [[], [], []]
+
+
+# PA-12: what the sandbox states agrees with its lists
+
+
+def test_pa_12_the_shop_states_its_products() -> None:
+    shop = Retail()
+    for cat_id in ("976759", "4044", "976759_6837314", "880001", world_id("4044", "none", 1)):
+        priced, unpriced = shop.products_of(cat_id)
+        assert shop.view({"cat_id": cat_id}).total == len(priced | unpriced)
+
+
+def test_pa_12_channels_state_their_items() -> None:
+    for channel in VideoSite().channels:
+        assert channel.total == sum(map(len, channel.items.values()))
+
+
+def test_pa_12_accounts_state_their_posts() -> None:
+    site = Microblog()
+    accounts = [site.account(handle) for handle in PLANS]
+    stated = {account.user.handle.lower(): account.user.posts - len(account.posts) for account in accounts}
+    hidden = {handle: number for handle, number in stated.items() if number}
+    assert hidden.pop("closed_garden") > 0, "a protected account shows no posts"
+    assert hidden == {"cut_short": 15, "half_listed": 15}
+
+
+# The header and the message
+
+
+def test_the_header_has_both_numbers_and_the_reasons() -> None:
+    warning = OutcomeWarning.of_coverage("timeline", Coverage(60, 45, ("no_end", "repeated_page")))
+    (item,) = parse_list(partial_header([warning]))
+    assert item == (
+        "timeline",
+        {
+            "reason": "incomplete",
+            "code": "EXTRACTION_FAILED",
+            "expected": 60,
+            "collected": 45,
+            "why": "no_end repeated_page",
+        },
+    )
+    assert success_message([warning]) == "Incomplete: timeline, 45 of 60 collected (no_end, repeated_page)."
+    assert OutcomeWarning.from_dict(warning.as_dict()) == warning
+
+
+def test_a_coverage_is_one_warning_beside_others() -> None:
+    warnings: list[OutcomeWarning] = []
+    for each in (
+        OutcomeWarning("listing", "UPSTREAM_ERROR", "connection"),
+        OutcomeWarning.of_coverage("listing", Coverage(5, 4, ("no_end",))),
+    ):
+        add_warning(warnings, each)
+        add_warning(warnings, each)
+    assert len(warnings) == 2
