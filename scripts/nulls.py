@@ -1,8 +1,9 @@
 """``docs/nulls.md``: the fields that may be null or absent, when, and how often; and the fields that are always empty.
 
 ``python -m scripts.nulls measure`` counts in the sandbox's records, and in the records of saved responses if their
-folder exists; it writes ``scripts/nulls.json``. ``python -m scripts.nulls write`` writes the page from the counts and
-from the descriptions of the models' fields. ``tests/test_nulls.py`` checks both.
+folder exists; it writes ``scripts/nulls.json``. With ``--platform``, it counts only the records of this platform.
+``python -m scripts.nulls write`` writes the page from the counts and from the descriptions of the models' fields.
+``tests/test_nulls.py`` checks both.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from crawler.monitoring.fields import fields_of, values_of
-from crawler.registry import find_scraper
+from crawler.registry import find_scraper, scraper_names
 from crawler.service.description.schemas import markdown
 from scripts.captures import CAPTURES, ROOT
-from scripts.golden.crawls import TARGETS, Checkout, Crawl, lines_of, listed
+from scripts.golden.crawls import TARGETS, Checkout, Crawl, lines_of, listed, platform_of
 from scripts.golden.extracts import Extractor, every_capture
-from scripts.golden.record import Selection
+from scripts.golden.record import PLAIN, Selection
 
 COUNTS = Path(__file__).with_suffix(".json")
 PAGE = ROOT / "docs" / "nulls.md"
@@ -109,22 +110,23 @@ def count(records: Iterable[tuple[str, dict[str, Any]]]) -> Counts:
     for name, data in records:
         model = find_scraper(name).data
         kinds = {each.path: each.kind for each in missing(model)}
+        counts_of_scraper = counts[name]
         for value in values_of(data, model):
             if value.path in kinds:
-                found = counts[name].setdefault(value.path, [0, 0])
+                found = counts_of_scraper.setdefault(value.path, [0, 0])
                 found[0] += 1
                 found[1] += value.is_empty if kinds[value.path] == EMPTY else value.value is None
     return {name: dict(sorted(fields.items())) for name, fields in sorted(counts.items())}
 
 
-def records_of_sandbox() -> Iterator[tuple[str, dict[str, Any]]]:
+def records_of_sandbox(only: Selection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Crawl the sandbox, and yield the records."""
     lines: dict[str, list[str]] = defaultdict(list)
     for number, target in enumerate(listed()):
-        is_plain = "plain" in target.get("variants", ["plain"]) and SEED in target.get("seeds", [SEED])
-        if is_plain and not target.keys() & {"captures", "fault", "line"}:
+        is_plain = PLAIN in target.get("variants", [PLAIN]) and SEED in target.get("seeds", [SEED])
+        if is_plain and not target.keys() & {"captures", "fault", "line"} and only.covers(platform_of(target), PLAIN):
             line = {"id": str(number), "scraper": target["scraper"], **target["params"]}
-            lines[find_scraper(target["scraper"]).platform].append(json.dumps(line))
+            lines[platform_of(target)].append(json.dumps(line))
     checkout = Checkout()
     with checkout.sandbox(SEED) as origins, tempfile.TemporaryDirectory() as name:
         for platform, targets in lines.items():
@@ -138,20 +140,31 @@ def records_of_sandbox() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield line["scraper"], line["data"]
 
 
-def records_of_captures() -> Iterator[tuple[str, dict[str, Any]]]:
+def records_of_captures(only: Selection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Extract the saved responses, and yield the records. A response without a record is left out."""
     with Extractor(Checkout()) as extractor:
-        for capture in every_capture(CAPTURES, Selection()):
+        for capture in every_capture(CAPTURES, only):
             if len(capture.files) == 1 and not capture.params and not capture.is_bundle:
                 status, out, _ = capture.extract(extractor, [capture.files[0].read_bytes()])
                 if status == 0:
                     yield capture.scraper, json.loads(out)
 
 
-def measure() -> dict[str, Counts]:
-    """Count in the sandbox's records and in those of the captures. Without captures, their last counts are kept."""
-    saved = count(records_of_captures()) if CAPTURES.is_dir() else read()[SAVED]
-    return {SANDBOX: count(records_of_sandbox()), SAVED: saved}
+def measure(only: Selection) -> dict[str, Counts]:
+    """Count in the sandbox's records and in those of the captures.
+
+    The last counts are kept of the platforms that are not selected, and of captures if their folder does not exist.
+    """
+    counted = {SANDBOX: count(records_of_sandbox(only))}
+    if CAPTURES.is_dir():
+        counted[SAVED] = count(records_of_captures(only))
+    for source, counts in read().items():
+        taken = counted.setdefault(source, {})
+        is_counted = bool(taken)
+        for name, fields in counts.items():
+            if name in scraper_names() and not (is_counted and only.covers(find_scraper(name).platform, PLAIN)):
+                taken[name] = fields
+    return {source: dict(sorted(counted[source].items())) for source in SOURCES}
 
 
 def read() -> dict[str, Counts]:
@@ -202,8 +215,10 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("measure", "write"))
-    if parser.parse_args().action == "measure":
-        text = json.dumps(measure(), indent=1)
+    parser.add_argument("--platform", action="append", default=[], help="measure only this platform; may be repeated")
+    given = parser.parse_args()
+    if given.action == "measure":
+        text = json.dumps(measure(Selection(tuple(given.platform))), indent=1)
         COUNTS.write_text(re.sub(r"\[\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2]", text) + "\n")  # a field per line
     else:
         PAGE.write_text(page(read()))
