@@ -1,7 +1,7 @@
 """``docs/nulls.md``: the fields that may be null or absent, when, and how often; and the fields that are always empty.
 
 ``python -m scripts.nulls measure`` counts in the sandbox's records, and in the records of saved responses if their
-folder exists; it writes ``scripts/nulls.json``. With ``--platform``, it counts only the records of this platform.
+folder exists; it writes ``scripts/nulls.json``. With ``--scraper``, it counts only the records of this scraper.
 ``python -m scripts.nulls write`` writes the page from the counts and from the descriptions of the models' fields.
 ``tests/test_nulls.py`` checks both.
 """
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +25,9 @@ from crawler.monitoring.fields import fields_of, values_of
 from crawler.registry import find_scraper, scraper_names
 from crawler.service.description.schemas import markdown
 from scripts.captures import CAPTURES, ROOT
-from scripts.golden.crawls import TARGETS, Checkout, Crawl, lines_of, listed, platform_of
+from scripts.golden.crawls import TARGETS, Checkout, Crawl, lines_of, listed
 from scripts.golden.extracts import Extractor, every_capture
-from scripts.golden.record import PLAIN, Selection
+from scripts.golden.record import Selection
 
 COUNTS = Path(__file__).with_suffix(".json")
 PAGE = ROOT / "docs" / "nulls.md"
@@ -119,14 +119,16 @@ def count(records: Iterable[tuple[str, dict[str, Any]]]) -> Counts:
     return {name: dict(sorted(fields.items())) for name, fields in sorted(counts.items())}
 
 
-def records_of_sandbox(only: Selection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Crawl the sandbox, and yield the records."""
+def records_of_sandbox(names: Container[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Crawl the sandbox for the scrapers with these names, and yield the records."""
     lines: dict[str, list[str]] = defaultdict(list)
     for number, target in enumerate(listed()):
-        is_plain = PLAIN in target.get("variants", [PLAIN]) and SEED in target.get("seeds", [SEED])
-        if is_plain and not target.keys() & {"captures", "fault", "line"} and only.covers(platform_of(target), PLAIN):
-            line = {"id": str(number), "scraper": target["scraper"], **target["params"]}
-            lines[platform_of(target)].append(json.dumps(line))
+        is_plain = "plain" in target.get("variants", ["plain"]) and SEED in target.get("seeds", [SEED])
+        if is_plain and not target.keys() & {"captures", "fault", "line"}:
+            scraper = find_scraper(target["scraper"])
+            if scraper.name in names:
+                line = {"id": str(number), "scraper": target["scraper"], **target["params"]}
+                lines[scraper.platform].append(json.dumps(line))
     checkout = Checkout()
     with checkout.sandbox(SEED) as origins, tempfile.TemporaryDirectory() as name:
         for platform, targets in lines.items():
@@ -140,31 +142,33 @@ def records_of_sandbox(only: Selection) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield line["scraper"], line["data"]
 
 
-def records_of_captures(only: Selection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Extract the saved responses, and yield the records. A response without a record is left out."""
+def records_of_captures(names: Container[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Extract the saved responses for the scrapers with these names, and yield the records. Some have no record."""
     with Extractor(Checkout()) as extractor:
-        for capture in every_capture(CAPTURES, only):
-            if len(capture.files) == 1 and not capture.params and not capture.is_bundle:
+        for capture in every_capture(CAPTURES, Selection()):
+            if capture.scraper in names and len(capture.files) == 1 and not capture.params and not capture.is_bundle:
                 status, out, _ = capture.extract(extractor, [capture.files[0].read_bytes()])
                 if status == 0:
                     yield capture.scraper, json.loads(out)
 
 
-def measure(only: Selection) -> dict[str, Counts]:
-    """Count in the sandbox's records and in those of the captures.
+def measure(names: Container[str]) -> dict[str, Counts]:
+    """Count in the sandbox's records and in those of the captures, for the scrapers with these names.
 
-    The last counts are kept of the platforms that are not selected, and of captures if their folder does not exist.
+    The last counts of other scrapers are kept, and those of captures if their folder does not exist.
     """
-    counted = {SANDBOX: count(records_of_sandbox(only))}
+    counted = {SANDBOX: count(records_of_sandbox(names))}
     if CAPTURES.is_dir():
-        counted[SAVED] = count(records_of_captures(only))
-    for source, counts in read().items():
-        taken = counted.setdefault(source, {})
-        is_counted = bool(taken)
-        for name, fields in counts.items():
-            if name in scraper_names() and not (is_counted and only.covers(find_scraper(name).platform, PLAIN)):
-                taken[name] = fields
-    return {source: dict(sorted(counted[source].items())) for source in SOURCES}
+        counted[SAVED] = count(records_of_captures(names))
+    kept = {
+        source: {
+            name: fields
+            for name, fields in counts.items()
+            if name in scraper_names() and not (source in counted and name in names)
+        }
+        for source, counts in read().items()
+    }
+    return {source: dict(sorted((kept[source] | counted.get(source, {})).items())) for source in SOURCES}
 
 
 def read() -> dict[str, Counts]:
@@ -215,10 +219,10 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("measure", "write"))
-    parser.add_argument("--platform", action="append", default=[], help="measure only this platform; may be repeated")
+    parser.add_argument("--scraper", action="append", choices=scraper_names(), help="measure only this scraper")
     given = parser.parse_args()
     if given.action == "measure":
-        text = json.dumps(measure(Selection(tuple(given.platform))), indent=1)
+        text = json.dumps(measure(given.scraper or scraper_names()), indent=1)
         COUNTS.write_text(re.sub(r"\[\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2]", text) + "\n")  # a field per line
     else:
         PAGE.write_text(page(read()))

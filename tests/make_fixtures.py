@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,13 @@ class Case:
     status: int
     body: bytes
     page_params: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 def save(case: Case) -> None:
     """Write a case with the result of its page object."""
-    response = HttpResponse(
-        case.url, case.body, status=case.status, headers={"Content-Type": "text/html; charset=utf-8"}
-    )
+    headers = {"Content-Type": "text/html; charset=utf-8", **case.headers}
+    response = HttpResponse(case.url, case.body, status=case.status, headers=headers)
     params = PageParams(case.page_params)
     item, error = None, None
     try:
