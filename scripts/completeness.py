@@ -187,12 +187,12 @@ async def _problem_of_extract(scraper: Scraper) -> str:
 
     A fixture of each page class must be recognised, and one fixture must give a record.
     """
-    pages = {kind: [fixture.get_page(kind) for fixture in with_data(kind)] for kind in scraper.pages}
+    pages = {kind: [_page(fixture, kind) for fixture in with_data(kind)] for kind in scraper.pages}
     for kind, saved in pages.items():
         recognised = (next((each for each in pages if each.recognise(page.response.text)), None) for page in saved)
         if saved and kind not in recognised:
             return f"no fixture of {kind.__name__} is recognised as such a page"
-    reasons = {}
+    reasons: dict[str, None] = {}
     for page in chain.from_iterable(pages.values()):
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # warnings are no concern here
@@ -202,6 +202,12 @@ async def _problem_of_extract(scraper: Scraper) -> str:
         else:
             return ""
     return f"no fixture gives a record ({'; '.join(reasons) or 'there are none'})"
+
+
+def _page(fixture: Fixture, kind: type[PlatformPage]) -> PlatformPage:
+    page = fixture.get_page(kind)
+    assert isinstance(page, kind)
+    return page
 
 
 # Documentation

@@ -57,11 +57,9 @@ def failed(tested: subprocess.CompletedProcess[str]) -> list[str]:
 
 def check_format(folder: Path, files: Files) -> None:
     """Write generated files as the commands do, and check their format."""
-    for file in ("pyproject.toml", "crawler/spiders/__init__.py", "tests/__init__.py"):
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file, folder / file)
-    shared = ("tests/crawls.py", "tests/make_fixtures.py")
-    for path, text in (files | {path: (ROOT / path).read_text() for path in shared}).items():
+    shared = ("pyproject.toml", "tests/__init__.py", "tests/crawls.py", "tests/make_fixtures.py")
+    packages = {f"{Path(path).parent}/__init__.py": "" for path in files if path.startswith("crawler/")}
+    for path, text in (packages | files | {path: (ROOT / path).read_text() for path in shared}).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     format_modules(folder, files)

@@ -107,8 +107,8 @@ def write(root: Path, new: Files, changed: Files) -> None:
 def format_modules(root: Path, paths: Iterable[str]) -> None:
     """Format the modules among some files, and sort their imports, whose order depends on the names in them."""
     modules = [path for path in paths if path.endswith(".py")]
-    _run(root, "ruff", "check", "--quiet", "--select", "I", "--fix", *modules)
-    _run(root, "ruff", "format", "--quiet", *modules)
+    _run(root, "ruff", "check", "--no-cache", "--quiet", "--select", "I", "--fix", *modules)
+    _run(root, "ruff", "format", "--no-cache", "--quiet", *modules)
 
 
 def describe(root: Path, scraper: str) -> None:
