@@ -19,7 +19,9 @@ DOCUMENTATION = "\n## Failures\n"
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if all files were written, 2 for wrong usage. No file is written then."""
+    """Exit codes: 0 if all files were written, 2 for wrong usage: no file is written then. Also 2 if a program that
+    formats and describes the new files has failed.
+    """
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}

@@ -120,13 +120,15 @@ def describe(root: Path, scraper: str) -> None:
 
 
 def _run(root: Path, *program: str) -> None:
-    """Run a module of the project or of its tools.
+    """Run a module of the project or of its tools, which prints the reason if it fails.
 
     Raises:
-        subprocess.CalledProcessError: it has failed, and has printed the reason.
+        UsageError: it has failed.
     """
     command = [sys.executable, "-m", *program]
-    subprocess.run(command, check=True, cwd=root, stdout=subprocess.DEVNULL)  # noqa: S603  # our own programs
+    done = subprocess.run(command, check=False, cwd=root, stdout=subprocess.DEVNULL)  # noqa: S603  # our own programs
+    if done.returncode:
+        raise UsageError(f"The files are written, but this command has failed: python -m {' '.join(program[:4])}")
 
 
 def next_steps(platform: str, thing: str) -> str:
