@@ -58,7 +58,9 @@ def failed(tested: subprocess.CompletedProcess[str]) -> list[str]:
 def check_format(folder: Path, files: Files) -> None:
     """Write generated files as the commands do, and check their format."""
     shared = ("pyproject.toml", "tests/__init__.py", "tests/crawls.py", "tests/make_fixtures.py")
-    packages = {f"{Path(path).parent}/__init__.py": "" for path in files if path.startswith("crawler/")}
+    packages = {
+        f"{Path(path).parent}/__init__.py": '"""A package."""\n' for path in files if path.startswith("crawler/")
+    }
     for path, text in (packages | files | {path: (ROOT / path).read_text() for path in shared}).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
