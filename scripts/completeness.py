@@ -172,7 +172,7 @@ def _of_golden_record(scraper: Scraper) -> Iterator[Missing]:
     plain = [
         target for target in listed() if "scraper" in target and not target.keys() & {"captures", "fault", "unknown"}
     ]
-    if not any(find_scraper(target["scraper"]) is scraper for target in plain):
+    if not any(find_scraper(target["scraper"]).name == scraper.name for target in plain):
         yield Missing(scraper.name, "no golden row", f"add a target to {TARGETS.relative_to(ROOT)}")
     elif not re.search(rf'^\{{"key": "sandbox/\d+/{scraper.name}/.*"code": "OK"', RECORD.read_text(), re.MULTILINE):
         yield Missing(
