@@ -104,8 +104,14 @@ def test_a_driver_that_does_not_start_is_a_typed_error(monkeypatch: pytest.Monke
         finally:
             await chromium.leave()
 
+    async def visit_and_wait() -> None:
+        try:
+            await asyncio.wait_for(visit(), 60)
+        finally:  # Playwright still waits for the driver's process. If the loop ended first, its pipes would leak.
+            await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+
     with pytest.raises(ServiceError, match="apt-get install libatomic1") as raised:
-        asyncio.run(asyncio.wait_for(visit(), 60))
+        asyncio.run(visit_and_wait())
     assert raised.value.reason == "no_browser"
 
 

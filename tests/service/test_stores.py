@@ -118,6 +118,25 @@ async def test_rb_8_a_locked_file_is_read_in_a_thread(tmp_path: Path, monkeypatc
     assert threading.main_thread() not in threads
 
 
+async def test_a_new_key_is_not_refused_while_the_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The read may take longer than calls with known keys wait for it."""
+    store = KeyStore(tmp_path / "keys.sqlite")
+    key = store.create("acme")
+    ring = KeyRing(store)
+    assert await valid(ring, key)
+    new = store.create("new")
+    may_read = threading.Event()
+    monkeypatch.setattr("crawler.service.clients.keys.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(store, "read", lambda: may_read.wait(60) and KeyStore.read(store))
+    try:
+        assert (await ring.holder(key)).client == "acme", "a known key does not wait"
+        looked_up = asyncio.create_task(ring.holder(new))
+        await asyncio.wait([looked_up], timeout=0.1)
+    finally:
+        may_read.set()
+    assert (await looked_up).client == "new"
+
+
 async def test_rb_8_keys_that_were_never_read_are_unavailable(tmp_path: Path) -> None:
     store = KeyStore(tmp_path / "keys.sqlite")
     key = store.create("acme")

@@ -29,6 +29,12 @@ SETUP_LOCK_ID = 7_403_811
 
 Without it, two processes that create the same table at the same time can fail.
 """
+WRITE_LOCK_ID = 7_403_812
+"""The first number of the PostgreSQL advisory locks of writers. The second number is the hash of a table's name.
+
+Writers of the same table wait for each other, as in SQLite. An order of rows would not be enough against deadlocks:
+a writer locks the rows that exist before it inserts the others, so two writers can lock the same rows in other orders.
+"""
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
@@ -140,9 +146,11 @@ class SqlSink:
         written = WriteCounts(unchanged=total - sum(map(len, by_table.values())))
         try:
             with self.engine.begin() as connection:
-                for _, found in sorted(by_table.items()):
-                    # Rows are sorted by key: two processes that lock the same rows in different orders would deadlock.
-                    ordered = [row for _, row in sorted(found.items())]
+                for name, found in sorted(by_table.items()):  # all writers take the locks in the same order
+                    if connection.dialect.name == "postgresql":
+                        lock = sa.func.pg_advisory_xact_lock(WRITE_LOCK_ID, sa.func.hashtext(name))
+                        connection.execute(sa.select(lock))
+                    ordered = [*found.values()]
                     for start in range(0, len(ordered), ROWS_PER_STATEMENT):
                         written += self._write_chunk(connection, ordered[start : start + ROWS_PER_STATEMENT])
         except sa.exc.OperationalError as error:
@@ -157,9 +165,7 @@ class SqlSink:
         keys = [row.key for row in rows]
         before = {
             tuple(found[: len(key)]): found[len(key) :]
-            for found in connection.execute(
-                sa.select(*key, table.c.row_digest, *kept).where(sa.tuple_(*key).in_(keys)).with_for_update()
-            )
+            for found in connection.execute(sa.select(*key, table.c.row_digest, *kept).where(sa.tuple_(*key).in_(keys)))
         }
         differing = [row for row in rows if row.key not in before or before[row.key][0] != row.digest]
         if not differing:

@@ -296,7 +296,8 @@ class KeyRing:
     """The valid API keys of a ``KeyStore``, in memory.
 
     If another process changes the store's file, the next lookup reads it again, in a thread. While the file cannot be
-    read (because it is locked, damaged or missing), the last keys stay valid.
+    read (because it is locked, damaged or missing), the last keys stay valid. A key that is not among them is refused
+    only after the file was read, or could not be read: on a busy machine, a client may use a new key before that.
     """
 
     def __init__(self, store: KeyStore) -> None:
@@ -313,6 +314,8 @@ class KeyRing:
         """Return the client that owns the key, as in ``Keys``."""
         if key:
             await self._refresh()
+            if self._reading is not None and _key_id(key) not in (self._valid or {}):
+                await asyncio.wait([self._reading])
             if self._valid is None:
                 raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
         return _holder(key, self._valid or {})
@@ -367,12 +370,16 @@ def _holder(key: str | None, valid: Mapping[str, Key]) -> Holder:
     """
     if not key:
         raise MissingApiKey("Send an API key in the header X-API-Key.")
-    key_id = key.split("_", 2)[1] if key.count("_") > 1 else ""
-    stored = valid.get(key_id)
+    stored = valid.get(_key_id(key))
     matches = hmac.compare_digest(_hash(key), stored.hash if stored else bytes(32))
     if stored is None or not matches:
         raise InvalidApiKey("This API key is unknown or revoked.")
     return Holder(stored.client, stored.id, stored.rate, stored.concurrency, stored.quota)
+
+
+def _key_id(key: str) -> str:
+    """Return the id in a key, or an empty string if the key does not have the form of one."""
+    return key.split("_", 2)[1] if key.count("_") > 1 else ""
 
 
 def _quotas(database: sqlite3.Connection) -> dict[str, int]:
