@@ -56,12 +56,12 @@ class Command(CheckedCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--job", metavar="NAME", help="name of the job (default: from the contents of the files)")
+        parser.add_argument("--job", metavar="NAME", help="name of the job, by default from the contents of the files")
         parser.add_argument("--fresh", action="store_true", help="delete the job of this name, and begin anew")
         parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
         parser.add_argument("-o", dest="appended", metavar="FILE", help=argparse.SUPPRESS)
         parser.add_argument("--scraper", metavar="NAME", help="scraper of the targets that do not name one")
-        parser.add_argument("--encoding", help="encoding of text files without a byte order mark (default: UTF-8)")
+        parser.add_argument("--encoding", help="encoding of text files without a byte order mark")
         parser.add_argument(
             "-a", dest="arguments", action="append", default=[], metavar="NAME=VALUE", help=", ".join(OF_JOBS)
         )
