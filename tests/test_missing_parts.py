@@ -35,7 +35,7 @@ def found(parts: Any) -> list[tuple[str, str]]:
 @pytest.fixture
 def fixtures(tmp_path: Path, monkeypatch: Patch) -> Iterator[Path]:
     """An empty folder of fixtures."""
-    monkeypatch.setattr(completeness, "FIXTURES", tmp_path)
+    monkeypatch.setattr(missing_parts, "FIXTURES", tmp_path)
     missing_parts.fixtures_of.cache_clear()
     yield tmp_path
     missing_parts.fixtures_of.cache_clear()
@@ -83,11 +83,11 @@ def with_another_truth(monkeypatch: Patch) -> None:
 
 def without_target(monkeypatch: Patch) -> None:
     others = [target for target in listed() if target.get("scraper") != SCRAPER.name or "fault" in target]
-    monkeypatch.setattr(completeness, "listed", lambda: others)
+    monkeypatch.setattr(missing_parts, "listed", lambda: others)
 
 
 def without_outcome(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(completeness, "RECORD", Path("/dev/null"))
+    monkeypatch.setattr(missing_parts, "RECORD", Path("/dev/null"))
 
 
 def without_counts(monkeypatch: Patch) -> None:
@@ -145,7 +145,7 @@ def test_ct_5_a_page_that_names_what_does_not_exist_is_named(
     page = tmp_path / "docs" / "platforms" / "retail.md"
     page.parent.mkdir(parents=True)
     page.write_text(f"# Retail\n\n{table}\n")
-    monkeypatch.setattr(completeness, "ROOT", tmp_path)
+    monkeypatch.setattr(missing_parts, "ROOT", tmp_path)
     own = tuple(scraper for scraper in scrapers().values() if scraper.platform == "retail")
     missing = list(missing_parts.of_documentation("retail", own))
     assert [each.remedy for each in missing] == [f"no scraper has {name}" for name in names]
