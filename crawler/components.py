@@ -61,6 +61,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.monitoring.monitors.Monitors": 500,
         "crawler.targets.checkpoint.Resume": 400,
         "crawler.targets.redis_queue.extension.Queue": 400,
+        "crawler.jobs.extension.JobWorker": 400,
         "crawler.monitoring.progress.Progress": 600,
         "crawler.monitoring.summary.Summary": 600,
         "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages

@@ -127,6 +127,14 @@ QUEUE_IDLE: PositiveSeconds = 60.0
 QUEUE_TRIES: Positive = 5
 """If this many workers have crashed while a target was in flight, the target becomes a dead letter. The target may not
 be the cause, because a crash affects all targets that the worker has in flight."""
+STORE: Optional[Database] = None
+"""Database of jobs: an SQLite file, or a ``postgresql://`` URL for several machines. None: ``jobs.sqlite3`` in the
+project's ``.scrapy`` folder."""
+JOB_LEASE: PositiveSeconds = 60.0
+"""If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
+JOB_EXITS: Positive = 5
+"""If this many workers have exited while a target was in flight, the target is given up. The target may not be the
+cause, because a crash affects all targets that the worker has in flight."""
 TARGET_TIMEOUT: Seconds = 0.0
 """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
 (DOWNLOAD_TIMEOUT)."""

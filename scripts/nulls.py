@@ -1,8 +1,9 @@
 """``docs/nulls.md``: the fields that may be null or absent, when, and how often; and the fields that are always empty.
 
 ``python -m scripts.nulls measure`` counts in the sandbox's records, and in the records of saved responses if their
-folder exists; it writes ``scripts/nulls.json``. ``python -m scripts.nulls write`` writes the page from the counts and
-from the descriptions of the models' fields. ``tests/test_nulls.py`` checks both.
+folder exists; it writes ``scripts/nulls.json``. With ``--scraper``, it counts only the records of this scraper.
+``python -m scripts.nulls write`` writes the page from the counts and from the descriptions of the models' fields.
+``tests/test_nulls.py`` checks both.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from crawler.monitoring.fields import fields_of, values_of
-from crawler.registry import find_scraper
+from crawler.registry import find_scraper, scraper_names
 from crawler.service.description.schemas import markdown
 from scripts.captures import CAPTURES, ROOT
 from scripts.golden.crawls import TARGETS, Checkout, Crawl, lines_of, listed
@@ -109,22 +110,25 @@ def count(records: Iterable[tuple[str, dict[str, Any]]]) -> Counts:
     for name, data in records:
         model = find_scraper(name).data
         kinds = {each.path: each.kind for each in missing(model)}
+        counts_of_scraper = counts[name]
         for value in values_of(data, model):
             if value.path in kinds:
-                found = counts[name].setdefault(value.path, [0, 0])
+                found = counts_of_scraper.setdefault(value.path, [0, 0])
                 found[0] += 1
                 found[1] += value.is_empty if kinds[value.path] == EMPTY else value.value is None
     return {name: dict(sorted(fields.items())) for name, fields in sorted(counts.items())}
 
 
-def records_of_sandbox() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Crawl the sandbox, and yield the records."""
+def records_of_sandbox(names: Container[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Crawl the sandbox for the scrapers with these names, and yield the records."""
     lines: dict[str, list[str]] = defaultdict(list)
     for number, target in enumerate(listed()):
         is_plain = "plain" in target.get("variants", ["plain"]) and SEED in target.get("seeds", [SEED])
         if is_plain and not target.keys() & {"captures", "fault", "line"}:
-            line = {"id": str(number), "scraper": target["scraper"], **target["params"]}
-            lines[find_scraper(target["scraper"]).platform].append(json.dumps(line))
+            scraper = find_scraper(target["scraper"])
+            if scraper.name in names:
+                line = {"id": str(number), "scraper": target["scraper"], **target["params"]}
+                lines[scraper.platform].append(json.dumps(line))
     checkout = Checkout()
     with checkout.sandbox(SEED) as origins, tempfile.TemporaryDirectory() as name:
         for platform, targets in lines.items():
@@ -138,20 +142,33 @@ def records_of_sandbox() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield line["scraper"], line["data"]
 
 
-def records_of_captures() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Extract the saved responses, and yield the records. A response without a record is left out."""
+def records_of_captures(names: Container[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Extract the saved responses for the scrapers with these names, and yield the records. Some have no record."""
     with Extractor(Checkout()) as extractor:
         for capture in every_capture(CAPTURES, Selection()):
-            if len(capture.files) == 1 and not capture.params and not capture.is_bundle:
+            if capture.scraper in names and len(capture.files) == 1 and not capture.params and not capture.is_bundle:
                 status, out, _ = capture.extract(extractor, [capture.files[0].read_bytes()])
                 if status == 0:
                     yield capture.scraper, json.loads(out)
 
 
-def measure() -> dict[str, Counts]:
-    """Count in the sandbox's records and in those of the captures. Without captures, their last counts are kept."""
-    saved = count(records_of_captures()) if CAPTURES.is_dir() else read()[SAVED]
-    return {SANDBOX: count(records_of_sandbox()), SAVED: saved}
+def measure(names: Container[str]) -> dict[str, Counts]:
+    """Count in the sandbox's records and in those of the captures, for the scrapers with these names.
+
+    The last counts of other scrapers are kept, and those of captures if their folder does not exist.
+    """
+    counted = {SANDBOX: count(records_of_sandbox(names))}
+    if CAPTURES.is_dir():
+        counted[SAVED] = count(records_of_captures(names))
+    kept = {
+        source: {
+            name: fields
+            for name, fields in counts.items()
+            if name in scraper_names() and not (source in counted and name in names)
+        }
+        for source, counts in read().items()
+    }
+    return {source: dict(sorted((kept[source] | counted.get(source, {})).items())) for source in SOURCES}
 
 
 def read() -> dict[str, Counts]:
@@ -202,8 +219,10 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("measure", "write"))
-    if parser.parse_args().action == "measure":
-        text = json.dumps(measure(), indent=1)
+    parser.add_argument("--scraper", action="append", choices=scraper_names(), help="measure only this scraper")
+    given = parser.parse_args()
+    if given.action == "measure":
+        text = json.dumps(measure(given.scraper or scraper_names()), indent=1)
         COUNTS.write_text(re.sub(r"\[\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2]", text) + "\n")  # a field per line
     else:
         PAGE.write_text(page(read()))

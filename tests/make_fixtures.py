@@ -1,4 +1,4 @@
-"""Write the fixtures of the page objects from the sandbox's pages: ``python -m tests.make_fixtures``.
+"""Write the fixtures of the page objects from the sandbox's pages: ``python -m tests.make_fixtures [PLATFORM ...]``.
 
 A fixture is one response and the expected result of its page object, either data or a typed error. web-poet's pytest
 plugin replays fixtures, with one test per field. Recorded pages are other people's data: they become fixtures only with
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -37,13 +38,13 @@ class Case:
     status: int
     body: bytes
     page_params: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 def save(case: Case) -> None:
     """Write a case with the result of its page object."""
-    response = HttpResponse(
-        case.url, case.body, status=case.status, headers={"Content-Type": "text/html; charset=utf-8"}
-    )
+    headers = {"Content-Type": "text/html; charset=utf-8", **case.headers}
+    response = HttpResponse(case.url, case.body, status=case.status, headers=headers)
     params = PageParams(case.page_params)
     item, error = None, None
     try:
@@ -55,13 +56,18 @@ def save(case: Case) -> None:
 
 
 def main() -> None:
-    """Replace the sandbox's fixtures. Each module of ``fixture_sources`` defines the ``cases()`` of a platform."""
-    for folder in (TESTS / "fixtures").glob("*/*"):
-        if not folder.name.startswith(TRANSCRIBED):
-            shutil.rmtree(folder)
-    for source in sorted((TESTS / "fixture_sources").glob("[a-z]*.py")):
-        for case in import_module(f"tests.fixture_sources.{source.stem}").cases():
-            save(case)
+    """Replace the sandbox's fixtures, of all platforms or of the given ones.
+
+    Each module of ``fixture_sources`` defines the ``cases()`` of a platform, or of one of its scrapers.
+    """
+    for platform in sys.argv[1:] or ("*",):
+        for folder in (TESTS / "fixtures").glob(f"crawler.platforms.{platform}.*/*"):
+            if not folder.name.startswith(TRANSCRIBED):
+                shutil.rmtree(folder)
+        for source in sorted((TESTS / "fixture_sources").glob("[a-z]*.py")):
+            if platform in {"*", source.stem.partition("_")[0]}:
+                for case in import_module(f"tests.fixture_sources.{source.stem}").cases():
+                    save(case)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,11 @@ LAYERS = {
     "targets.checkpoint": 7,
     "targets.journal": 6,
     "targets.redis_queue": 6,
+    # The parts of jobs that depend on targets and outputs.
+    "jobs.source": 4,
+    "jobs.intake": 4,
+    "jobs.extension": 6,
+    "jobs.output": 9,
     "spiders": 7,
     "registry": 8,
     "items": 9,

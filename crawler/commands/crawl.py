@@ -68,17 +68,7 @@ class Command(CheckedCommand, CrawlCommand):
             check_arguments(spider, opts.spargs, self.settings)
         except (ValueError, WrongTargetsError, UnusableFileError) as error:
             raise UsageError(str(error)) from None
-        self._choose_summary()
-
-    def _choose_summary(self) -> None:
-        """On a terminal, print a summary instead of the log, unless the user has set a log level."""
-        assert self.settings is not None
-        chosen = self.settings.getpriority("LOG_LEVEL") == SETTINGS_PRIORITIES["cmdline"]
-        chosen = chosen or "CRAWLER_LOG_LEVEL" in os.environ or not self.settings.getbool("LOG_ENABLED")
-        self.prints_summary = stderr_is_terminal() and not chosen
-        if self.prints_summary and not self.settings["LOG_FILE"]:
-            self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
-            logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # hides target_failed: the summary shows it
+        self.prints_summary = replace_log(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
@@ -93,6 +83,17 @@ class Command(CheckedCommand, CrawlCommand):
         collected = crawler.get_extension(summary.Summary) if self.prints_summary else None
         if collected is not None:
             print(*collected.lines(), sep="\n", file=sys.stderr)
+
+
+def replace_log(settings: BaseSettings) -> bool:
+    """On a terminal, hide the log, unless the user has set a log level. Return whether to print a summary instead."""
+    chosen = settings.getpriority("LOG_LEVEL") == SETTINGS_PRIORITIES["cmdline"]
+    chosen = chosen or "CRAWLER_LOG_LEVEL" in os.environ or not settings.getbool("LOG_ENABLED")
+    prints_summary = stderr_is_terminal() and not chosen
+    if prints_summary and not settings["LOG_FILE"]:
+        settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
+        logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # hides target_failed: the summary shows it
+    return prints_summary
 
 
 def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: BaseSettings) -> None:

@@ -133,7 +133,9 @@ async def extract(
     for kind, number in Counter(page.source for page in pages).items():
         if number > 1:
             raise UsageError(f"{number} files are of the page type {kind}; pass the files of one target at a time.")
-    data = validated(scraper.data, await spider_for(scraper).join(pages))
+    # The spider of a platform joins the pages of one kind of record. A page that is alone needs no joining.
+    joined = spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item()
+    data = validated(scraper.data, await joined)
     for page in pages:
         for error in page.skipped:
             print(f"Warning: {page.source}: {error} {_paths(error)}", file=sys.stderr)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import structlog
 from filelock import FileLock
 
-from crawler.jobs.core import run_core
+from crawler.jobs.core import compiled, named_rows
 from crawler.jobs.versions import StoreVersionError, VersionedSchema
 from crawler.storage.sqlite import SqliteFile, transaction
 
@@ -174,6 +174,15 @@ class SqliteDatabase:
         return status.st_dev, status.st_ino
 
 
+def open_core(dialect: str, driver: Any) -> sa.Connection:
+    """Return SQLAlchemy's connection for a driver's. It begins and ends no transaction."""
+    import sqlalchemy as sa  # noqa: PLC0415  # takes 0.1 s, and the service does not need it
+
+    options: dict[str, Any] = {"poolclass": sa.pool.NullPool, "pool_reset_on_return": None}
+    engine = sa.create_engine(f"{dialect}://", creator=lambda: driver, isolation_level="AUTOCOMMIT", **options)
+    return engine.connect()
+
+
 class _SqliteConnection:
     dialect = "sqlite"
 
@@ -183,7 +192,7 @@ class _SqliteConnection:
         self._core: sa.Connection | None = None
         try:
             if isinstance(schema, VersionedSchema):
-                self._core = self._open_core()
+                self._core = open_core("sqlite", connection)
                 self._update(schema)
             else:
                 self._add_columns([each for each in schema if isinstance(each, NewColumn)])
@@ -191,19 +200,16 @@ class _SqliteConnection:
             connection.close()
             raise
 
-    def _open_core(self) -> sa.Connection:
-        """Return SQLAlchemy's connection. It begins and ends no transaction: ``begin()`` does."""
-        import sqlalchemy as sa  # noqa: PLC0415  # takes 0.1 s, and the service does not need it
-
-        options: dict[str, Any] = {"poolclass": sa.pool.NullPool, "isolation_level": "AUTOCOMMIT"}
-        return sa.create_engine("sqlite://", creator=lambda: self.connection, **options).connect()
-
     def _update(self, schema: VersionedSchema) -> None:
+        import sqlalchemy as sa  # noqa: PLC0415  # as above
+
         assert self._core is not None
-        with _driver_errors():
+        try:
             if not schema.is_current(self._core):  # most processes need no write lock to connect
                 with self.begin(write=True):
                     schema.update(self._core)
+        except sa.exc.DBAPIError as error:
+            raise error.orig or error from error
 
     def _add_columns(self, columns: list[NewColumn]) -> None:
         if all(map(self._has, columns)):
@@ -224,22 +230,24 @@ class _SqliteConnection:
         if isinstance(statement, str):
             return self.connection.execute(statement, values)
         assert self._core is not None, "only stores with a versioned schema run statements of SQLAlchemy"
-        with _driver_errors():
-            return run_core(self._core, statement, values)
+        cursor = run_compiled(self.connection.cursor(), self._core.dialect, statement, values)
+        named = named_rows(cursor)
+        cursor.row_factory = lambda _, row: named(row)
+        return cursor
 
     def now(self) -> float:
         return time.time()
 
 
-@contextmanager
-def _driver_errors() -> Iterator[None]:
-    """Raise the error of the driver instead of SQLAlchemy's, whose message contains the values, too."""
-    import sqlalchemy as sa  # noqa: PLC0415  # as above
-
-    try:
-        yield
-    except sa.exc.DBAPIError as error:
-        raise error.orig or error from error
+def run_compiled(cursor: Any, dialect: sa.Dialect, statement: sa.Executable, values: Values) -> Any:
+    """Run a statement on a driver's cursor, and return the cursor."""
+    if isinstance(values, list):
+        found = compiled(dialect, statement, values[0])
+        cursor.executemany(found.text, [found.arguments(each) for each in values])
+    else:
+        found = compiled(dialect, statement, values)
+        cursor.execute(found.text, found.arguments(values))
+    return cursor
 
 
 class PostgreSqlDatabase:
@@ -252,8 +260,8 @@ class PostgreSqlDatabase:
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
         import sqlalchemy as sa  # noqa: PLC0415  # likewise
 
-        self.errors: tuple[type[Exception], ...] = (sa.exc.SQLAlchemyError, psycopg.Error, OSError)
-        self.refusals: tuple[type[Exception], ...] = (sa.exc.DataError, sa.exc.IntegrityError)
+        self.errors: tuple[type[Exception], ...] = (psycopg.Error, sa.exc.SQLAlchemyError, OSError)
+        self.refusals: tuple[type[Exception], ...] = (psycopg.DataError, psycopg.IntegrityError)
         self.schema = schema
         limits = {
             "lock_timeout": BUSY_SECONDS,
@@ -265,12 +273,12 @@ class PostgreSqlDatabase:
             "tcp_user_timeout": int(STATEMENT_SECONDS * 1000),
             "options": " ".join(f"-c {name}={round(seconds * 1000)}" for name, seconds in limits.items()),
         }
-        connect = _psycopg_connect(url, defaults)
-        # psycopg parses the URL, because SQLAlchemy does not support all URLs of libpq, such as several hosts.
-        self._engine = sa.create_engine("postgresql+psycopg://", creator=connect, poolclass=sa.pool.NullPool)
+        self._parameters: dict[str, Any] = defaults | psycopg.conninfo.conninfo_to_dict(url)
 
     def connect(self) -> _PostgreSqlConnection:
-        return _PostgreSqlConnection(self._engine.connect().execution_options(preserve_rowcount=True), self.schema)
+        import psycopg  # noqa: PLC0415  # as above
+
+        return _PostgreSqlConnection(psycopg.connect(**self._parameters, autocommit=True), self.schema)
 
     def discard_lost(self, connection: Connection | None) -> bool:
         return False
@@ -279,23 +287,16 @@ class PostgreSqlDatabase:
         """Do nothing: the server reports damage, and its operator repairs it."""
 
 
-def _psycopg_connect(url: str, defaults: dict[str, Any]) -> Callable[[], Any]:
-    """Return a function that connects to a URL. ``defaults`` are parameters for which the URL has no value."""
-    import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
-
-    parameters = defaults | psycopg.conninfo.conninfo_to_dict(url)
-    return lambda: psycopg.connect(**parameters)
-
-
 class _PostgreSqlConnection:
     dialect = "postgresql"
 
-    def __init__(self, connection: sa.Connection, schema: Schema | VersionedSchema) -> None:
+    def __init__(self, connection: Any, schema: Schema | VersionedSchema) -> None:
         import sqlalchemy as sa  # noqa: PLC0415  # needs the extra "postgresql"
 
         self.connection = connection
         self.close = connection.close
-        self._text = sa.text
+        self._text = lru_cache(maxsize=256)(sa.text)
+        self._core = open_core("postgresql+psycopg", connection)
         try:
             with self.begin(write=True):
                 self._update(schema)
@@ -305,10 +306,10 @@ class _PostgreSqlConnection:
 
     def _update(self, schema: Schema | VersionedSchema) -> None:
         if isinstance(schema, VersionedSchema):
-            if not schema.is_current(self.connection):
+            if not schema.is_current(self._core):
                 self.execute("SET LOCAL statement_timeout = 0", {})  # a new index of a large table takes minutes
                 self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
-                schema.update(self.connection)
+                schema.update(self._core)
         else:
             self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
             for each in schema:
@@ -316,12 +317,13 @@ class _PostgreSqlConnection:
                 self.execute(sql, {})
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
-        return self.connection.begin()
+        found: AbstractContextManager[object] = self.connection.transaction()
+        return found
 
     def execute(self, statement: Statement, values: Values) -> Any:
-        if isinstance(statement, str):
-            return self.connection.execute(self._text(statement), values)
-        return run_core(self.connection, statement, values)
+        executable = self._text(statement) if isinstance(statement, str) else statement
+        cursor = self.connection.cursor(row_factory=named_rows)
+        return run_compiled(cursor, self._core.dialect, executable, values)
 
     def now(self) -> float:
-        return float(self.execute("SELECT extract(epoch FROM clock_timestamp())", {}).scalar_one())
+        return float(self.execute("SELECT extract(epoch FROM clock_timestamp())", {}).fetchone()[0])

@@ -162,7 +162,7 @@ async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None
 
     def plan(session: Session) -> Part | None:
         row = lock_jobs(session, [job]).get(job)
-        last = session.execute(sql.LAST_PART, of_export).first()
+        last = session.execute(sql.LAST_PART, of_export).fetchone()
         if last is not None and not last.uploaded:
             return Part(last.number, last.after, last.until)
         after = last.until if last is not None else 0

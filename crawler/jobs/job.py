@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -13,6 +13,11 @@ import orjson
 from crawler.errors import ServiceError
 from crawler.jobs.tables import STATES
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 JobState: TypeAlias = Literal["loading", "open", "paused", "cancelled", "done"]
 TargetState: TypeAlias = Literal["waiting", "running", "paused", "done", "failed", "dead", "cancelled"]
 Key: TypeAlias = tuple[int, bytes]
@@ -20,8 +25,9 @@ Key: TypeAlias = tuple[int, bytes]
 
 MAX_NAME_LENGTH = 200
 KEY_BYTES = 16
-COMPRESSION_LEVEL = 1
-"""Higher levels of zlib make records of 8 kB 3 % smaller, and take 30 % longer."""
+COMPRESSION = zstd.ZstdCompressor(level=1)
+"""Compresses a record of 8 kB in 16 µs (zlib: 49 µs) to a third. To make it takes another 10 µs, so all share one: each
+call is a frame of its own. Higher levels make records 2 % smaller, and take twice as long."""
 
 
 class JobError(Exception):
@@ -74,7 +80,7 @@ class Job:
     def of(cls, row: Any) -> Job:
         """Return the job in a row of the table ``jobs``."""
         counts = {state: int(getattr(row, state)) for state in STATES}
-        own = (row.id, row.name, row.owner, row.state, row.whole_roots)
+        own = (row.id, row.name, row.owner, row.state, bool(row.whole_roots))
         return cls(*own, orjson.loads(row.options), row.created, row.ended, row.seq, counts)
 
 
@@ -184,12 +190,12 @@ def internal_error(message: str) -> bytes:
 
 def pack(data: Any) -> bytes:
     """Return JSON data as compressed bytes."""
-    return zlib.compress(orjson.dumps(data), COMPRESSION_LEVEL)
+    return COMPRESSION.compress(orjson.dumps(data), zstd.ZstdCompressor.FLUSH_FRAME)
 
 
 def unpack(data: bytes) -> Any:
     """Return the JSON data in compressed bytes."""
-    return orjson.loads(zlib.decompress(data))
+    return orjson.loads(zstd.decompress(data))
 
 
 def _place(finished: Finished) -> str:

@@ -62,6 +62,26 @@ class Jobs:
         rows = await self.reads.transact(lambda session: session.execute(sql.JOB, {"job": job}).fetchall(), write=False)
         return Job.of(rows[0]) if rows else None
 
+    async def find(self, name: str, owner: str = "") -> Job | None:
+        """Return the job of an owner with a name. None: there is none."""
+        values = {"name": name, "owner": owner}
+        rows = await self.reads.transact(lambda s: s.execute(sql.FIND_JOB, values).fetchall(), write=False)
+        return Job.of(rows[0]) if rows else None
+
+    async def has_unfinished(self, job: int, platform: str) -> bool:
+        """Whether a job has waiting or running targets of a platform."""
+        values = {"job": job, "platform": platform}
+        return await self.reads.transact(
+            lambda session: any(session.rows(each, **values) for each in sql.UNFINISHED), write=False
+        )
+
+    async def count_unfinished(self, job: int, platform: str) -> int:
+        """Return the number of a job's waiting and running targets of a platform."""
+        values = {"job": job, "platform": platform}
+        return int(
+            await self.reads.transact(lambda s: s.execute(sql.COUNT_UNFINISHED, values).fetchone()[0], write=False)
+        )
+
     async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
         """Return the jobs with ids greater than ``after``, in the order of their creation."""
         values = {"after": after, "limit": limit}
@@ -73,11 +93,29 @@ class Jobs:
         rows = await self.reads.transact(lambda session: session.rows(sql.TALLIES, job=job), write=False)
         return {(kind, name.decode()): n for kind, name, n in rows}
 
+    async def add_scrapers(self, job: Job, names: Iterable[str]) -> None:
+        """Store which scrapers the targets of a job have."""
+        rows = [{"job": job.id, "kind": "scraper", "name": name.encode(), "n": 1} for name in sorted(names)]
+        if rows:
+            await self.writes.transact(lambda session: session.execute(sql.ADD_TALLIES[session.dialect], rows))
+
+    async def scrapers(self, job: Job) -> set[str]:
+        """Return the scrapers of a job's targets."""
+        return {name for kind, name in await self.tallies(job.id) if kind == "scraper"}
+
+    async def next_row(self, job: Job) -> int:
+        """Return the position of the first line to add to a job: 0 while it is loading."""
+        if job.state == "loading":
+            return 0
+        rows = await self.reads.transact(lambda session: session.rows(sql.LAST_ROW, job=job.id), write=False)
+        return 0 if rows[0][0] is None else int(rows[0][0]) + 1
+
     async def push(self, job: Job, lines: Iterable[InputLine]) -> int:
         """Add lines and their targets to a job. Return the number of new targets.
 
-        A line that was pushed before is skipped, so that a push that was killed can be repeated. The targets of a job
-        that is still loading are claimed after ``open()``.
+        A line that was pushed before is skipped, so that a push that was killed can be repeated. In a job that is
+        loading, it is the line with the same row; later, a line with the same key and id. The targets of a job that is
+        still loading are claimed after ``open()``.
 
         Raises:
             JobError: the job is cancelled or was removed, or a line is not JSON data.
@@ -163,10 +201,10 @@ class Jobs:
 
 def _create(session: Session, values: dict[str, Any]) -> Job:
     named = {"owner": values["owner"], "name": values["name"]}
-    found = session.execute(sql.FIND_JOB, named).first()
+    found = session.execute(sql.FIND_JOB, named).fetchone()
     if found is None:
         session.execute(sql.ADD_JOB[session.dialect], values | {"created": session.now()})
-        found = session.execute(sql.FIND_JOB, named).one()
+        found = session.execute(sql.FIND_JOB, named).fetchone()
     return Job.of(found)
 
 
@@ -207,8 +245,13 @@ def _push(session: Session, job: Job, inputs: list[dict[str, Any]], targets: lis
     changes = _changes(session, job)
     if changes.jobs[job.id].state == "cancelled":
         raise JobError(f"The job {job.name!r} is cancelled: use another name.")
-    session.execute(sql.ADD_INPUTS[session.dialect], inputs)
-    added = len(session.execute(sql.ADD_TARGETS[session.dialect], targets).fetchall())
+    if changes.jobs[job.id].state != "loading":
+        stored = session.rows(sql.INPUTS_OF, job=job.id, keys=[row["key"] for row in inputs])
+        known = {(key, own_id) for key, _, own_id, _ in stored}
+        inputs = [row for row in inputs if (row["key"], row["id"]) not in known]
+    if inputs:
+        session.execute(sql.ADD_INPUTS[session.dialect], inputs)
+    added = int(session.execute(sql.ADD_TARGETS[session.dialect], targets).rowcount)
     changes.move(job.id, to="waiting", n=added)
     changes.store(session.now())
     return added
@@ -240,7 +283,7 @@ def _retry(session: Session, changes: Changes, job: int, rows: list[Any]) -> Non
 
 def _drop(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
     for statement in sql.DROP_TARGETS:
-        session.execute(statement, {"job": job, "keys": [row.key for row in rows]})
+        session.execute(statement, {"job_": job, "keys": [row.key for row in rows]})
     for row in rows:
         changes.move(job, out=row.state)
 
@@ -271,7 +314,7 @@ def _vacuum(session: Session) -> bool:
 
 
 def _check(session: Session, job: Job) -> list[str]:
-    found = session.execute(sql.JOB, {"job": job.id}).first()
+    found = session.execute(sql.JOB, {"job": job.id}).fetchone()
     if found is None:
         return [f"The job {job.name!r} was removed."]
     stored = Job.of(found)

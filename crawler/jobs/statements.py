@@ -33,15 +33,13 @@ COUNT = (
 )
 OWNERS = sa.select(J.owner, sa.func.sum(J.running)).where(OPEN).group_by(J.owner).having(sa.func.sum(J.waiting) > 0)
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
-_BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.key)).select_from(
-    targets.outerjoin(records, (records.c.job == T.job) & (records.c.key == T.key))
+_RECORD = (records.c.job == T.job) & (records.c.seq == T.seq)
+_BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.seq)).select_from(
+    targets.outerjoin(records, _RECORD)
 )
 BOOKS = _BOOKS.where(OF_JOB).group_by(T.state)
 """The targets and the records of a job by state."""
 NUMBERED = sa.select(sa.func.count(T.seq), sa.func.max(T.seq), sa.func.count(T.seq.distinct())).where(OF_JOB)
-ORPHANS = sa.select(sa.func.count()).where(
-    records.c.job == param("job"), ~sa.exists().where(T.job == records.c.job, T.key == records.c.key)
-)
 
 # Targets
 
@@ -60,10 +58,12 @@ def _by_dialect(*, table: sa.Table, update: bool = False) -> dict[str, sa.Insert
 
 ADD_JOB = _by_dialect(table=jobs)
 ADD_INPUTS = _by_dialect(table=inputs)
-ADD_TARGETS = {name: insert.returning(T.job, T.key) for name, insert in _by_dialect(table=targets).items()}
+ADD_TARGETS = _by_dialect(table=targets)
+STORED = sa.select(T.key).where(OF_KEYS)
+"""The keys of a list that are stored."""
 ADD_TALLIES = _by_dialect(table=tallies, update=True)
 _FIRST_WAITING = (
-    sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING).order_by(T.key).limit(1)
+    sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING).order_by(T.row).limit(1)
 )
 JOBS_TO_CLAIM = (  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
     sa.select(J.id, J.whole_roots)
@@ -71,8 +71,9 @@ JOBS_TO_CLAIM = (  # not EXISTS: PostgreSQL could then read all waiting targets 
     .order_by(J.id)
     .limit(param("limit"))
 )
+JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
 _CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
-_FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.key)
+_FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.row, T.key)
 TO_CLAIM = _FREE.limit(param("limit")).with_for_update(skip_locked=True)
 _other = targets.alias()
 ROOT_RUNNING = sa.exists().where(
@@ -127,20 +128,25 @@ SWEEP = (
 )
 """A piece of a job's targets, in the order of their keys."""
 RETRY = sa.update(targets).where(ONE).values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
-DROP_TARGETS = tuple(
-    sa.delete(table).where(table.c.job == param("job"), table.c.key.in_(param("keys", expanding=True)))
-    for table in (records, targets)
+DROP_TARGETS = (
+    sa.delete(records).where(records.c.job == param("job_"), records.c.seq.in_(sa.select(T.seq).where(OF_KEYS))),
+    sa.delete(targets).where(OF_KEYS),
 )
 INPUT_ROWS = sa.select(inputs.c.row).where(inputs.c.job == param("job")).order_by(inputs.c.row).limit(param("limit"))
+LAST_ROW = sa.select(sa.func.max(inputs.c.row)).where(inputs.c.job == param("job"))
 DROP_INPUTS = sa.delete(inputs).where(inputs.c.job == param("job"), inputs.c.row <= param("last"))
 DROP_REST = tuple(sa.delete(table).where(table.c.job == param("job")) for table in (tallies, parts))
+
+UNFINISHED = tuple(
+    sa.select(T.key).where(OF_JOB, T.platform == param("platform"), state).limit(1) for state in (WAITING, RUNNING)
+)
+COUNT_UNFINISHED = sa.select(sa.func.count()).where(OF_JOB, T.platform == param("platform"), WAITING | RUNNING)
 
 # Reading
 
 NOTES = sa.select(T.note).where(OF_JOB, T.root == param("root"), T.note.is_not(None), T.seq > 0).order_by(T.seq)
 TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
 _LINE = (T.key, T.parent, T.row, T.platform, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)
-_RECORD = (records.c.job == T.job) & (records.c.key == T.key)
 BY_SEQ = (
     sa.select(*_LINE)
     .select_from(targets.outerjoin(records, _RECORD))

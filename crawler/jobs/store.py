@@ -78,7 +78,7 @@ class Session:
 
     def rows(self, sql: Statement, /, **values: Any) -> list[Row]:
         """Run a query. Return its rows."""
-        return [tuple(row) for row in self.execute(sql, values).fetchall()]
+        return list(self.execute(sql, values).fetchall())
 
 
 class _AbandonedError(Exception):

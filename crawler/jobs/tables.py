@@ -72,7 +72,7 @@ records = sa.Table(
     "records",
     metadata,
     sa.Column("job", sa.BigInteger, primary_key=True),
-    sa.Column("key", sa.LargeBinary, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),  # not the key: rows are added at the end
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 parts = sa.Table(
@@ -96,7 +96,9 @@ WAITING, RUNNING = T.state == sa.literal_column("'waiting'"), T.state == sa.lite
 OPEN = J.state == sa.literal_column("'open'")
 _index("jobs_open", J.owner, J.id, where=OPEN)
 _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
-_index("targets_waiting", T.platform, T.job, T.key, where=WAITING)
+_index(
+    "targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING
+)  # claimed as they are stored: few pages change
 _index("targets_leases", T.lease_until, where=RUNNING)
 _index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
 _index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))

@@ -46,6 +46,8 @@ class Holder:
     worker: str
     lease: float
     exits: int
+    job: int | None = None
+    """The job whose targets it claims. None: those of all jobs, with fair shares for their owners."""
 
 
 def shares(running: dict[str, int], n: int) -> Counter[str]:
@@ -68,34 +70,44 @@ def claim(session: Session, holder: Holder, platform: str, n: int, without: set[
     """Claim at most ``n`` targets of the owner with the fewest running ones; of a job of whole roots, one root.
 
     ``without``: owners from whom nothing can be claimed. The owner is added to it if it had too few targets. Return
-    None if no owner is left.
+    None if no owner is left, or if the worker's job has no free targets.
     """
+    if holder.job is not None:
+        return _claim_from(session, holder, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)) or None
     running = {owner: int(count) for owner, count in session.rows(sql.OWNERS) if owner not in without}
     if not running:
         return None
     ((owner, share),) = shares(running, n).most_common(1)
+    jobs = session.rows(sql.JOBS_TO_CLAIM, owner=owner, platform=platform, limit=share)
+    found = _claim_from(session, holder, platform, share, jobs)
+    if len(found) < share:
+        without.add(owner)
+    return found
+
+
+def _claim_from(session: Session, holder: Holder, platform: str, n: int, jobs: Sequence[Any]) -> list[Claim]:
     found: list[Any] = []
-    for job, whole_roots in session.rows(sql.JOBS_TO_CLAIM, owner=owner, platform=platform, limit=share):
+    for job, whole_roots in jobs:
         if whole_roots:
             found += _free_root(session, job, platform)
         else:
-            values = {"job": job, "platform": platform, "limit": share - len(found)}
+            values = {"job": job, "platform": platform, "limit": n - len(found)}
             found += session.execute(sql.TO_CLAIM, values).fetchall()
-        if len(found) >= share:
+        if len(found) >= n:
             break
-    if len(found) < share:
-        without.add(owner)
     return _start(session, holder, found)
 
 
 def _free_root(session: Session, job: int, platform: str) -> list[Any]:
     """Return all waiting targets of a root of which no target is running."""
-    first = session.execute(sql.FREE_ROOT, {"job": job, "platform": platform}).first()
+    first = session.execute(sql.FREE_ROOT, {"job": job, "platform": platform}).fetchone()
     return [] if first is None else session.execute(sql.ROOT_TO_CLAIM, {"job": job, "root": first.root}).fetchall()
 
 
 def _start(session: Session, holder: Holder, found: list[Any]) -> list[Claim]:
     """Start targets that are locked, unless their job was closed or another worker has started their root."""
+    if not found:
+        return []
     changes = Changes(session, lock_jobs(session, (row.job for row in found)))
     is_open = {job for job, row in changes.jobs.items() if row.state == "open"}
     roots = {(row.job, row.root) for row in found if row.root}
@@ -222,7 +234,7 @@ def finish(
         ends.append(_end(changes, (job, key), finished.state, finished.code, each.outcome) | {"note_": each.note})
         changes.tallies.update({(job, *tally): n for tally, n in finished.tallies.items()})
         if finished.state == "done":
-            data.append({"job": job, "key": key, "data": each.record})
+            data.append({"job": job, "seq": ends[-1]["seq_"], "data": each.record})
     for statement, values in ((sql.FINISH, ends), (sql.MOVE, pauses), (sql.ADD_RECORDS, data)):
         if values:
             session.execute(statement, values)
@@ -250,8 +262,12 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
     if not rows:
         return []
     session = changes.session
-    found = session.execute(sql.ADD_TARGETS[session.dialect], [rows[each] for each in sorted(rows)]).fetchall()
-    new = [rows[job, key] for job, key in found]
+    for job, keys in by_job(rows).items():  # no other transaction adds targets to a job that is locked
+        for (key,) in session.rows(sql.STORED, job_=job, keys=keys):
+            del rows[job, key]
+    new = list(rows.values())
+    if new:
+        session.execute(sql.ADD_TARGETS[session.dialect], new)
     for row in new:
         changes.move(row["job"], to=row["state"])
     return [

@@ -72,6 +72,8 @@ class Worker:
     on_claimed: Callable[[list[Claim]], None]
     lease: float = LEASE_SECONDS
     exits: int = EXITS
+    job: int | None = None
+    """The job whose targets it claims. None: those of all jobs."""
     also_store: AlsoStore | None = None
     """Stores what belongs to outcomes in other tables, such as usage and bills, in the same transaction."""
     held: dict[Key, Claim] = field(default_factory=dict)
@@ -88,7 +90,7 @@ class Worker:
     _closing: bool = False
 
     def __post_init__(self) -> None:
-        self._holder = Holder(worker_name(), self.lease, self.exits)
+        self._holder = Holder(worker_name(), self.lease, self.exits, self.job)
         self._losses = self.store.losses
         self._clock = SteadyClock(self.lease / 2)
         self._renewed = lease_clock()

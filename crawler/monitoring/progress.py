@@ -7,7 +7,8 @@ import math
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING, TextIO, cast
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, TextIO, cast
 
 import rich.progress
 import structlog
@@ -38,10 +39,17 @@ RATE_WINDOW = 60.0
 
 
 class Bar(rich.progress.Progress):
-    """A progress bar on stderr, with lines of text below it. It is redrawn only when its caller refreshes it."""
+    """The progress bars of all crawls in this process, on stderr, each with lines of text below all bars.
+
+    They are redrawn only when a crawl refreshes its bar.
+    """
+
+    shared: ClassVar[Bar | None] = None
+    """The bars on the terminal. None: no crawl runs."""
 
     def __init__(self) -> None:
-        self.lines: list[Text] = []
+        self.lines: dict[rich.progress.TaskID, list[Text]] = {}
+        self._handlers: list[logging.StreamHandler[TextIO]] = []
         super().__init__(
             "{task.description}",
             rich.progress.BarColumn(bar_width=30),
@@ -56,7 +64,40 @@ class Bar(rich.progress.Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
-        yield from self.lines
+        yield from chain.from_iterable(self.lines.values())
+
+    @classmethod
+    def join(cls, name: str) -> tuple[Bar, rich.progress.TaskID]:
+        """Add the bar of a crawl. Show the bars if it is the first crawl."""
+        if cls.shared is None:
+            cls.shared = cls()
+            cls.shared.start()
+        bar = cls.shared
+        task = bar.add_task(name, total=None, expected="?", rate=0.0, left="")
+        bar.lines[task] = []
+        return bar, task
+
+    def leave(self, task: rich.progress.TaskID) -> None:
+        """End the bar of a crawl. Its final state stays on the terminal when the last crawl has ended."""
+        self.stop_task(task)
+        if all(each.stop_time is not None for each in self.tasks):
+            self.live.transient = False
+            self.stop()
+            Bar.shared = None
+
+    def start(self) -> None:
+        """Show the bars, and make log handlers print above them. Without this, their lines would break the bars."""
+        super().start()
+        for handler in logging.root.handlers:
+            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
+                handler.setStream(sys.stderr)  # the stream with which rich has replaced stderr
+                self._handlers.append(handler)
+
+    def stop(self) -> None:
+        """Leave the bars as they are, and let log handlers print to the terminal again."""
+        super().stop()
+        for handler in self._handlers:
+            handler.setStream(sys.stderr)
 
 
 class Progress:
@@ -74,7 +115,7 @@ class Progress:
         self.on_terminal = stderr_is_terminal()
         self.in_log = not self.on_terminal or crawler.settings["LOG_FILE"] is not None
         self._bar: Bar | None = None
-        self._handlers: list[logging.StreamHandler[TextIO]] = []
+        self._task = rich.progress.TaskID(0)
         self._calls: list[LoopingCall | AsyncioLoopingCall] = []
         self._completed: deque[tuple[float, int]] = deque()
         """Pairs of a time and the number of targets that were completed at this time."""
@@ -90,10 +131,7 @@ class Progress:
         """Start the progress bar, or the log lines."""
         self._completed.append((time.monotonic(), sum(self.counts().values())))
         if self.on_terminal:
-            self._bar = Bar()
-            self._bar.add_task(self.spider.name, total=None, expected="?", rate=0.0, left="")
-            self._bar.start()
-            self._redirect_log_lines()
+            self._bar, self._task = Bar.join(self.spider.name)
             self._every(REFRESH_INTERVAL, self._refresh)
         if self.in_log:
             self._every(self.interval, self._log)
@@ -104,10 +142,7 @@ class Progress:
             call.stop()
         if self._bar:
             self._refresh()
-            self._bar.live.transient = False
-            self._bar.stop()
-            for handler in self._handlers:
-                handler.setStream(sys.stderr)
+            self._bar.leave(self._task)
         if self.in_log:
             self._log()
 
@@ -115,13 +150,6 @@ class Progress:
         call = create_looping_call(function)  # type: ignore[arg-type]  # bound methods without arguments
         call.start(seconds, now=False)
         self._calls.append(call)
-
-    def _redirect_log_lines(self) -> None:
-        """Make log handlers print above the progress bar. Without this, their lines would break the bar."""
-        for handler in logging.root.handlers:
-            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
-                handler.setStream(sys.stderr)  # the stream with which rich has replaced stderr
-                self._handlers.append(handler)
 
     def counts(self) -> dict[str, int]:
         """Return the number of completed targets by outcome code."""
@@ -170,15 +198,16 @@ class Progress:
         counts, rate, expected = self.counts(), self.rate(), self.expected
         done = sum(counts.values())
         left = (max(expected - done, 0) / rate) if expected is not None and rate else None
-        self._bar.lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in self.spider.status_lines]
+        lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in self.spider.status_lines]
         if waiting := suspensions(self.spider.lanes):
             text = f"waiting {math.ceil(waiting[0].seconds)} s for {waiting_for(waiting)}"
-            self._bar.lines.insert(0, Text(text, style="yellow", overflow="ellipsis", no_wrap=True))
+            lines.insert(0, Text(text, style="yellow", overflow="ellipsis", no_wrap=True))
         failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")
         if failed:
-            self._bar.lines.insert(0, Text(f"failed: {failed}", style="red", overflow="ellipsis", no_wrap=True))
+            lines.insert(0, Text(f"failed: {failed}", style="red", overflow="ellipsis", no_wrap=True))
+        self._bar.lines[self._task] = lines
         self._bar.update(
-            self._bar.task_ids[0],
+            self._task,
             total=None if expected is None else max(expected, done, 1),
             completed=done,
             expected="?" if expected is None else f"{max(expected, done):,}",

@@ -37,6 +37,9 @@ class CrawlArguments(BaseModel):
     """Name of a queue in Redis, from which several workers take targets. ``scrapy targets push`` adds the targets."""
     wait: bool = Field(default=False, json_schema_extra={"group": "crawl"})
     """Whether to wait for new targets when the queue is empty. Otherwise the worker exits."""
+    job: str | None = Field(default=None, min_length=1, json_schema_extra={"group": "crawl"})
+    """Name of a job in the store, from which several workers take targets. ``scrapy collect`` and ``scrapy jobs push``
+    make jobs."""
     max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
     """Maximum number of pages to scrape per listing, including the requested page."""
     fields: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
@@ -84,6 +87,13 @@ class CrawlArguments(BaseModel):
     def _validate_encoding_of_targets(self) -> Self:
         if self.encoding is not None and self.targets is None:
             raise ValueError("encoding is that of targets files: add targets=, or remove encoding=")
+        return self
+
+    @model_validator(mode="after")
+    def _validate_job(self) -> Self:
+        beside = [name for name in ("targets", "resume", "queue", "since") if getattr(self, name)]
+        if self.job is not None and beside:
+            raise ValueError(f"a job has its own targets and progress: remove {beside[0]}=, or remove job=")
         return self
 
     @model_validator(mode="after")

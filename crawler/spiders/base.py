@@ -24,6 +24,7 @@ from crawler.errors import (
     ServiceError,
     ShuttingDown,
 )
+from crawler.jobs.location import jobs_location
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
@@ -135,13 +136,15 @@ class PlatformSpider(PageSpider):
         Raises:
             WrongTargetsError: the run would have no targets.
             ValueError: the argument ``queue`` requires a setting.
-            UsageError: the argument ``since`` requires a project folder.
+            UsageError: the argument ``since`` or ``job`` requires a project folder.
         """
         if self.args.queue and not settings["REDIS_URL"]:
             raise ValueError("REDIS_URL is not set: a queue needs Redis")
         if self.args.since == "last":
             seen_file(settings)
-        if not self.args.queue:
+        if self.args.job:
+            jobs_location(settings)
+        elif not self.args.queue:
             self.source.check()
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:

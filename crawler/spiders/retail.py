@@ -54,8 +54,8 @@ class RetailArguments(CrawlArguments):
 
     @model_validator(mode="after")
     def _validate_exhaustive(self) -> Self:
-        if self.exhaustive and self.queue:
-            raise ValueError("the workers of a queue share no progress: leave out exhaustive or queue")
+        if self.exhaustive and (self.queue or self.job):
+            raise ValueError("workers share no progress: leave out exhaustive, or leave out queue and job")
         if self.exhaustive and "max_pages" in self.model_fields_set:
             raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
         if self.exhaustive and (self.query or self._url_is_search):

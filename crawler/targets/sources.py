@@ -51,6 +51,10 @@ class TargetSource:
         """Check whether this run still owns the target. Called if ``owns`` returned False."""
         return True
 
+    async def store(self, outcome: Outcome) -> bool:
+        """Store an outcome before it is reported. Called if ``owns`` returned False. False: it must not be reported."""
+        return await self.confirm(outcome.target)
+
     def completed(self, outcome: Outcome) -> None:
         """Handle an outcome. Called once for each target, after the receivers of ``target_completed``."""
 

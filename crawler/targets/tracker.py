@@ -319,7 +319,7 @@ class TargetTracker:
 
     async def _report_if_leased(self, outcome: Outcome) -> None:
         assert self._source is not None
-        if await self._source.confirm(outcome.target):
+        if await self._source.store(outcome):
             self._announce(outcome)
         else:
             logger.info("target_lease_lost", id=outcome.target.id, code=outcome.code)

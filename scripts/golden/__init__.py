@@ -1,14 +1,15 @@
 """A golden record of the project's behaviour: the outcomes of a fixed list of targets, to compare after a refactoring.
 
-``python -m scripts.golden write FILE`` runs the targets and writes the record; ``compare FILE`` runs them again and
-prints the differences, with ``--values OTHER`` as the values of the checkout in the folder ``OTHER`` and of this one.
+``python -m scripts.golden write FILE`` runs the targets and writes the record. With ``--platform``, ``--variant`` or
+``--seed``, only these rows are replaced. ``compare FILE`` runs the targets again and prints the differences, with
+``--values OTHER`` as the values of the checkout in the folder ``OTHER`` and of this one.
 
 The programs use only interfaces for users (``scrapy sandbox``, ``scrapy crawl``, ``scrapy extract``) and import nothing
 of the package, so the record outlives renamed modules and classes. ``targets.jsonl`` has the targets: ``scraper`` and
 ``params`` (or ``platform`` and ``line``, a line that is not a valid target), the ``variants`` of the crawl (default:
-plain), the ``seeds`` of the sandbox (default: 1 to 3), and the name of the sandbox's ``fault``, for the reader. The
-sorted order of the faults' names assigns them to handles and ids: after a fault is added to the sandbox, change the
-list. A target with ``captures`` is extracted from captures.
+plain), the ``seeds`` of the sandbox (default: 1 to 3), and the name of the sandbox's ``fault``, for the reader. A
+target that no seed of the sandbox has is ``unknown``. The sorted order of the faults' names assigns them to handles and
+ids: after a fault is added to the sandbox, change the list. A target with ``captures`` is extracted from captures.
 
 Keys of the rows:
 

@@ -109,7 +109,8 @@ def main() -> int:
     runner = Runner(given.captures, only, given.jobs)
     rows = record.read(given.now, only) if given.now else runner.rows()
     if given.action == "write":
-        record.write(given.file, rows)
+        others = record.read(given.file, Selection()) if given.file.exists() else {}
+        record.write(given.file, {key: row for key, row in others.items() if not only.covers_row(key)} | rows)
         return 0
     was = record.read(given.file, only)
     found = record.differences(was, rows)

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
+from crawler.platforms.photoapp.share import SharePage
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Post
 from crawler.sandbox.photoapp.site import Site
 from crawler.sandbox.protocol import FakeRequest
@@ -56,6 +57,9 @@ def cases() -> Iterator[Case]:
     yield Case(EmbedPage, "embed-video", ORIGIN + path, 200, body, {"shortcode": video.code})
     null = site.damaged("embed-null", FakeRequest(path))[2]
     yield Case(EmbedPage, "embed-null", ORIGIN + path, 200, null, {"shortcode": video.code})
+    share = f"/share/p/{next(iter(site.shares))}/"
+    status, headers, body = site.page(FakeRequest(share))
+    yield Case(SharePage, "share", ORIGIN + share, status, body, {}, headers)
     reels = site.reels_page(site.accounts[0])
     yield Case(ReelsPage, "reels", f"{ORIGIN}/{site.accounts[0].username}/reels/", 200, reels, {})
     for code, fault in site.faults.items():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs import statements as sql
+from crawler.jobs.core import compiled
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA, metadata
@@ -93,14 +96,15 @@ async def test_a_statement_uses_its_index(tmp_path: Path, name: str, values: dic
     await jobs.push(job, lines(500))
     statement = getattr(sql, name)
 
-    def plan(_: object) -> str:
-        core = jobs.writes._connection._core  # type: ignore[union-attr]
-        texts: list[str] = []
-        sa.event.listen(core.engine, "before_cursor_execute", lambda *args: texts.append(args[2]))
-        core.execute(statement, values)
-        return str(core.exec_driver_sql(f"EXPLAIN QUERY PLAN {texts[0]}", (0,) * texts[0].count("?")).fetchall())
+    def plan() -> str:
+        text = compiled(sqlite.dialect(), statement, values)
+        database = sqlite3.connect(tmp_path / "jobs.sqlite3")
+        try:
+            return str(database.execute(f"EXPLAIN QUERY PLAN {text.text}", text.arguments(values)).fetchall())
+        finally:
+            database.close()
 
-    found = await jobs.writes.transact(plan)
+    found = plan()
     assert index in found, found
     assert "SCAN targets" not in found
     await jobs.close()

@@ -147,7 +147,7 @@ def test_the_columns_are_those_of_csv(name: str, batch: bool) -> None:  # noqa: 
 
 def test_the_option_fields_selects_and_names_columns() -> None:
     item = {"a": {"b": 1}, "c": "x"}
-    options = {"name": "retail-category-v4", "batch": False}
+    options: dict[str, Any] = {"name": "retail-category-v4", "batch": False}
     assert exported(item, fields_to_export=["c"], **options) == [["c"], ["x"]]
     assert exported(item, fields_to_export={"c": "Letter"}, **options) == [["Letter"], ["x"]]
 

@@ -1,0 +1,229 @@
+"""``scrapy collect``: collects the targets in files of any format and of any platform, as one job."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+import tempfile
+from collections.abc import Coroutine
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scrapy.exceptions import UsageError
+from scrapy.utils.conf import arglist_to_dict
+
+from crawler.commands.crawl import argument_problems, replace_log
+from crawler.components import install
+from crawler.configuration.command import CheckedCommand
+from crawler.errors import StoreUnavailable
+from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.garbage import tune_garbage_collector
+from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
+from crawler.platforms import platforms
+from crawler.registry import spider, spiders
+from crawler.targets.files import FileSource
+from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
+from crawler.targets.target import TargetParser
+
+if TYPE_CHECKING:
+    from crawler.jobs.job import Job
+
+T = TypeVar("T")
+STDIN = "-"
+OF_JOBS = ("max_pages",)
+"""The spider arguments that a job keeps, because they change its records."""
+
+
+class Command(CheckedCommand):
+    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use."""
+
+    def syntax(self) -> str:
+        return "[options] <file> [<file> ...]"
+
+    def short_desc(self) -> str:
+        return "Collect targets of any platform from files, as a job that continues after an interruption"
+
+    def long_desc(self) -> str:
+        return (
+            "Reads targets from files of any format (a path, glob or URL; - for standard input) and collects them with "
+            "the spiders of their platforms, in one process. The same command continues an interrupted job, and writes "
+            "the output of a job that is done without a request. --fresh begins anew."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--job", metavar="NAME", help="name of the job, by default from the contents of the files")
+        parser.add_argument("--fresh", action="store_true", help="delete the job of this name, and begin anew")
+        parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
+        parser.add_argument("-o", dest="appended", metavar="FILE", help=argparse.SUPPRESS)
+        parser.add_argument("--scraper", metavar="NAME", help="scraper of the targets that do not name one")
+        parser.add_argument("--encoding", help="encoding of text files without a byte order mark")
+        parser.add_argument(
+            "-a", dest="arguments", action="append", default=[], metavar="NAME=VALUE", help=", ".join(OF_JOBS)
+        )
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        replace_log(self.settings)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from crawler.jobs.job import JobError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+        from crawler.jobs.output import OutputError, check_output  # noqa: PLC0415  # likewise
+        from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # likewise
+
+        assert self.settings is not None
+        install(self.settings)
+        try:
+            if opts.appended:
+                raise UsageError(
+                    "A job writes its whole output: use -O, or scrapy jobs export --after for new records."
+                )
+            if not args:
+                raise UsageError("Expected a file with targets: scrapy collect <file>")
+            if opts.output:
+                check_output(opts.output)
+            arguments = job_arguments(opts.arguments)
+            with ExitStack() as stack:
+                files = [_stdin(stack) if each == STDIN else each for each in args]
+                self._collect(files, arguments, opts)
+        except (JobError, OutputError, WrongTargetsError) as error:
+            raise UsageError(str(error)) from None
+        except (TargetsUnavailableError, StoreUnavailable, WorkerStoppedError, OSError) as error:
+            print(error, file=sys.stderr)
+            self.exitcode = RUN_FAILED
+
+    def _collect(self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace) -> None:
+        prepared, needed = run_async(self._prepare(files, arguments, opts))
+        if needed:
+            self._crawl(prepared, needed)
+        elif prepared.state == "done":
+            ended = datetime.fromtimestamp(prepared.ended or 0, UTC)
+            _say(f"The job {prepared.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
+
+        self.exitcode = run_async(self._finish(prepared.id, opts.output))
+
+    async def _finish(self, job_id: int, path: str | None) -> int:
+        """Write the output of a job. Return the exit code."""
+        from crawler.jobs import output  # noqa: PLC0415  # as above
+
+        assert self.settings is not None
+        jobs = open_jobs(self.settings)
+        try:
+            job = await jobs.get(job_id)
+            assert job is not None, "the job was removed while it ran"
+            paths = output.paths_of(path, output.failures_path(self.settings, job))
+            for written in await output.write_job(jobs, job, self.settings, paths):
+                _say(written)
+            _say(summary(job))
+            return exit_code(job, await jobs.tallies(job.id))
+        finally:
+            await jobs.close()
+
+    async def _prepare(
+        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace
+    ) -> tuple[Job, list[str]]:
+        """Return the job, loaded and open, and the platforms with unfinished targets."""
+        from crawler.jobs import intake, output  # noqa: PLC0415  # as above
+
+        assert self.settings is not None
+        sources = file_sources(files, opts.scraper, opts.encoding)
+        for source in sources:
+            source.check()
+        options = job_options(self.settings, arguments)
+        name = opts.job or intake.job_name(files, {**options, "scraper": opts.scraper, "encoding": opts.encoding})
+        jobs = open_jobs(self.settings)
+        try:
+            if opts.fresh and (former := await jobs.find(name)):
+                await jobs.remove(former)
+            job = await jobs.create(name, options=options)
+            if job.options != options:
+                raise UsageError(f"The job {name!r} has other options ({_text(job.options)}): use --fresh or --job.")
+            if job.state == "cancelled":
+                raise UsageError(f"The job {name!r} is cancelled: use --fresh to begin anew.")
+            if job.state == "loading":
+                await intake.push(jobs, job, sources)
+            if opts.output:
+                output.check_output(opts.output, await jobs.scrapers(job))
+            await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
+            await intake.fail_invalid(jobs, job)
+            found = await jobs.get(job.id)
+            assert found is not None
+            return found, [each for each in platforms() if await jobs.has_unfinished(job.id, each)]
+        finally:
+            await jobs.close()
+
+    def _crawl(self, job: Job, needed: list[str]) -> None:
+        assert self.crawler_process is not None
+        for platform in needed:
+            self.crawler_process.crawl(platform, job=job.name)
+        tune_garbage_collector(collect=False)
+        self.crawler_process.start()
+
+
+def file_sources(files: list[str], scraper: str | None, encoding: str | None) -> list[FileSource]:
+    """Return the sources of targets of all platforms in files."""
+    parser = TargetParser(tuple(each for found in spiders().values() for each in found.scrapers), scraper)
+    return [FileSource(parser, file, encoding=encoding) for file in files]
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine before or after the reactor runs, which has an event loop of its own."""
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        return runner.run(work)
+
+
+def job_arguments(given: list[str]) -> dict[str, str]:
+    """Return the ``-a`` arguments of a job.
+
+    Raises:
+        UsageError: an argument is unknown or invalid.
+    """
+    try:
+        arguments: dict[str, str] = arglist_to_dict(given)
+    except ValueError:
+        raise UsageError("Arguments must have the form -a name=value.") from None
+    if unknown := arguments.keys() - set(OF_JOBS):
+        raise UsageError(f"A job has no argument {', '.join(sorted(unknown))}; its arguments are {', '.join(OF_JOBS)}.")
+    problems = argument_problems(spider(next(iter(platforms()))), arguments)
+    if problems:
+        raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in problems.items()))
+    return arguments
+
+
+def _stdin(stack: ExitStack) -> str:
+    """Copy standard input to a temporary file, to its end. Return its path."""
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "stdin"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return str(path)
+
+
+def _text(options: dict[str, Any]) -> str:
+    sandbox = ["SANDBOX"] if is_of_sandbox(options) else []
+    return ", ".join([f"{name}={value}" for name, value in options.get("arguments", {}).items()] + sandbox) or "none"
+
+
+def _say(text: str) -> None:
+    with suppress(BrokenPipeError):
+        print(text, file=sys.stderr)
+
+
+def summary(job: Job) -> str:
+    """Return a line about a job: its state, and the numbers of its targets by state."""
+    counts = ", ".join(f"{n:,} {state}" for state, n in job.counts.items() if n)
+    return f"job {job.name}: {job.state} ({counts or 'no targets'})"
+
+
+def exit_code(job: Job, tallies: dict[tuple[str, str], int]) -> int:
+    """Return the exit code for a job after a run."""
+    if job.state == "paused":
+        return SOME_FAILED
+    if job.state != "done" or not any(job.counts.values()):
+        return RUN_FAILED
+    failed = job.counts["failed"] + job.counts["dead"]
+    return SOME_FAILED if failed or any(kind == "unread rows" for kind, _ in tallies) else ALL_HAVE_DATA

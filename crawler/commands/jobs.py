@@ -1,0 +1,194 @@
+"""``scrapy jobs``: shows, fills, exports and changes the jobs of a store."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from scrapy.exceptions import UsageError
+
+from crawler.commands.collect import file_sources, job_arguments, run_async, summary
+from crawler.configuration.command import CheckedCommand
+from crawler.errors import StoreUnavailable
+from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.jobs.location import job_options, open_jobs
+from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
+
+if TYPE_CHECKING:
+    from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
+    from crawler.targets.files import FileSource
+
+FOLLOW_SECONDS = 1.0
+"""Interval at which ``export --follow`` looks for a new part."""
+
+
+class Command(CheckedCommand):
+    """Exit codes: 0 for success, 4 if ``check`` finds differences, 1 if the store cannot be used, 2 for wrong use."""
+
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "list | show <job> | push <job> <file> ... | export <job> -O <file> | retry | cancel | check | rm <job>"
+
+    def short_desc(self) -> str:
+        return "List, show, fill, export, retry, cancel, check and remove jobs"
+
+    def long_desc(self) -> str:
+        return (
+            "list: prints all jobs. show: prints the state of a job, and how its targets ended. "
+            "push: adds the targets in files to a job, which is created if there is none; scrapy work collects them. "
+            "export: writes the records so far to a file. retry: lets failed targets wait again. "
+            "cancel: ends a job; targets in flight end. check: compares the counters with the stored targets. "
+            "rm: deletes a job with its records."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--json", action="store_true", help="list, show, check: print JSON")
+        parser.add_argument("-O", dest="output", metavar="FILE", help="export: file of the records")
+        parser.add_argument(
+            "--part", type=int, metavar="N", help="export: write files of N outcomes, %%(part)05d in -O"
+        )
+        parser.add_argument("--follow", action="store_true", help="export --part: until the job ends")
+        parser.add_argument("--failures", metavar="FILE", help="export: file of the failures, as JSON Lines")
+        parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
+        parser.add_argument(
+            "-a", dest="arguments", action="append", default=[], metavar="NAME=VALUE", help="push: max_pages"
+        )
+        parser.add_argument("--encoding", help="push: encoding of text files without a byte order mark")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from crawler.jobs.job import JobError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+        from crawler.jobs.output import OutputError  # noqa: PLC0415  # likewise
+
+        work = self._work(args, opts)
+        try:
+            self.exitcode = run_async(self._with_store(work))
+        except (JobError, OutputError, WrongTargetsError) as error:
+            raise UsageError(str(error)) from None
+        except (TargetsUnavailableError, StoreUnavailable, OSError) as error:
+            print(error, file=sys.stderr)
+            self.exitcode = RUN_FAILED
+
+    def _work(self, args: list[str], opts: argparse.Namespace) -> Callable[[Jobs], Coroutine[Any, Any, int]]:
+        match args:
+            case ["list"]:
+                return lambda jobs: _list(jobs, as_json=opts.json)
+            case ["push", name, _, *_]:
+                assert self.settings is not None
+                sources = file_sources(args[2:], opts.scraper, opts.encoding)
+                options = job_options(self.settings, job_arguments(opts.arguments))
+                return lambda jobs: _push(jobs, name, sources, options)
+            case ["show" | "export" | "retry" | "cancel" | "check" | "rm" as action, name]:
+                return lambda jobs: self._change(jobs, action, name, opts)
+        raise UsageError(f"Use: scrapy jobs {self.syntax()}")
+
+    async def _with_store(self, work: Callable[[Jobs], Coroutine[Any, Any, int]]) -> int:
+        assert self.settings is not None
+        jobs = open_jobs(self.settings)
+        try:
+            return await work(jobs)
+        finally:
+            await jobs.close()
+
+    async def _change(self, jobs: Jobs, action: str, name: str, opts: argparse.Namespace) -> int:
+        job = await jobs.find(name)
+        if job is None:
+            raise UsageError(f"No job is called {name!r}: scrapy jobs list shows the jobs.")
+        match action:
+            case "show":
+                await _show(jobs, job, as_json=opts.json)
+            case "export":
+                await self._export(jobs, job, opts)
+            case "retry":
+                _say(f"targets to retry: {await jobs.retry(job):,}")
+            case "cancel":
+                await jobs.cancel(job)
+            case "rm":
+                await jobs.remove(job)
+            case "check":
+                problems = await jobs.check(job)
+                print(orjson.dumps(problems).decode() if opts.json else "\n".join(problems or ["no differences"]))
+                return SOME_FAILED if problems else ALL_HAVE_DATA
+        return ALL_HAVE_DATA
+
+    async def _export(self, jobs: Jobs, job: Job, opts: argparse.Namespace) -> None:
+        from crawler.jobs.output import paths_of, write_job, write_parts  # noqa: PLC0415  # as above
+
+        assert self.settings is not None
+        if not opts.output and not opts.failures:
+            raise UsageError("Name a file: scrapy jobs export <job> -O <file>")
+        if opts.part is not None:
+            if opts.part < 1 or not opts.output or opts.failures:
+                raise UsageError("Parts have at least one outcome, and records only: -O <file> --part <N>")
+            while True:
+                found = await jobs.get(job.id)
+                async for path in write_parts(jobs, job, self.settings, opts.output, opts.part):
+                    _say(path)
+                if not opts.follow or found is None or found.state in {"done", "cancelled", "paused"}:
+                    return
+                await asyncio.sleep(FOLLOW_SECONDS)
+        for path in await write_job(jobs, job, self.settings, paths_of(opts.output, opts.failures)):
+            _say(path)
+        _say(summary(job))
+
+
+def as_dict(job: Job) -> dict[str, Any]:
+    """Return a job as JSON data. Times are ISO 8601."""
+    times = {"created": _time(job.created), "ended": None if job.ended is None else _time(job.ended)}
+    return {"name": job.name, "owner": job.owner, "state": job.state, **times, **job.options, "targets": job.counts}
+
+
+def _time(unix: float) -> str:
+    return datetime.fromtimestamp(unix, UTC).isoformat(timespec="seconds")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+async def _list(jobs: Jobs, *, as_json: bool) -> int:
+    after = 0
+    while page := await jobs.page(after):
+        for job in page:
+            print(orjson.dumps(as_dict(job)).decode() if as_json else summary(job))
+        after = page[-1].id
+    return ALL_HAVE_DATA
+
+
+async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
+    tallies = sorted((await jobs.tallies(job.id)).items())
+    if as_json:
+        kinds: dict[str, dict[str, int]] = {}
+        for (kind, name), n in tallies:
+            kinds.setdefault(kind, {})[name] = n
+        print(orjson.dumps({**as_dict(job), "tallies": kinds}).decode())
+        return
+    print(summary(job))
+    print(f"  created: {_time(job.created)}" + ("" if job.ended is None else f"; ended: {_time(job.ended)}"))
+    for (kind, name), n in tallies:
+        print(f"  {kind}: {name}" + ("" if kind == "scraper" else f" {n:,}"))
+
+
+async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[str, Any]) -> int:
+    from crawler.jobs import intake  # noqa: PLC0415  # as above
+
+    for source in sources:
+        source.check()
+    job = await jobs.create(name, options=options)
+    if job.options != options:
+        raise UsageError(f"The job {name!r} has other options: push to another job.")
+    rows = await intake.push(jobs, job, sources)
+    await jobs.open(job)
+    await intake.fail_invalid(jobs, job)
+    _say(f"{rows:,} lines pushed")
+    found = await jobs.find(name)
+    assert found is not None
+    _say(summary(found))
+    return SOME_FAILED if found.counts["failed"] else ALL_HAVE_DATA

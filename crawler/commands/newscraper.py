@@ -1,0 +1,128 @@
+"""``scrapy newscraper``: adds a scraper to a platform, with a page object and simulated pages of its own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, ClassVar
+
+from scrapy.exceptions import UsageError
+
+from crawler.commands import scaffold
+from crawler.commands.insertion import Insertion
+from crawler.configuration.command import CheckedCommand
+from crawler.platforms import platforms
+
+MODULES = ("schema", "payload", "requests")
+DOCUMENTATION = "\n## Failures\n"
+"""The heading before which the scraper's section is added to the platform's page."""
+
+
+class Command(CheckedCommand):
+    """Exit codes: 0 if all files were written, 2 for wrong usage: no file is written then. Also 2 if a program that
+    formats and describes the new files has failed.
+    """
+
+    requires_crawler_process = False
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "<name> --platform PLATFORM"
+
+    def short_desc(self) -> str:
+        return "Write a new scraper of a platform: page object, contract, sandbox, tests and documentation"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--platform", help="the platform, such as retail")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1 or opts.platform is None:
+            raise UsageError("Expected a name and a platform: scrapy newscraper <name> --platform <platform>")
+        (name,), platform = args, opts.platform
+        root = scaffold.checkout()
+        scaffold.check_name(name, "scraper")
+        if platform not in platforms():
+            raise UsageError(f"Unknown platform {platform!r}; known platforms are {', '.join(platforms())}.")
+        words = scraper_words(platform, name)
+        new = scaffold.rendered("scraper", words)
+        taken = [path for path in new if (root / path).exists() or (root / path.removesuffix(".py")).is_dir()]
+        if taken:
+            raise UsageError(f"{name!r} is taken: {taken[0]} exists. Choose another name.")
+        changed = changed_files(root, words)
+        scaffold.write(root, new, changed)
+        scaffold.format_modules(root, new | changed)
+        scaffold.describe(root, words["scraper"])
+        print(scaffold.next_steps(platform, name))
+
+
+def scraper_words(platform: str, name: str) -> dict[str, str]:
+    """Return the words of the templates. The scraper's modules are named after it."""
+    modules = {module: f"{module}_{name}" for module in MODULES}
+    words = scaffold.words(
+        platform, name, platforms()[platform].origin, pages=name, source=f"{platform}_{name}", **modules
+    )
+    return {**words, "scraper": f"{platform}-{name}"}
+
+
+def changed_files(root: Path, words: dict[str, str]) -> scaffold.Files:
+    """Return the platform's files with the scraper added.
+
+    Raises:
+        UsageError: the name is in use in one of them, or a file has no place for the scraper.
+    """
+    platform = words["platform"]
+    changes = {
+        f"crawler/platforms/{platform}/__init__.py": _in_platform,
+        f"crawler/spiders/{platform}.py": _in_spider,
+        f"crawler/sandbox/{platform}/site.py": _in_sandbox,
+        f"docs/platforms/{platform}.md": _in_documentation,
+    }
+    changed = {path: change(path, (root / path).read_text(encoding="utf-8"), words) for path, change in changes.items()}
+    return changed | {scaffold.GOLDEN_TARGETS: scaffold.with_golden_targets(root, words["scraper"], words["thing"])}
+
+
+def _in_platform(path: str, text: str, words: dict[str, str]) -> str:
+    module = Insertion(path, text)
+    module.append(module.keyword("scrapers"), f'"{words["scraper"]}"')
+    return module.text
+
+
+def _in_spider(path: str, text: str, words: dict[str, str]) -> str:
+    """Add a scraper to a spider, whose methods leave the targets and pages of the scraper to it."""
+    module = Insertion(path, text)
+    thing, page = words["thing"], f"{words['Thing']}Page"
+    parts = scaffold.rendered("spider", words)
+    module.refuse_taken(page, f"{words['Thing']}Params", words["Thing"], f"{thing}_request", f"{thing}_id")
+    module.add_import(parts["imports"])
+    module.add_field(module.subclass("CrawlArguments"), parts["argument"])
+    spider = module.subclass("PlatformSpider")
+    module.append(module.assigned(spider, "scrapers"), parts["declaration"].rstrip())
+    for method in ("request", "scrape"):
+        module.prepend(module.method(spider, method), parts[method])
+    for method in ("page_params", "read_item"):
+        if module.has_method(spider, method):
+            module.prepend(module.method(spider, method), parts[method])
+    return module.text
+
+
+def _in_sandbox(path: str, text: str, words: dict[str, str]) -> str:
+    """Add the simulated pages of a scraper to the simulated platform."""
+    module = Insertion(path, text)
+    parts = scaffold.rendered("site", words)
+    module.refuse_taken(f"{words['platform']}_{words['thing']}")
+    module.add_import(parts["imports"])
+    site = module.named("Site")
+    for method in ("fault", "page", "expected_record"):
+        module.prepend(module.method(site, method), parts[method])
+    module.extend(module.item(module.method(site, "catalogue"), "targets"), parts["targets"].strip())
+    return module.text
+
+
+def _in_documentation(path: str, text: str, words: dict[str, str]) -> str:
+    rows, heading, rest = text.partition("\nSpider: ")
+    before, failures, after = rest.partition(DOCUMENTATION)
+    if not heading or not failures:
+        raise UsageError(f"{path} lacks the line 'Spider: ...' or the heading{DOCUMENTATION.rstrip()}.")
+    parts = scaffold.rendered("documentation", words)
+    return f"{rows}{parts['row']}{heading}{before}{parts['section']}{failures}{after}"

@@ -1,0 +1,140 @@
+"""What ``scrapy newplatform`` and ``scrapy newscraper`` share: names, templates, and the records that a scraper needs.
+
+Both write an example that works with its own simulated pages. A developer then changes the files for the real site.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+
+from scrapy.exceptions import UsageError
+
+import crawler
+
+# Names that are valid in a host name, and so short that no generated line is too long.
+NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
+CHECKOUT = ("pyproject.toml", "docs/platforms", "tests/platforms")
+GOLDEN_TARGETS = "scripts/golden/targets.jsonl"
+EXAMPLES = 2
+"""Number of the example's targets in the golden record. The page of the second hides a value."""
+
+Files = dict[str, str]
+"""Path in the project -> text."""
+
+
+def checkout() -> Path:
+    """Return the folder of the project.
+
+    Raises:
+        UsageError: the package is installed, or the tools of developers are missing.
+    """
+    root = Path(crawler.__file__).parents[1]
+    if not all((root / path).exists() for path in CHECKOUT):
+        raise UsageError(f"{root} contains an installed package: run this command in a checkout of the project.")
+    if find_spec("ruff") is None:
+        raise UsageError("ruff, which formats the files, is not installed: pip install -e '.[dev]'")
+    return root
+
+
+def check_name(name: str, kind: str) -> None:
+    """Raise ``UsageError`` unless a name can be that of a module. ``kind``: of what it is the name."""
+    if not NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise UsageError(
+            f"{name!r} is not a {kind} name: use 1 to 20 lower-case letters and digits, starting with a letter."
+        )
+
+
+def words(platform: str, thing: str, origin: str, **modules: str) -> dict[str, str]:
+    """Return the words of the templates. ``thing``: what a record describes, in the singular.
+
+    ``modules``: the names of the modules ``pages``, ``schema``, ``payload`` and ``requests``, and of the ``source`` of
+    the fixtures.
+    """
+    a_thing = f"{'an' if thing[0] in 'aeiou' else 'a'} {thing}"
+    names = {"platform": platform, "thing": thing, "a_thing": a_thing, "origin": origin, **modules}
+    names["class"] = thing.capitalize()
+    return {**names, **{name.capitalize(): word.capitalize() for name, word in names.items()}}
+
+
+def rendered(folder: str, words: dict[str, str]) -> Files:
+    """Return the files of a folder of templates. In their paths, a word in upper case stands for the template's."""
+    paths = re.compile("|".join(name.upper() for name in words if name.islower()))
+    return {
+        paths.sub(lambda found: words[found[0].lower()], path.removesuffix(".tmpl")): Template(text).substitute(words)
+        for path, text in _templates(files("crawler.commands") / "templates" / folder)
+    }
+
+
+def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _templates(entry, f"{above}{entry.name}/")
+        elif entry.name.endswith(".tmpl"):
+            yield above + entry.name, entry.read_text(encoding="utf-8")
+
+
+def with_golden_targets(root: Path, scraper: str, thing: str) -> str:
+    """Return the list of the golden record's targets, with those of a new scraper."""
+    targets = (
+        {"scraper": scraper, "params": {f"{thing}_id": f"{thing}-{number}"}} for number in range(1, EXAMPLES + 1)
+    )
+    lines = (root / GOLDEN_TARGETS).read_text(encoding="utf-8") if (root / GOLDEN_TARGETS).exists() else ""
+    return lines + "".join(f"{json.dumps(target)}\n" for target in targets)
+
+
+def write(root: Path, new: Files, changed: Files) -> None:
+    """Write files, and print their paths. Files in ``new`` must not exist."""
+    for path, text in new.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        with (root / path).open("x", encoding="utf-8") as file:
+            file.write(text)
+        print(path)
+    for path, text in changed.items():
+        (root / path).write_text(text, encoding="utf-8")
+        print(f"{path} (changed)")
+
+
+def format_modules(root: Path, paths: Iterable[str]) -> None:
+    """Format the modules among some files, and sort their imports, whose order depends on the names in them."""
+    modules = [path for path in paths if path.endswith(".py")]
+    _run(root, "ruff", "check", "--no-cache", "--quiet", "--select", "I", "--fix", *modules)
+    _run(root, "ruff", "format", "--no-cache", "--quiet", *modules)
+
+
+def describe(root: Path, scraper: str) -> None:
+    """Add a new scraper to the generated parts of the documentation. This crawls its simulated pages."""
+    _run(root, "tests.platform_pages")
+    _run(root, "scripts.nulls", "measure", "--scraper", scraper)
+    _run(root, "scripts.nulls", "write")
+    print("docs/nulls.md, scripts/nulls.json (changed)")
+
+
+def _run(root: Path, *program: str) -> None:
+    """Run a module of the project or of its tools, which prints the reason if it fails.
+
+    Raises:
+        UsageError: it has failed.
+    """
+    command = [sys.executable, "-m", *program]
+    done = subprocess.run(command, check=False, cwd=root, stdout=subprocess.DEVNULL)  # noqa: S603  # our own programs
+    if done.returncode:
+        raise UsageError(f"The files are written, but this command has failed: python -m {' '.join(program[:4])}")
+
+
+def next_steps(platform: str, thing: str) -> str:
+    """Return what to run after the files are written."""
+    return f"""
+Try it:     scripts/test -k "{platform} and {thing}"
+            scrapy crawl {platform} -a {thing}_id={thing}-1 -s SANDBOX=1 -O -:jsonlines
+Record it:  python -m scripts.golden write tests/golden.jsonl --platform {platform}
+Check it:   scripts/check"""

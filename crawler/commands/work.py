@@ -1,0 +1,117 @@
+"""``scrapy work``: collects the targets of all open jobs, beside any number of other workers."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.exceptions import UsageError
+
+from crawler.components import install
+from crawler.configuration.command import CheckedCommand
+from crawler.errors import StoreUnavailable
+from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED
+from crawler.garbage import tune_garbage_collector
+from crawler.jobs.location import is_of_sandbox, open_jobs
+from crawler.platforms import platforms
+
+if TYPE_CHECKING:
+    from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
+
+POLL_SECONDS = 1.0
+"""Interval at which a platform without work searches the store for new jobs."""
+OPEN_JOBS_PER_PAGE = 500
+
+
+class Command(CheckedCommand):
+    """Exit codes: 0 when it was ended by SIGTERM or Ctrl-C, or with --drain, 1 if a crawl failed, 2 for wrong use."""
+
+    def syntax(self) -> str:
+        return "[--drain]"
+
+    def short_desc(self) -> str:
+        return "Collect the targets of all open jobs, beside other workers"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--drain", action="store_true", help="end when no open job has targets left")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args:
+            raise UsageError("scrapy work takes no arguments: it works on all open jobs of STORE.")
+        from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs it when the process is made
+
+        assert self.settings is not None
+        assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # as ASYNCIO_EVENT_LOOP and the reactor require
+        self.process = self.crawler_process
+        install(self.settings)
+        self.drain: bool = opts.drain
+        self.ending = False
+        self.failed = False
+        jobs = open_jobs(self.settings)
+        tune_garbage_collector(collect=False)
+
+        async def work() -> None:
+            try:
+                await asyncio.gather(*(self._work(jobs, platform) for platform in platforms()))
+            finally:
+                await jobs.close()
+                reactor.stop()
+
+        def begin() -> None:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self._end)
+            self.task = asyncio.get_running_loop().create_task(work())
+
+        reactor.callLater(0, begin)
+        self.process.start(stop_after_crawl=False, install_signal_handlers=False)
+        self.exitcode = RUN_FAILED if self.failed else ALL_HAVE_DATA
+
+    def _end(self) -> None:
+        """Let the crawls end: they store their outcomes, and release their other targets."""
+        if not self.ending:
+            self.ending = True
+            self.stopping = asyncio.get_running_loop().create_task(self.process.stop())
+
+    async def _work(self, jobs: Jobs, platform: str) -> None:
+        while not self.ending:
+            job = None
+            with suppress(StoreUnavailable):
+                job, others = await self._next(jobs, platform)
+                if job is None and self.drain and not others:
+                    return
+            if job is None:
+                await asyncio.sleep(POLL_SECONDS)
+                continue
+            crawler = self.process.create_crawler(platform)
+            with suppress(Exception):  # Scrapy has logged it
+                await self.process.crawl(crawler, job=job.name)
+            assert crawler.stats is not None
+            reason = crawler.stats.get_value("finish_reason")
+            if reason != "finished" and not self.ending:
+                self.failed = True
+                print(f"{platform}: the crawl of the job {job.name} ended: {reason}", file=sys.stderr)
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _next(self, jobs: Jobs, platform: str) -> tuple[Job | None, bool]:
+        """Return the first open job with targets of a platform, and whether any job is open.
+
+        Jobs of the sandbox are those of a worker in the sandbox only.
+        """
+        assert self.settings is not None
+        sandbox = self.settings.getbool("SANDBOX")
+        after, is_open = 0, False
+        while page := await jobs.page(after, OPEN_JOBS_PER_PAGE):
+            for job in page:
+                if job.state == "open" and is_of_sandbox(job.options) == sandbox:
+                    is_open = True
+                    if await jobs.has_unfinished(job.id, platform):
+                        return job, True
+            after = page[-1].id
+        return None, is_open

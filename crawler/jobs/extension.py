@@ -1,0 +1,92 @@
+"""``-a job=NAME``: makes a crawl one of the workers of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import structlog
+from scrapy import signals
+from scrapy.exceptions import CloseSpider
+
+from crawler.errors import StoreUnavailable
+from crawler.jobs.location import is_of_sandbox, open_jobs
+from crawler.outputs.feeds import FAILED
+from crawler.targets.target import TargetParser
+from crawler.targets.tracker import TargetTracker
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawler.jobs.source import JobSource
+    from crawler.spiders.base import PlatformSpider
+
+logger = structlog.get_logger(__name__)
+
+
+class JobWorker:
+    """Extension that replaces the spider's source with a job. Does nothing without ``-a job=``."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.source: JobSource | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> JobWorker:
+        extension = cls(crawler)
+        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
+        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
+        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        return extension
+
+    async def spider_opened(self, spider: PlatformSpider) -> None:
+        """Replace the spider's source with the job.
+
+        Raises:
+            CloseSpider: the job does not exist, is loading or cancelled, or the store is unavailable.
+        """
+        if spider.args.job is None:
+            return
+        from crawler.jobs.source import JobSource  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
+        jobs = open_jobs(self.crawler.settings)
+        try:
+            job = await jobs.find(spider.args.job)
+        except StoreUnavailable as error:
+            await jobs.close()
+            raise CloseSpider(f"the store of jobs is unavailable: {error}") from error
+        if job is None or job.state in {"loading", "cancelled"}:
+            await jobs.close()
+            state = "does not exist" if job is None else f"is {job.state}"
+            raise CloseSpider(f"the job {spider.args.job!r} {state}: scrapy jobs list shows the jobs")
+        if is_of_sandbox(job.options) != self.crawler.settings.getbool("SANDBOX"):
+            await jobs.close()
+            raise CloseSpider(f"the job {job.name!r} was made with another value of SANDBOX")
+        spider.args = type(spider.args)(**job.options.get("arguments", {}), job=job.name)
+        lease, exits = self.crawler.settings.getfloat("JOB_LEASE"), self.crawler.settings.getint("JOB_EXITS")
+        self.source = JobSource(jobs, job, spider.platform, TargetParser(spider.scrapers), lease, exits)
+        spider.source = self.source
+        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).leave_unfinished = True
+        self._count()
+
+    def spider_closed(self) -> None:
+        """Set the final value of the stat ``job/taken``."""
+        if self.source:
+            self._count()
+
+    async def engine_stopped(self) -> None:
+        """Store the last outcomes, and release the other targets."""
+        if self.source is None:
+            return
+        from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # as above
+
+        try:
+            await self.source.close()
+        except WorkerStoppedError as error:
+            assert self.crawler.stats is not None
+            self.crawler.stats.inc_value(FAILED.format("job"))
+            logger.error("worker_stopped", error=str(error))  # noqa: TRY400  # the message is a sentence
+
+    def _count(self) -> None:
+        assert self.crawler.stats is not None
+        assert self.source is not None
+        self.crawler.stats.set_value("job/taken", self.source.taken)

@@ -1,0 +1,101 @@
+"""Make jobs from targets files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterable
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from crawler.jobs.job import Finished, InputLine, Job, target_key
+from crawler.jobs.worker import BATCH, Worker
+from crawler.targets.files.find import READ_ERRORS, find_files
+from crawler.targets.sources import TargetsUnavailableError
+from crawler.targets.target import InvalidTarget, Target
+
+if TYPE_CHECKING:
+    from crawler.jobs.lifecycle import Jobs
+    from crawler.targets.files import FileSource
+
+LINES_PER_PUSH = 500
+READ_BYTES = 1 << 20
+NO_PLATFORM = ""
+"""The platform of lines that are not targets. Their outcome is known without a request."""
+
+
+def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
+    """Return the name of the job of these files: the same for the same contents and the same options.
+
+    Raises:
+        TargetsUnavailableError: a file cannot be read.
+    """
+    digest = hashlib.blake2b(orjson.dumps(options, option=orjson.OPT_SORT_KEYS), digest_size=6)
+    stem = ""
+    for location in locations:
+        for file in find_files(location)[0]:
+            stem = stem or "".join(each for each in PurePosixPath(file.path).stem if each.isprintable())
+            try:
+                with file as opened:
+                    while block := opened.read(READ_BYTES):
+                        digest.update(block)
+            except READ_ERRORS as error:
+                raise TargetsUnavailableError(f"cannot read {file.path}: {error}") from error
+    return f"{stem[:80]}-{digest.hexdigest()}"
+
+
+async def push(jobs: Jobs, job: Job, sources: Iterable[FileSource]) -> int:
+    """Add the targets in files to a job. Return the number of lines.
+
+    A push that was killed can be repeated. The lines that are not targets fail at once, but only if the job is open.
+
+    Raises:
+        JobError: the job is cancelled or was removed.
+        TargetsUnavailableError: a file cannot be read.
+    """
+    begin = rows = await jobs.next_row(job)
+    scrapers: set[str] = set()
+    chunk: list[InputLine] = []
+    async for each in _targets(sources):
+        chunk.append(_line(each, rows))
+        rows += 1
+        if isinstance(each, Target):
+            scrapers.add(each.scraper.name)
+        if len(chunk) == LINES_PER_PUSH:
+            await jobs.push(job, chunk)
+            chunk = []
+    await jobs.push(job, chunk)
+    await jobs.add_scrapers(job, scrapers)
+    return rows - begin
+
+
+async def _targets(sources: Iterable[FileSource]) -> AsyncIterator[Target | InvalidTarget]:
+    for source in sources:
+        await source.open()
+        async for each in source:
+            yield each
+
+
+def _line(target: Target | InvalidTarget, row: int) -> InputLine:
+    if isinstance(target, Target):
+        work = target.dump()
+        key = target_key(target.scraper.name, work["params"])
+        return InputLine(row, target.id, key, target.scraper.platform, work)
+    error = target.error.as_dict() | {"retryable": target.error.retryable}
+    work = {**target.as_dict(), "line": target.line, "error": error}
+    return InputLine(row, target.id, target_key(NO_PLATFORM, work), NO_PLATFORM, work)
+
+
+async def fail_invalid(jobs: Jobs, job: Job) -> None:
+    """Store the outcomes of the lines that are not targets.
+
+    Raises:
+        WorkerStoppedError: the store is unavailable for too long, or was lost.
+    """
+    worker = Worker(jobs.writes, lambda _: None, lambda _: None, lambda _: None, job=job.id)
+    async with worker:
+        while claims := await worker.claim(NO_PLATFORM, BATCH):
+            for claim in claims:
+                error = claim.work["error"]
+                worker.finish(Finished(claim, "failed", error["code"], {"error": error}))

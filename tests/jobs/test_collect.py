@@ -1,0 +1,344 @@
+"""``scrapy collect``, ``scrapy jobs``, ``scrapy work`` and ``-a job=``: real crawls of the simulated platforms."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests import forks
+from tests.crawls import ROOT, lines, sandbox
+from tests.jobs.conftest import location
+
+__all__ = ["location"]
+
+SEARCH = "retail-search-v4"
+EXAMPLES: dict[str, dict[str, Any]] = {
+    SEARCH: {"query": "mustard"},
+    "professional-profile-v4": {"username": "mara-lindqvist"},
+    "microblog-profile": {"username": "quiet_harbor"},
+}
+
+
+@dataclass
+class Commands:
+    """Runs commands with a store, and finds their files."""
+
+    folder: Path
+    location: str
+    settings: dict[str, Any] = field(default_factory=lambda: {"SANDBOX": 1})
+
+    def command(self, *arguments: object) -> list[str]:
+        settings = {"STORE": self.location, "FAILURES_FEED": self.failures, "JOB_LEASE": 3, **self.settings}
+        given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        return [sys.executable, "-m", "scrapy", *map(str, arguments), *given]
+
+    @property
+    def failures(self) -> Path:
+        return self.folder / "failures.jsonl"
+
+    def run(self, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        run = subprocess.run if "input" in options else forks.run
+        given: dict[str, Any] = {"check": False, "capture_output": True, "text": True, "cwd": ROOT, "timeout": 120}
+        return run(self.command(*arguments), **given, **options)
+
+    def start(self, *arguments: object) -> forks.Popen:
+        return forks.Popen(
+            self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+
+    def show(self, job: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.run("jobs", "show", job, "--json").stdout)
+        return found
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Commands:
+    return Commands(tmp_path, str(tmp_path / "jobs.sqlite3"))
+
+
+def searches(n: int) -> list[dict[str, Any]]:
+    return [{"id": f"t{number}", "scraper": SEARCH, "query": f"mustard {number}"} for number in range(n)]
+
+
+def write(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def mixed(folder: Path) -> Path:
+    rows: list[Any] = [{"id": name, "scraper": name, **params} for name, params in EXAMPLES.items()]
+    return write(folder / "mixed.jsonl", [*rows, {"id": "again", "scraper": SEARCH, "query": "mustard"}, "rubbish"])
+
+
+def test_one_command_collects_targets_of_several_platforms(commands: Commands) -> None:
+    targets, out = mixed(commands.folder), commands.folder / "out.jsonl"
+    run = commands.run("collect", targets, "-O", out)
+    assert run.returncode == 4, run.stderr
+    found = lines(out)
+    assert [(line["id"], line["scraper"]) for line in found] == [
+        *((name, name) for name in EXAMPLES),
+        ("again", SEARCH),
+    ]
+    assert [list(line) for line in found] == [["id", "scraper", "params", "fetched_at", "warnings", "data"]] * 4
+    assert found[0]["data"] == found[3]["data"], "the same target is scraped once"
+    assert [(line["line"], line["code"], line["params"]) for line in lines(commands.failures)] == [
+        (5, "INVALID_REQUEST", "rubbish")
+    ]
+
+
+def test_a_job_that_is_done_sends_no_request_and_writes_all_formats(commands: Commands) -> None:
+    targets = mixed(commands.folder)
+    first = commands.folder / "out.jsonl"
+    assert commands.run("collect", targets, "-O", first, "--job", "mixed").returncode == 4
+    expected = lines(first)
+    for name in ("out.json", "%(scraper)s.csv", "%(scraper)s.parquet", "again.jsonl"):
+        run = commands.run("collect", targets, "-O", commands.folder / name, "--job", "mixed")
+        assert run.returncode == 4, run.stderr
+        assert "The job mixed was done at " in run.stderr
+        assert "use --fresh" in run.stderr
+        assert "Spider opened" not in run.stderr
+    assert json.loads((commands.folder / "out.json").read_text()) == expected
+    assert (commands.folder / "again.jsonl").read_bytes() == first.read_bytes()
+    assert not list(commands.folder.glob("*.part"))
+    for scraper in EXAMPLES:
+        of_scraper = [line for line in expected if line["scraper"] == scraper]
+        with (commands.folder / f"{scraper}.csv").open(newline="") as file:
+            assert [row["target_id"] for row in csv.DictReader(file)] == [line["id"] for line in of_scraper]
+        rows = pq.read_table(commands.folder / f"{scraper}.parquet").to_pylist()
+        assert [(row["target_id"], json.loads(row["params"])) for row in rows] == [
+            (line["id"], line["params"]) for line in of_scraper
+        ]
+
+
+def test_a_table_of_several_scrapers_is_refused_before_the_first_request(commands: Commands) -> None:
+    run = commands.run("collect", mixed(commands.folder), "-O", commands.folder / "out.csv")
+    assert run.returncode == 2
+    assert "put %(scraper)s into the name" in run.stderr
+    assert "Spider opened" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["collect"], "Expected a file with targets"),
+        (["collect", "nothing.csv"], "no such targets file: nothing.csv"),
+        (["collect", "TARGETS", "-O", "out.xls"], "no format is called 'xls'"),
+        (["collect", "TARGETS", "-O", "out.parquet.gz"], "already compressed"),
+        (["collect", "TARGETS", "-o", "out.jsonl"], "use -O"),
+        (["collect", "TARGETS", "-a", "max_pages=0"], "max_pages=0"),
+        (["collect", "TARGETS", "-a", "depth=1"], "A job has no argument depth"),
+        (["collect", "TARGETS", "--job", "a\tb"], "must have printable characters"),
+        (["collect", "TARGETS", "--scraper", "unknown"], "Unknown scraper 'unknown'"),
+        (["jobs"], "Use: scrapy jobs list"),
+        (["jobs", "show", "nothing"], "No job is called 'nothing'"),
+        (["jobs", "export", "nothing"], "No job is called 'nothing'"),
+        (["jobs", "export", "nothing", "-O", "x.jsonl", "--part", "0"], "No job is called 'nothing'"),
+        (["work", "retail"], "takes no arguments"),
+        (["crawl", "retail", "-a", "job=x", "-a", "targets=TARGETS"], "a job has its own targets"),
+        (["crawl", "retail", "-a", "job=x", "-a", "exhaustive=true"], "workers share no progress"),
+    ],
+)
+def test_wrong_use_is_refused(commands: Commands, arguments: list[str], message: str) -> None:
+    targets = str(write(commands.folder / "targets.jsonl", searches(1)))
+    run = commands.run(*(each.replace("TARGETS", targets) for each in arguments))
+    assert run.returncode == 2, run.stderr
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_scrapy_cloud_needs_a_url(commands: Commands) -> None:
+    targets = write(commands.folder / "targets.jsonl", searches(1))
+    run = commands.run("collect", targets, env={**os.environ, "SHUB_JOBKEY": "1/2/3"})
+    assert run.returncode == 2
+    assert "set STORE to a postgresql:// URL" in run.stderr
+
+
+def test_standard_input_is_a_job_of_its_content(commands: Commands) -> None:
+    out = commands.folder / "out.jsonl"
+    text = "".join(f"{json.dumps(row)}\n" for row in searches(2))
+    for _ in range(2):
+        run = commands.run("collect", "-", "-O", out, input=text)
+        assert run.returncode == 0, run.stderr
+        assert [line["id"] for line in lines(out)] == ["t0", "t1"]
+    assert "was done at" in run.stderr
+    other = commands.run("collect", "-", "-s", "SANDBOX=0", "--scraper", "unknown", input=text)
+    assert other.returncode == 2
+
+
+def test_jobs_are_pushed_worked_shown_exported_retried_and_removed(commands: Commands) -> None:
+    targets = write(commands.folder / "targets.jsonl", [*searches(3), {"scraper": SEARCH, "query": ""}])
+    out = commands.folder / "out.jsonl"
+    assert commands.run("jobs", "push", "mine", targets).returncode == 4
+    assert commands.show("mine")["targets"] == dict.fromkeys(
+        ("waiting", "running", "paused", "done", "failed", "dead", "cancelled"), 0
+    ) | {"waiting": 3, "failed": 1}
+    run = commands.run("work", "--drain")
+    assert run.returncode == 0, run.stderr
+    shown = commands.show("mine")
+    assert (shown["state"], shown["tallies"]["code"]) == ("done", {"INVALID_REQUEST": 1, "OK": 3})
+    assert commands.run("jobs", "check", "mine").stdout == "no differences\n"
+    assert commands.run("jobs", "export", "mine", "-O", out).returncode == 0
+    assert [line["id"] for line in lines(out)] == ["t0", "t1", "t2"]
+    assert "targets to retry: 1" in commands.run("jobs", "retry", "mine").stderr
+    assert commands.run("jobs", "list").stdout.startswith("job mine: open (1 waiting, 3 done)")
+    assert commands.run("jobs", "cancel", "mine").returncode == 0
+    run = commands.run("collect", targets, "--job", "mine")
+    assert run.returncode == 2
+    assert "is cancelled: use --fresh" in run.stderr
+    assert commands.run("jobs", "rm", "mine").returncode == 0
+    assert commands.run("jobs", "list", "--json").stdout == ""
+
+
+def test_parts_are_written_once_while_the_job_runs(commands: Commands) -> None:
+    first, rest = searches(25)[:17], searches(25)[17:]
+    parts = commands.folder / "part-%(part)02d.jsonl"
+    before: dict[str, bytes] = {}
+    for rows, expected in ((first, [10, 7]), (rest, [10, 7, 8])):
+        commands.run("jobs", "push", "parts", write(commands.folder / f"{len(rows)}.jsonl", rows))
+        assert commands.run("work", "--drain").returncode == 0
+        for _ in range(2):
+            run = commands.run("jobs", "export", "parts", "-O", parts, "--part", 10)
+            assert run.returncode == 0, run.stderr
+        found = {each.name: each.read_bytes() for each in sorted(commands.folder.glob("part-*"))}
+        assert [len(text.splitlines()) for text in found.values()] == expected
+        assert found | before == found, "no part differs from its first version"
+        before = found
+    ids = [line["id"] for line in lines(*sorted(commands.folder.glob("part-*")))]
+    assert sorted(ids) == sorted(row["id"] for row in [*first, *rest])
+
+
+def test_a_job_of_the_sandbox_never_continues_as_a_real_one(commands: Commands) -> None:
+    targets = write(commands.folder / "targets.jsonl", searches(2))
+    assert commands.run("jobs", "push", "mine", targets).returncode == 0
+    commands.settings = {"SANDBOX": 0, "PLATFORM_ORIGINS": json.dumps({"retail": "http://127.0.0.1:9"})}
+    run = commands.run("collect", targets, "--job", "mine")
+    assert (run.returncode, "has other options (SANDBOX)" in run.stderr) == (2, True)
+    run = commands.run("crawl", "retail", "-a", "job=mine")
+    assert (run.returncode, "was made with another value of SANDBOX" in run.stderr) == (1, True)
+    assert commands.run("work", "--drain").returncode == 0
+    assert commands.show("mine")["targets"]["waiting"] == 2
+
+
+def test_further_pages_belong_to_the_job(commands: Commands) -> None:
+    rows = [{"id": "c", "scraper": "retail-category-v4", "cat_id": "976759"}]
+    targets, out = write(commands.folder / "targets.jsonl", rows), commands.folder / "out.jsonl"
+    run = commands.run("collect", targets, "-O", out, "-a", "max_pages=3", "--job", "pages")
+    assert run.returncode == 0, run.stderr
+    assert sorted(line["params"]["page"] for line in lines(out)) == [1, 2, 3]
+    assert commands.show("pages")["targets"]["done"] == 3
+    run = commands.run("collect", targets, "-O", out, "--job", "pages")
+    assert run.returncode == 2
+    assert "has other options (max_pages=3, SANDBOX)" in run.stderr
+
+
+def test_a_plain_crawl_opens_no_store(commands: Commands) -> None:
+    run = commands.run("crawl", "retail", "-a", "query=mustard", "-O", commands.folder / "out.jsonl")
+    assert run.returncode == 0, run.stderr
+    assert sorted(each.name for each in commands.folder.iterdir()) == ["out.jsonl"]
+
+
+# Workers beside each other, and kills
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[dict[str, Any]]:
+    with sandbox() as settings:
+        yield settings
+
+
+def in_shop(tmp_path: Path, location: str, shop: dict[str, Any], delay: float) -> Commands:
+    budgets = {name: {**budget, "delay": delay} for name, budget in json.loads(shop["PLATFORM_BUDGETS"]).items()}
+    return Commands(tmp_path, location, {**shop, "PLATFORM_BUDGETS": json.dumps(budgets)})
+
+
+def assert_complete(commands: Commands, job: str, n: int) -> None:
+    """Each target has one outcome, and the output is the truth."""
+    out = commands.folder / "all.jsonl"
+    assert commands.run("jobs", "export", job, "-O", out).returncode == 0
+    found = lines(out)
+    assert [(line["id"], line["params"]["query"]) for line in found] == [(f"t{i}", f"mustard {i}") for i in range(n)]
+    assert all(line["data"]["query"] == line["params"]["query"] for line in found)
+    assert commands.run("jobs", "check", job).stdout == "no differences\n"
+    shown = commands.show(job)
+    assert (shown["state"], shown["targets"]["done"]) == ("done", n)
+
+
+def test_three_crawls_of_one_job_share_its_targets(tmp_path: Path, location: str, shop: dict[str, Any]) -> None:
+    commands = in_shop(tmp_path, location, shop, 0.02)
+    assert commands.run("jobs", "push", "shared", write(tmp_path / "targets.jsonl", searches(60))).returncode == 0
+    feeds = [tmp_path / f"feed-{number}.jsonl" for number in range(3)]
+    workers = [commands.start("crawl", "retail", "-a", "job=shared", "-O", feed) for feed in feeds]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=120)
+        assert worker.returncode == 0, errors
+    assert_complete(commands, "shared", 60)
+    assert Counter(line["id"] for line in lines(*feeds)) == Counter(f"t{i}" for i in range(60))
+
+
+@pytest.mark.parametrize(
+    ("targets", "kills"), [(80, 3), pytest.param(300, 20, marks=pytest.mark.soak)], ids=["short", "long"]
+)
+def test_a_job_whose_workers_are_killed_is_complete(
+    tmp_path: Path, location: str, shop: dict[str, Any], targets: int, kills: int
+) -> None:
+    commands = in_shop(tmp_path, location, shop, 0.05)
+    file, out = write(tmp_path / "targets.jsonl", searches(targets)), tmp_path / "out.jsonl"
+    arguments = ("collect", file, "-O", out, "--job", "killed")
+    chance = random.Random(kills)  # noqa: S311  # no secret
+    for _ in range(kills):
+        process = commands.start(*arguments)
+        time.sleep(0.5 + chance.random() * 2.5)
+        process.kill()
+        process.communicate()
+    run = commands.run(*arguments)
+    assert run.returncode == 0, run.stderr
+    assert_complete(commands, "killed", targets)
+    assert len(lines(out)) == targets
+
+
+def test_a_worker_releases_its_targets_on_sigterm(tmp_path: Path, shop: dict[str, Any]) -> None:
+    store = tmp_path / "jobs.sqlite3"
+    commands = in_shop(tmp_path, str(store), shop, 0.5)
+    commands.run("jobs", "push", "released", write(tmp_path / "targets.jsonl", searches(40)))
+    worker = commands.start("work")
+    deadline = time.monotonic() + 60
+    while commands.show("released")["targets"]["done"] < 3:
+        assert time.monotonic() < deadline
+    worker.terminate()
+    _, errors = worker.communicate(timeout=60)
+    assert worker.returncode == 0, errors
+    counts = commands.show("released")["targets"]
+    assert (counts["running"], counts["waiting"] + counts["done"]) == (0, 40)
+    assert counts["waiting"] > 10
+    with sqlite3.connect(store) as database:
+        assert database.execute("SELECT max(exits) FROM targets").fetchone() == (0,)
+    database.close()
+
+
+def test_an_interrupted_command_writes_what_there_is(tmp_path: Path, shop: dict[str, Any]) -> None:
+    commands = in_shop(tmp_path, str(tmp_path / "jobs.sqlite3"), shop, 0.5)
+    out = tmp_path / "out.jsonl"
+    process = commands.start(
+        "collect", write(tmp_path / "targets.jsonl", searches(40)), "-O", out, "--job", "interrupted"
+    )
+    time.sleep(4)
+    process.send_signal(2)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, errors
+    counts = commands.show("interrupted")["targets"]
+    assert 0 < counts["done"] < 40
+    assert len(lines(out)) == counts["done"]
