@@ -58,7 +58,7 @@ class FetchedOnce(TargetSource):
             raise TargetsUnavailableError(f"the rows cannot be compared in a temporary file: {error}") from error
 
     def _add(self, target: Target, row: int) -> None:
-        key = target_key(target.scraper.name, target.params.model_dump(mode="json"))
+        key = target_key(target.scraper.name, target.identity)
         if self._database.execute("INSERT OR IGNORE INTO first VALUES (?, ?)", (key, row)).rowcount:
             return
         (first,) = self._database.execute("SELECT row FROM first WHERE key = ?", (key,)).fetchone()
