@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crawler.downloads.breaker import (
     CONNECTION,
@@ -18,9 +18,6 @@ from crawler.downloads.breaker import (
 from crawler.downloads.egress import Egress
 from crawler.downloads.throttle import ReleaseSlot, Throttle
 from crawler.errors import EgressFailed, ScrapeError, UpstreamError
-
-if TYPE_CHECKING:
-    from crawler.targets.target import Target
 
 NOT_SENT = UpstreamError("not sent", reason="not_sent")
 """What a breaker counts for a request that it let through, but that was not sent: neither a block nor an answer."""
@@ -142,9 +139,9 @@ class Lane:
         elif self.connection.open_seconds is not None:
             await self.connection.record(NOT_SENT)
 
-    async def count_lost(self, target: Target) -> None:
+    async def count_lost(self, target_id: str) -> None:
         """Count a target whose connections were lost in every try. ``LOST_TARGETS`` of them suspend the egress."""
-        self._lost.add(target.id)
+        self._lost.add(target_id)
         if len(self._lost) >= LOST_TARGETS:
             self._lost.clear()
             self.failures += 1

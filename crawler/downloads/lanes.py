@@ -195,7 +195,7 @@ class Lanes:
         if lane is None or self.single or not lane.egress.can_fail:
             return False
         if error.reason == "connection":
-            await lane.count_lost(target)
+            await lane.count_lost(target.id)
             return True
         return isinstance(error, EgressFailed)
 

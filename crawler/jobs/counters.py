@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawler.jobs import statements as sql
+from crawler.jobs.job import STATES
 from crawler.jobs.store import Session
-from crawler.jobs.tables import STATES
 
 
 def lock_jobs(session: Session, jobs: Iterable[int]) -> dict[int, Any]:

@@ -6,12 +6,11 @@ import hashlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import orjson
 
 from crawler.errors import ServiceError
-from crawler.jobs.tables import STATES
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -20,6 +19,8 @@ else:
 
 JobState: TypeAlias = Literal["loading", "open", "paused", "cancelled", "done"]
 TargetState: TypeAlias = Literal["waiting", "running", "paused", "done", "failed", "dead", "cancelled"]
+STATES: tuple[TargetState, ...] = get_args(TargetState)
+"""The states of a target. A job has a counter for each."""
 Key: TypeAlias = tuple[int, bytes]
 """The id of a job, and the key of one of its targets."""
 
@@ -79,7 +80,7 @@ class Job:
     @classmethod
     def of(cls, row: Any) -> Job:
         """Return the job in a row of the table ``jobs``."""
-        counts = {state: int(getattr(row, state)) for state in STATES}
+        counts: dict[str, int] = {state: int(getattr(row, state)) for state in STATES}
         own = (row.id, row.name, row.owner, row.state, bool(row.whole_roots))
         return cls(*own, orjson.loads(row.options), row.created, row.ended, row.seq, counts)
 

@@ -12,9 +12,9 @@ import orjson
 
 from crawler.jobs import statements as sql
 from crawler.jobs.counters import Changes, lock_jobs
-from crawler.jobs.job import InputLine, Job, JobError, JobState, checked_name
+from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, checked_name
 from crawler.jobs.store import Session, Store
-from crawler.jobs.tables import SCHEMA, STATES
+from crawler.jobs.tables import SCHEMA
 
 ROWS_PER_TRANSACTION = 500
 PAUSE = 2.0

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy import bindparam as param
 from sqlalchemy.dialects import postgresql, sqlite
 
-from crawler.jobs.tables import OPEN, RUNNING, STATES, WAITING, J, T, inputs, jobs, parts, records, tallies, targets
+from crawler.jobs.job import STATES
+from crawler.jobs.tables import OPEN, RUNNING, WAITING, J, T, inputs, jobs, parts, records, tallies, targets
 
 ONE = sa.and_(T.job == param("job_"), T.key == param("key_"))
 OF_JOB = T.job == param("job")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from crawler.jobs.job import STATES
 from crawler.jobs.versions import VersionedSchema
 
 metadata = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # an SQLite key must be INTEGER to be numbered
-STATES = ("waiting", "running", "paused", "done", "failed", "dead", "cancelled")
-"""The states of a target. A job has a counter for each."""
 
 jobs = sa.Table(
     "jobs",

@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Struct, column_type_of_models, without_lists
 from crawler.targets.target import Record, Scraper
-
-if TYPE_CHECKING:
-    from crawler.spiders.base import PlatformSpider
 
 WARNINGS = ListOf(
     Struct(
@@ -56,19 +53,6 @@ def provenance_columns(
             **({row_path.position_column: "integer"} if row_path else {}),
         }
     )
-
-
-def table_fields(spider: PlatformSpider) -> Struct:
-    """Return the columns of a run's tables, as nested objects."""
-    if spider.selection is not None:
-        return spider.selection.fields
-    row_path = spider.row_path
-    data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
-    if row_path is None and not spider.batch:
-        return data
-    own = spider.source.own_columns
-    provenance = provenance_columns(spider.scrapers, row_path, sliced=spider.sliced, own=own)
-    return Struct({**provenance.of, **data.of})
 
 
 def flat_columns(fields: Struct) -> Iterator[str]:

@@ -19,7 +19,8 @@ from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter
 
 from crawler.outputs.columns import Struct
-from crawler.outputs.selection import flat_columns, flat_row, table_fields, table_row
+from crawler.outputs.csv_exporter import table_fields
+from crawler.outputs.selection import flat_columns, flat_row, table_row
 from crawler.targets.files.rows import MAX_CELL_CHARACTERS
 from crawler.targets.files.workbook import MAX_ROWS
 from crawler.targets.target import Record

@@ -12,6 +12,7 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
+from crawler.platforms.retail.forms import PAGE_PATH
 from crawler.platforms.retail.pages import ALWAYS_SERVED, ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import (
@@ -145,7 +146,11 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         if crawl.left_out:
             found = f"{coverage.collected:,} of about {coverage.expected or 0:,} products found"
             raise LimitReached(f"max_requests={self.args.max_requests} reached: {found}.", reason="max_requests")
-        raise ExtractionFailed(f"The category is incomplete: {coverage}.", reason="incomplete")
+        raise ExtractionFailed(
+            f"The category is incomplete: {coverage}.",
+            details=[{"loc": [*PAGE_PATH, "aggregatedCount"], "msg": str(coverage), "type": "incomplete"}],
+            reason="incomplete",
+        )
 
     def _new_crawl(self, root: Slice) -> ExhaustiveCrawl:
         return ExhaustiveCrawl(root, self.settings.getint("LISTING_CEILING"), self.args.max_requests)

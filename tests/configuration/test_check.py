@@ -85,6 +85,7 @@ SPECIAL: dict[str, list[object]] = {
     "SERVICE_HIDDEN_ROUTES": ["/healthz", ["/docs", "/x"], "docs"],
     "SERVICE_INTERNAL_ADDRESS": ["x", "9100", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1"],
     "SERVICE_STORE": ["mysql://host/db"],
+    "STORE": ["mysql://host/db"],
     "SERVICE_TRUSTED_PROXIES": ["proxy.example", "10.0.0.0/99", [5]],
     "SERVICE_URL": ["data.example.com", "ftp://data.example.com", "https://data.example.com?x=1"],
     "SQL_SINK": ["mysql://user:password@host/db"],

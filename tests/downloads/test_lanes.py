@@ -98,13 +98,13 @@ async def test_an_egress_rests_after_two_targets_in_a_row_have_lost_their_connec
     """One target alone may be the cause itself."""
     lane = next(iter(made()))
     for _ in range(3):
-        await lane.count_lost(target("1"))
+        await lane.count_lost("1")
     assert not lane.connection.cooldown_left
     await lane.count("listing", None)
-    await lane.count_lost(target("2"))
+    await lane.count_lost("2")
     assert not lane.connection.cooldown_left, "an answer came in between"
     await lane.count("listing", LOST)
-    await lane.count_lost(target("3"))
+    await lane.count_lost("3")
     assert lane.connection.cooldown_left
 
 

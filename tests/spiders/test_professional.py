@@ -22,11 +22,18 @@ def test_one_target(tmp_path: Path) -> None:
     assert out == [Site().expected_record({"url": url})]
 
 
-@pytest.mark.parametrize("url", ["https://www.linkedin.com/company/x", "https://evil.example/in/mara-lindqvist"])
-def test_an_invalid_url_is_refused(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("https://www.linkedin.com/company/x", "this is a company on the platform professional, which no scraper"),
+        ("https://evil.example/in/mara-lindqvist", "'evil.example' is not a host of a platform"),
+    ],
+)
+def test_an_invalid_url_is_refused(tmp_path: Path, url: str, problem: str) -> None:
     status, out, failures, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
     assert (status, out, failures) == (2, [], []), log
-    assert log.startswith("professional-profile: url: expected a member's profile")
+    assert log.startswith(f"professional-profile: url: {problem}")
+    assert "expected a member's profile" in log
 
 
 def test_every_member_and_every_fault_has_its_outcome(tmp_path: Path) -> None:

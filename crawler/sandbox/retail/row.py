@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crawler.sandbox.retail.shop import Product
+    from crawler.sandbox.retail.product import Product
 
 
 def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from crawler.sandbox.retail.shop import Product
+    from crawler.sandbox.retail.product import Product
     from crawler.sandbox.retail.trees import Tree
 
 CHALLENGED = 20

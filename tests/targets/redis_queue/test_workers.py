@@ -146,7 +146,7 @@ def test_workers_with_open_files_end_together(tmp_path: Path, redis_url: str, sh
         ({"queue": "a", "targets": "t.jsonl"}, "queue cannot be combined with targets, resume or since"),
         ({"queue": "a b"}, "should match pattern"),
         ({"wait": "true", "cat_id": "1"}, "wait=true requires a queue: add queue=, or remove wait="),
-        ({"queue": "a", "exhaustive": "true"}, "leave out exhaustive or queue"),
+        ({"queue": "a", "exhaustive": "true"}, "leave out exhaustive, or leave out queue and job"),
     ],
 )
 def test_contradictory_arguments_are_refused(arguments: dict[str, str], message: str) -> None:

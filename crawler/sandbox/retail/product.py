@@ -1,0 +1,43 @@
+"""A product of the simulated shop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product of the shop. Its rows in pages and its expected records are both made from it."""
+
+    number: int
+    item_id: str
+    product_id: str
+    offer_id: str
+    name: str
+    category: str
+    cents: int | None
+    low: int | None
+    high: int | None
+    status: str
+    condition: int | None
+    preowned: bool
+    stars: float | None
+    reviews: int | None
+    seller: tuple[str, str]
+    fulfillment: str
+    flag: str
+    icon: bool
+    description: str
+    variants: int | None
+    """The number of variants that the row lists, or None if the row has variants but does not list them."""
+
+    @property
+    def path(self) -> str:
+        """Return the path of the product's page."""
+        slug = "".join(c if c.isalnum() and c.isascii() else "-" for c in self.name).strip("-")
+        return f"/ip/{slug}/{self.item_id}"
+
+    @property
+    def image(self) -> str:
+        """Return the URL of the product's image."""
+        return f"https://i5.walmartimages.com/seo/{self.product_id}.jpeg?odnHeight=180&odnWidth=180&odnBg=FFFFFF"
