@@ -77,14 +77,14 @@ class PageFixture:
         return self.original.item
 
     @cached_property
-    def _inputs(self) -> tuple[str, int | None, dict[str, Any]]:
+    def _inputs(self) -> tuple[dict[str, Any], dict[str, Any]]:
         info = json.loads((self.folder / "inputs" / "HttpResponse-info.json").read_bytes())
-        return info["url"], info["status"], json.loads((self.folder / "inputs" / "PageParams.json").read_bytes())
+        return info, json.loads((self.folder / "inputs" / "PageParams.json").read_bytes())
 
     def page(self, body: bytes) -> PlatformPage:
         """Make the page object for a changed copy of the body."""
-        url, status, params = self._inputs
-        response = HttpResponse(url, body, status=status, headers={"Content-Type": "text/html; charset=utf-8"})
+        info, params = self._inputs
+        response = HttpResponse(info["url"], body, status=info["status"], headers=dict(info["headers"]))
         return self.kind(response=response, page_params=PageParams(params))
 
     def read(self, body: bytes) -> Reading:

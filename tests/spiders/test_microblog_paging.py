@@ -51,6 +51,12 @@ WITHOUT_TIMELINE = {
 LAST_ERRORS = WITHOUT_TIMELINE | {"stale-cursor": "INVALID_REQUEST"}
 
 HONEST = "from crawler.sandbox.microblog.site import Site; Site.fault = lambda self, request: None"
+UNLISTED = """
+from dataclasses import replace
+from crawler.sandbox.microblog.site import PLANS
+PLANS.update({handle: replace(plan, unlisted=300) for handle, plan in PLANS.items()})
+"""
+"""Each account states more posts than it lists. Otherwise a page with all posts of the embed is the last one."""
 LIMITED_ONCE = """
 from crawler.sandbox.microblog.site import Site
 timeline, limited = Site._timeline, set()
@@ -244,7 +250,7 @@ def test_mb_1_the_loop_over_http_ends(client: Client, chains: dict[str, Chain], 
 @pytest.mark.parametrize("handle", ["quiet_harbor", "popular_tide", "relay_station"])
 def test_mb_1_the_loop_over_http_recovers(tmp_path: Path, handle: str) -> None:
     """No guest token is issued for the first page, and one for the next ones."""
-    with sandbox() as origins:
+    with sandbox(UNLISTED) as origins:
         refuse = f"{origins['microblog']}/1.1/guest/activate.json?refuse="
         with client_on(tmp_path, origins) as client:
             urllib.request.urlopen(f"{refuse}1").close()  # noqa: S310
@@ -345,7 +351,7 @@ def test_a_rate_limit_is_not_answered_by_a_new_token(tmp_path: Path) -> None:
 
 def test_a_crawl_waits_for_the_end_of_a_rate_limit(tmp_path: Path) -> None:
     """The circuit breaker of the timeline makes it wait."""
-    with sandbox(LIMITED_ONCE) as origins:
+    with sandbox(UNLISTED + LIMITED_ONCE) as origins:
         chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins), "BREAKER_THRESHOLD=5")
         assert chain.errors == [], log
         without_breaker, other_log = crawl_one(tmp_path, "old_lantern", *on(origins))
