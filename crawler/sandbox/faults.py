@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from twisted.internet.interfaces import IReactorTime
     from twisted.web.server import Request
@@ -39,6 +40,19 @@ def described(faults: Mapping[str, Fault], params: Callable[[str], dict[str, str
 def target(about: str, **params: str) -> dict[str, Any]:
     """Return a target for a site's catalogue."""
     return {"params": params, "about": about}
+
+
+_NUMBERED = re.compile(r"(.+)[-_]\d+", re.ASCII)
+
+
+def unnumbered(name: str, known: Container[str]) -> str:
+    """Return the known name in a name with a number, so that many targets can have the same fault.
+
+    >>> unnumbered("gone-17", {"gone"}), unnumbered("gone", {"gone"}), unnumbered("whales-17", {"gone"})
+    ('gone', 'gone', 'whales-17')
+    """
+    found = _NUMBERED.fullmatch(name)
+    return found[1] if found and name not in known and found[1] in known else name
 
 
 COMMON = {

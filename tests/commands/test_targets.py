@@ -82,11 +82,11 @@ def failure(target_id: str, **changes: Any) -> dict[str, Any]:
 
 FAILURES = [
     failure("a"),
-    failure("b", code="TARGET_NOT_FOUND", retryable=False),
+    failure("b", params={"cat_id": "3944"}, code="TARGET_NOT_FOUND", retryable=False),
     failure("c", scraper=None, params="{broken", code="INVALID_REQUEST", retryable=False),
     failure("d", scraper=None, params={"query": "Müsli"}, code="INVALID_REQUEST", retryable=False),
     failure("a"),
-    failure("e"),
+    failure("e", params={"cat_id": "4044"}),
 ]
 
 

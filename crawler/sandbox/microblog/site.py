@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
-from crawler.sandbox.faults import described, target
+from crawler.sandbox.faults import described, target, unnumbered
 from crawler.sandbox.microblog import faults as microblog_faults
 from crawler.sandbox.microblog import new as microblog_new
 from crawler.sandbox.microblog import old as microblog_old
@@ -121,8 +121,12 @@ class Site:
 
     @cached_property
     def ids(self) -> dict[str, str]:
-        """The handle of each account, by the platform's user id."""
+        """The handle of each account, by the platform's user id. Accounts with a number are added when first served."""
         return {self._invented(handle)[1].id: handle for handle in (*PLANS, *self.faults)}
+
+    def _fault_of(self, handle: str) -> str:
+        """Return the fault that an account has, or "". The account may have a number, as in ``fault_07_12``."""
+        return self.faults.get(unnumbered(handle, self.faults), "")
 
     def _invented(self, handle: str) -> tuple[Inventor, User]:
         """Return the generator for a user's posts, and the user with the given handle."""
@@ -137,8 +141,9 @@ class Site:
         Raises:
             KeyError: the account does not exist.
         """
-        plan = FAULTY if handle in self.faults else PLANS[handle]
+        plan = FAULTY if self._fault_of(handle) else PLANS[handle]
         inventor, user = self._invented(handle)
+        self.ids[user.id] = handle
         count = min(plan.posts, 60) if self.light else plan.posts
         user = user if plan.protected else replace(user, posts=count + plan.unlisted)
         others = tuple(inventor.user(name) for name in ("ink_and_tide", "north_gate"))
@@ -184,7 +189,7 @@ class Site:
     def fault(self, request: FakeRequest) -> str | None:
         """Return the fault of the requested account if the fault affects the requested source, else None."""
         source, handle = self.source_of(request)
-        name = self.faults.get(handle)
+        name = self._fault_of(handle)
         return name if name and microblog_faults.applies_to(name, source) else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
@@ -321,7 +326,7 @@ class Site:
         if number < 1:
             raise ValueError(number)
         account = self.account(handle)
-        failing = microblog_faults.failing_sources(self.faults.get(handle, ""))
+        failing = microblog_faults.failing_sources(self._fault_of(handle))
         served = [] if account.plan.protected else self._slice(account, number)
         last = account.plan.terminated and not self._slice(account, number + 1)
         return record(
@@ -336,6 +341,6 @@ class Site:
                 pinned=account.pinned,
                 number=number,
                 stale=STALE,
-                more=bool(served) and not last and not microblog_faults.ends_early(self.faults.get(handle, ""), number),
+                more=bool(served) and not last and not microblog_faults.ends_early(self._fault_of(handle), number),
             )
         )

@@ -35,6 +35,8 @@ ACCOUNT_WITHOUT_REELS = "reels.forbidden"
 
 _POST = re.compile(r"/(?:[\w.]+/)?(?:p|reel|reels|tv)/(?P<code>[\w-]+)/(?P<embed>embed/captioned/)?", re.ASCII)
 _SHARE = re.compile(r"/share/(?:(?:p|reel|reels|tv)/)?(?P<token>[\w-]+)/?", re.ASCII)
+_FAULT = re.compile(r"FAULT\d{3}(?P<fault>\d{3})", re.ASCII)
+"""A shortcode or token that selects a fault with its last three digits. Those before may be any number."""
 _REELS = re.compile(r"/(?P<username>[\w.]+)/reels/", re.ASCII)
 
 TARGETS = [
@@ -80,6 +82,11 @@ class Site:
         self.shares = {f"BA{code[2:]}": code for code in self.listed}
         """The shortcode of the post that each share link leads to, by the link's token."""
 
+    def post(self, code: str) -> Post | None:
+        """Return the post with a shortcode, which may have a number, or None if it does not exist."""
+        found = self.posts.get(_unnumbered(code))
+        return found and replace(found, pk=str(id_of(code)))
+
     def timeline(self, account: Account) -> list[Post]:
         """Return an account's newest posts, pinned ones first."""
         own = [self.posts[code] for code in self.listed if self.posts[code].owner is account]
@@ -98,7 +105,7 @@ class Site:
         if reels and reels["username"] == ACCOUNT_WITHOUT_REELS:
             return "forbidden"
         found = share["token"] if share else post["code"] if post else ""
-        name = self.faults.get(found)
+        name = self.faults.get(_unnumbered(found))
         if name is None or name == "reels-forbidden" or (name in SHARE_FAULTS) != bool(share):
             return None
         if name == "shell-to-plain" and "sec-ch-ua" in request.headers:  # only browsers send it
@@ -117,10 +124,11 @@ class Site:
             found = self.posts[self.shares[share["token"]]]
             where = f"/{found.owner.username}/{'reel' if found.is_video else 'p'}/{found.code}/?igsh=invented"
             return 302, {"Location": photoapp_page.PUBLIC + where if found.pinned else where}, b""
-        if share and share["token"] in self.faults:
+        if share and _unnumbered(share["token"]) in self.faults:
             return 302, {"Location": f"/p/{EXAMPLE}/"}, b""
-        if post and post["code"] in self.posts:
-            return 200, {}, self._post_page(self.posts[post["code"]], request, embedded=bool(post["embed"]))
+        shown = self.post(post["code"]) if post else None
+        if post and shown:
+            return 200, {}, self._post_page(shown, request, embedded=bool(post["embed"]))
         named = [each for each in self.accounts if reels and each.username == reels["username"]]
         if named:
             return 200, {}, self.reels_page(named[0])
@@ -167,7 +175,7 @@ class Site:
         """Respond to a query that a page's script sends. The path and the body select the format of the result."""
         query = orjson.loads(request.body)
         form = {"/api/graphql": "page", "/graphql/query": str(query.get("form", "item"))}[request.path]
-        post = self.posts.get(query.get("shortcode") or code_of(int(query["media_id"])))
+        post = self.post(query.get("shortcode") or code_of(int(query["media_id"])))
         keys = {"page": "xig_polaris_media", "graph": "xdt_shortcode_media"}
         found = self.data(post, form) if post else {keys.get(form, "xdt_api__v1__media__shortcode__web_info"): None}
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
@@ -209,7 +217,10 @@ class Site:
         path = urlsplit(params["url"]).path
         share, found = _SHARE.fullmatch(path), _POST.fullmatch(path.rstrip("/") + "/")
         code = self.shares[share["token"]] if share else found["code"] if found else path
-        post = self.posts[code]
+        post = self.post(code)
+        if post is None:
+            raise KeyError(code)
+        code = _unnumbered(code)
         served = "embed" if self.faults.get(code) == "page-walled" else "item" if post.layout == "item" else "page"
         expected = record(post, params.get("form") or served, self.timeline(post.owner))
         if post.is_video and "form" not in params:
@@ -218,3 +229,9 @@ class Site:
             if params.get("plays") and post in self.reels(post.owner) and not post.hidden:
                 expected["video_play_count"] = post.plays
         return {"data": {"xdt_shortcode_media": expected}, "success": True}
+
+
+def _unnumbered(code: str) -> str:
+    """Return the shortcode or token of a fault without its number: ``FAULT017001`` is ``FAULT000001``."""
+    found = _FAULT.fullmatch(code)
+    return f"FAULT000{found['fault']}" if found else code

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from crawler.sandbox.faults import described, target
+from crawler.sandbox.faults import described, target, unnumbered
 from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
 from crawler.sandbox.professional.expected import record
@@ -54,8 +54,9 @@ class Site:
         Raises:
             KeyError: the name is unknown.
         """
-        if slug in FAULTS:
-            return professional_faults.expected_after_fault(slug, self._with_fault(slug))
+        fault = unnumbered(slug, FAULTS)
+        if fault in FAULTS:
+            return professional_faults.expected_after_fault(fault, self._with_fault(slug))
         return self.members[RENAMED.get(slug, slug)]
 
     def _with_fault(self, slug: str) -> Member:
@@ -75,8 +76,8 @@ class Site:
 
     def fault(self, request: FakeRequest) -> str | None:
         """Return the fault that the name in the requested profile's URL selects."""
-        slug = _slug(request.path)
-        return slug if slug in FAULTS else None
+        name = unnumbered(_slug(request.path), FAULTS)
+        return name if name in FAULTS else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response: a profile, a page to which a fault redirects, or the not-found page."""
@@ -102,7 +103,7 @@ class Site:
 
     @lru_cache(maxsize=64)  # noqa: B019  # a site lives as long as its process; the cache makes repeated requests free
     def _rendered(self, slug: str) -> bytes:
-        member = self._with_fault(slug) if slug in FAULTS else self.members[slug]
+        member = self._with_fault(slug) if unnumbered(slug, FAULTS) in FAULTS else self.members[slug]
         return professional_page.profile(member, light=self.light)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:

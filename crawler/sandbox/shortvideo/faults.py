@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.sandbox.faults import COMMON, Fault
+from crawler.sandbox.faults import COMMON, Fault, unnumbered
 from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo.page import Overlay
 
@@ -128,26 +128,29 @@ _CALL_TO_COMMON = {
 
 def page_fault(keywords: str) -> str | None:
     """Return the fault that the keywords select for the HTML page, or None if the page has no fault."""
-    return keywords if keywords in _PAGE_FAULTS else None
+    name = unnumbered(keywords, FAULTS)
+    return name if name in _PAGE_FAULTS else None
 
 
 def call_fault(keywords: str, offset: int) -> str | None:
     """Return the fault of the page's API call for the rows from ``offset`` on, or None if this call has no fault."""
-    is_later = keywords in {"login-json-later", "results-empty-later"}
-    if offset == 0 if is_later else offset and keywords.endswith("-once"):
+    name = unnumbered(keywords, FAULTS)
+    is_later = name in {"login-json-later", "results-empty-later"}
+    if offset == 0 if is_later else offset and name.endswith("-once"):
         return None
-    if keywords == "results-empty-later":
+    if name == "results-empty-later":
         return "empty-body"
-    if keywords in _CALL_TO_COMMON:
-        return _CALL_TO_COMMON[keywords]
-    return keywords if keywords in _ANSWERS or keywords.removesuffix("-once") in _DAMAGES else None
+    if name in _CALL_TO_COMMON:
+        return _CALL_TO_COMMON[name]
+    return name if name in _ANSWERS or name.removesuffix("-once") in _DAMAGES else None
 
 
 def readable_posts(keywords: str, posts: Sequence[Post], first: int) -> Sequence[Post]:
     """Return the posts that a crawl can still read despite the fault. ``first``: the number of rows in a response."""
-    if keywords in {"no-results", "sensitive"}:
+    name = unnumbered(keywords, FAULTS)
+    if name in {"no-results", "sensitive"}:
         return ()
-    return posts[:first] if keywords in AFTER_FIRST_RESPONSE else posts
+    return posts[:first] if name in AFTER_FIRST_RESPONSE else posts
 
 
 def damaged_page(name: str, request: FakeRequest, honest: FaultlessResponse) -> FakeResponse:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.sandbox.faults import described, target
+from crawler.sandbox.faults import described, target, unnumbered
 from crawler.sandbox.shortvideo import faults as shortvideo_faults
 from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo import record as shortvideo_record
@@ -63,11 +63,8 @@ class Site(Posts):
         """Build the undamaged response: the search page, an API response, the page's script, a static page, or 404."""
         if request.path == "/search/photo":
             keyword = request.args.get("q", "")
-            return (
-                200,
-                {},
-                shortvideo_page.search(keyword, self.nonce(keyword), OVERLAYS.get(keyword), request, self.light),
-            )
+            overlay = OVERLAYS.get(unnumbered(keyword, FAULTS))
+            return 200, {}, shortvideo_page.search(keyword, self.nonce(keyword), overlay, request, self.light)
         if request.path == RESULTS:
             return self._results(request)
         if request.path == "/clicked":
@@ -172,7 +169,7 @@ class Site(Posts):
     def _visible(keyword: str, posts: Sequence[Post]) -> list[Post]:
         """Return the posts that the expected record must contain."""
         photos = [post for post in posts if post.kind == "photo" and not post.hidden]
-        return photos[1:] if keyword in shortvideo_faults.WITHOUT_FIRST_ROW else photos
+        return photos[1:] if unnumbered(keyword, FAULTS) in shortvideo_faults.WITHOUT_FIRST_ROW else photos
 
     def _may_continue(self, keyword: str, rows: int) -> bool:
         """Return whether the page can load more after the response that completes the first ``rows`` rows."""

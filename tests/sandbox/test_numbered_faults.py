@@ -1,0 +1,84 @@
+"""Many targets with the same fault: names, handles and shortcodes with a number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.sandbox.microblog.site import Site as Microblog
+from crawler.sandbox.photoapp.site import Site as PhotoApp
+from crawler.sandbox.professional.site import Site as Professional
+from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.shortvideo.site import Site as ShortVideo
+from tests.crawls import comparable, crawl
+
+SITES = {"microblog": Microblog(), "photoapp": PhotoApp(), "professional": Professional(), "shortvideo": ShortVideo()}
+
+
+def requests(platform: str, name: str) -> list[FakeRequest]:
+    """Requests of which at least one is for a target with the name."""
+    if platform == "shortvideo":
+        return [FakeRequest("/search/photo", {"q": name})]
+    paths = {
+        "microblog": ("/{}", "/srv/timeline-profile/screen-name/{}"),
+        "photoapp": ("/p/{}/", "/p/{}/embed/captioned/", "/share/p/{}/"),
+        "professional": ("/in/{}",),
+    }
+    return [FakeRequest(path.format(name)) for path in paths[platform]]
+
+
+def names(platform: str) -> list[tuple[str, str]]:
+    """The name of each fault's target, without and with a number."""
+    site: Any = SITES[platform]
+    if platform == "photoapp":
+        return [(code, f"FAULT017{code[-3:]}") for code in site.faults]
+    if platform == "microblog":
+        return [(handle, f"{handle}_17") for handle in site.faults]
+    return [(name, f"{name}-17") for name in site.catalogue()["faults"]]
+
+
+@pytest.mark.parametrize("platform", SITES)
+def test_a_number_selects_another_target_with_the_same_fault(platform: str) -> None:
+    site: Any = SITES[platform]
+    found = {
+        name: [[site.fault(each) for each in requests(platform, name)] for name in (name, numbered)]
+        for name, numbered in names(platform)
+    }
+    assert any(fault for plain, _ in found.values() for fault in plain)
+    for name, (plain, with_number) in found.items():
+        assert with_number == plain, name
+
+
+@pytest.mark.parametrize(
+    ("platform", "number_only"),
+    [("microblog", "quiet_harbor_17"), ("photoapp", "FAULT017999"), ("professional", "mara-lindqvist-17")],
+)
+def test_a_number_after_other_names_selects_nothing(platform: str, number_only: str) -> None:
+    site: Any = SITES[platform]
+    for request in requests(platform, number_only):
+        assert site.fault(request) is None
+        assert site.page(request)[2] == site.page(requests(platform, "nobody99999")[0])[2]
+
+
+def handle_of(fault: str) -> str:
+    return next(handle for handle, name in Microblog().faults.items() if name == fault)
+
+
+@pytest.mark.parametrize(
+    ("platform", "params"),
+    [
+        ("microblog", {"username": f"{handle_of('timeline-off')}_17"}),
+        ("microblog", {"username": f"{handle_of('page-off')}_17"}),
+        ("photoapp", {"url": PhotoApp().url_of_fault("embed-forbidden").replace("FAULT000", "FAULT017")}),
+        ("professional", {"username": "slow-17"}),
+    ],
+)
+def test_a_target_with_a_number_has_a_record_of_its_own(platform: str, params: dict[str, str], tmp_path: Path) -> None:
+    ((name, text),) = params.items()
+    code, out, _, log = crawl(tmp_path, "-a", f"{name}={text}", spider=platform)
+    assert code == 0, log
+    site: Any = SITES[platform]
+    assert comparable(out) == [comparable(site.expected_record(params))]
+    assert comparable(out) != [comparable(site.expected_record({name: text.replace("17", "18")}))]
