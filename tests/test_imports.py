@@ -44,7 +44,7 @@ LAYERS = {
     "jobs.output": 9,
     "spiders": 7,
     "registry": 8,
-    "items": 9,
+    "items": 4,
     "mcp": 9,
     "probe": 9,
     "service": 9,
