@@ -103,7 +103,7 @@ class Jobs:
             await self.writes.transact(lambda session: session.execute(sql.ADD_TALLIES[session.dialect], rows))
 
     async def described(self, job: Job) -> tuple[list[str], tuple[str, ...]]:
-        """Return the scrapers of a job's targets, and the names of the user's own columns, in the order of the files."""
+        """Return the scrapers of a job's targets, and the names of the user's own columns, in the order of a file."""
         found = sorted(await self.tallies(job.id))
         columns = dict.fromkeys(each for kind, name in found if kind == "columns" for each in orjson.loads(name))
         return [name for kind, name in found if kind == "scraper"], tuple(columns)
