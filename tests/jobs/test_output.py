@@ -165,7 +165,7 @@ def test_parquet_has_the_same_rows(mixed: Commands) -> None:
     for scraper, expected in of_scrapers(records(mixed)).items():
         path = mixed.folder / f"{scraper}.parquet"
         rows = pq.read_table(path).to_pylist()
-        ids = duckdb.sql(f"SELECT target_id FROM '{path}'").fetchall()  # noqa: S608  # a path of this test
+        ids = duckdb.execute("SELECT target_id FROM read_parquet(?)", [str(path)]).fetchall()
         assert [each for (each,) in ids] == [line["id"] for line in expected]
         for row, line in zip(rows, expected, strict=True):
             assert json.loads(row["params"]) == line["params"]
@@ -279,7 +279,7 @@ def test_an_export_goes_on_after_a_cursor(commands: Commands) -> None:
         cursor = run.stdout.strip()
         new = [json.loads(line)["id"] for line in gzip.decompress(out.read_bytes()).splitlines()]
         assert len(new) == len([row for row in rows if isinstance(row, dict)])
-        assert len(lines(commands.folder / "failed.jsonl")) == rows.count("rubbish")
+        assert len(lines(commands.folder / "failed.jsonl")) == ("rubbish" in rows)
         found += new
     assert sorted(found) == [f"t{number}" for number in range(5)]
     for wrong, message in (("x", "is not a cursor"), ("99.1", "is that of another job")):
