@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs
 
 CLAIMED_AT_ONCE = 8
-"""Targets that a worker claims at once. Few, because no other worker can take the ones that wait in this worker."""
+"""Targets that a worker claims at once. Few, because no other worker can take targets that wait in this worker."""
 POLL_SECONDS = 0.5
 """Interval at which new targets are searched while other workers have the last ones."""
 

@@ -257,7 +257,7 @@ class PlatformSpider(PageSpider):
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
             record = None
-        except Exception as error:
+        except Exception as error:  # any exception may follow from the end of the release, such as an aborted download
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
             record = None

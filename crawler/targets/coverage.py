@@ -19,7 +19,7 @@ NOTES = frozenset({CEILING, FEWER})
 
 
 class Coverage(NamedTuple):
-    """The rows of a listing that a platform states, and those that were collected from all of its pages.
+    """The numbers of rows of a listing: stated by the platform, and collected from all of its pages.
 
     docs/completeness.md lists what each platform states, and the reasons.
     """
