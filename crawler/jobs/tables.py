@@ -46,6 +46,7 @@ inputs = sa.Table(
     sa.Column("key", sa.LargeBinary, nullable=False),
     sa.Column("id", sa.LargeBinary, nullable=False),
     sa.Column("columns", sa.LargeBinary),
+    sa.Column("line", sa.BigInteger),
 )
 targets = sa.Table(
     "targets",

@@ -284,7 +284,7 @@ class PlatformSpider(PageSpider):
         if data is None:
             self.tracker.complete(target)
             return None
-        record = target.scraper.item_class(data, target, datetime.now(UTC))
+        record = target.scraper.item(data, target, datetime.now(UTC))
         new = self.since.new_entries(target, data) if self.since else None
         return record if self.tracker.hand_over(record, new) else None
 
