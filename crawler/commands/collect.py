@@ -31,6 +31,7 @@ from crawler.targets.target import TargetParser
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
+    from crawler.jobs.output import Layout
 
 T = TypeVar("T")
 STDIN = "-"
@@ -58,7 +59,7 @@ class Command(CheckedCommand):
         super().add_options(parser)
         parser.add_argument("--job", metavar="NAME", help="name of the job, by default from the contents of the files")
         parser.add_argument("--fresh", action="store_true", help="delete the job of this name, and begin anew")
-        parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
+        add_layout(parser)
         parser.add_argument("-o", dest="appended", metavar="FILE", help=argparse.SUPPRESS)
         parser.add_argument("--scraper", metavar="NAME", help="scraper of the targets that do not name one")
         parser.add_argument("--encoding", help="encoding of text files without a byte order mark")
@@ -73,7 +74,7 @@ class Command(CheckedCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from crawler.jobs.job import JobError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.output import OutputError, check_output  # noqa: PLC0415  # likewise
+        from crawler.jobs.output import OutputError  # noqa: PLC0415  # likewise
         from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # likewise
 
         assert self.settings is not None
@@ -85,29 +86,31 @@ class Command(CheckedCommand):
                 )
             if not args:
                 raise UsageError("Expected a file with targets: scrapy collect <file>")
-            if opts.output:
-                check_output(opts.output)
+            if (layout := layout_of(opts)) is not None:
+                layout.check()
             arguments = job_arguments(opts.arguments)
             with ExitStack() as stack:
                 files = [_stdin(stack) if each == STDIN else each for each in args]
-                self._collect(files, arguments, opts)
+                self._collect(files, arguments, opts, layout)
         except (JobError, OutputError, WrongTargetsError) as error:
             raise UsageError(str(error)) from None
         except (TargetsUnavailableError, StoreUnavailable, WorkerStoppedError, OSError) as error:
             print(error, file=sys.stderr)
             self.exitcode = RUN_FAILED
 
-    def _collect(self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace) -> None:
-        prepared, needed = run_async(self._prepare(files, arguments, opts))
+    def _collect(
+        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
+    ) -> None:
+        prepared, needed = run_async(self._prepare(files, arguments, opts, layout))
         if needed:
             self._crawl(prepared, needed)
         elif prepared.state == "done":
             ended = datetime.fromtimestamp(prepared.ended or 0, UTC)
             _say(f"The job {prepared.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
 
-        self.exitcode = run_async(self._finish(prepared.id, opts.output))
+        self.exitcode = run_async(self._finish(prepared.id, layout))
 
-    async def _finish(self, job_id: int, path: str | None) -> int:
+    async def _finish(self, job_id: int, layout: Layout | None) -> int:
         """Write the output of a job. Return the exit code."""
         from crawler.jobs import output  # noqa: PLC0415  # as above
 
@@ -116,19 +119,20 @@ class Command(CheckedCommand):
         try:
             job = await jobs.get(job_id)
             assert job is not None, "the job was removed while it ran"
-            paths = output.paths_of(path, output.failures_path(self.settings, job))
-            for written in await output.write_job(jobs, job, self.settings, paths):
-                _say(written)
+            failures = output.failures_path(self.settings, job)
+            written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
+            for path in written:
+                _say(path)
             _say(summary(job))
             return exit_code(job, await jobs.tallies(job.id))
         finally:
             await jobs.close()
 
     async def _prepare(
-        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace
+        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
     ) -> tuple[Job, list[str]]:
         """Return the job, loaded and open, and the platforms with unfinished targets."""
-        from crawler.jobs import intake, output  # noqa: PLC0415  # as above
+        from crawler.jobs import intake  # noqa: PLC0415  # as above
 
         assert self.settings is not None
         sources = file_sources(files, opts.scraper, opts.encoding)
@@ -147,8 +151,8 @@ class Command(CheckedCommand):
                 raise UsageError(f"The job {name!r} is cancelled: use --fresh to begin anew.")
             if job.state == "loading":
                 await intake.push(jobs, job, sources)
-            if opts.output:
-                output.check_output(opts.output, await jobs.scrapers(job))
+            if layout is not None:
+                await layout.shapes(jobs, job)
             await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
             await intake.fail_invalid(jobs, job)
             found = await jobs.get(job.id)
@@ -163,6 +167,28 @@ class Command(CheckedCommand):
             self.crawler_process.crawl(platform, job=job.name)
         tune_garbage_collector(collect=False)
         self.crawler_process.start()
+
+
+def add_layout(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how records are written."""
+    parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
+    parser.add_argument("--explode", metavar="LIST", help="write a row for each entry of this list of a record")
+    parser.add_argument("--fields", metavar="NAMES", help="fields to write, with commas between them")
+
+
+def layout_of(opts: argparse.Namespace) -> Layout | None:
+    """Return how records are to be written. None: not at all.
+
+    Raises:
+        UsageError: the rows are described, but no file is named.
+    """
+    from crawler.jobs.output import Layout  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
+    if opts.output:
+        return Layout(opts.output, opts.explode, opts.fields)
+    if opts.explode or opts.fields:
+        raise UsageError("--explode and --fields need the file to write: -O <file>")
+    return None
 
 
 def file_sources(files: list[str], scraper: str | None, encoding: str | None) -> list[FileSource]:

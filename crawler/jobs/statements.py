@@ -147,6 +147,7 @@ COUNT_UNFINISHED = sa.select(sa.func.count()).where(OF_JOB, T.platform == param(
 
 NOTES = sa.select(T.note).where(OF_JOB, T.root == param("root"), T.note.is_not(None), T.seq > 0).order_by(T.seq)
 TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
+_INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line)
 _LINE = (T.key, T.parent, T.row, T.platform, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)
 BY_SEQ = (
     sa.select(*_LINE)
@@ -156,7 +157,7 @@ BY_SEQ = (
     .limit(param("limit"))
 )
 BY_ROW = (
-    sa.select(*_LINE, inputs.c.row.label("line"), inputs.c.id, inputs.c.columns)
+    sa.select(*_LINE, inputs.c.row.label("position"), *_INPUT)
     .select_from(inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.c.key)).outerjoin(records, _RECORD))
     .where(inputs.c.job == param("job"), inputs.c.row > param("after"))
     .order_by(inputs.c.row)
@@ -171,7 +172,7 @@ FOLLOWUPS = (
     .limit(param("limit"))
 )
 INPUTS_OF = (
-    sa.select(inputs.c.key, inputs.c.row, inputs.c.id, inputs.c.columns)
+    sa.select(inputs.c.key, inputs.c.row, *_INPUT)
     .where(inputs.c.job == param("job"), inputs.c.key.in_(param("keys", expanding=True)))
     .order_by(inputs.c.key, inputs.c.row)
 )

@@ -24,7 +24,7 @@ from crawler.errors import (
     ServiceError,
     ShuttingDown,
 )
-from crawler.jobs.location import jobs_location
+from crawler.jobs.location import store_location
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
@@ -143,7 +143,7 @@ class PlatformSpider(PageSpider):
         if self.args.since == "last":
             seen_file(settings)
         if self.args.job:
-            jobs_location(settings)
+            store_location(settings)
         elif not self.args.queue:
             self.source.check()
 
@@ -278,7 +278,7 @@ class PlatformSpider(PageSpider):
         if data is None:
             self.tracker.complete(target)
             return None
-        record = target.scraper.item_class(data, target, datetime.now(UTC))
+        record = target.scraper.item(data, target, datetime.now(UTC))
         new = self.since.new_entries(target, data) if self.since else None
         return record if self.tracker.hand_over(record, new) else None
 

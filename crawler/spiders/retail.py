@@ -10,6 +10,7 @@ from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
+from crawler.items import RetailCategoryV4Item, RetailSearchV4Item
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
 from crawler.platforms.retail.forms import PAGE_PATH
@@ -85,6 +86,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             summary="One page of a category listing: products with price, rating, seller and availability.",
             params=CategoryParams,
             data=Listing,
+            item=RetailCategoryV4Item,
             example={"cat_id": "976759"},
             pages=(ListingPage,),
         ),
@@ -94,6 +96,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             summary="One page of search results, in the format of a category listing.",
             params=SearchParams,
             data=SearchListing,
+            item=RetailSearchV4Item,
             example={"query": "mustard"},
             pages=(SearchPage,),
         ),

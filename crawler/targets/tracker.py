@@ -100,7 +100,7 @@ def _as_record(item: Any, entry: _InFlight, *, is_line: bool) -> Record:
         raise ServiceError(f"An item pipeline returned {kind}, which is not an item.", reason="not_an_item")
     fetched_at = entry.fetched_at or datetime.now(UTC)
     data = ItemAdapter(item).asdict()
-    return entry.target.scraper.item_class(data, entry.target, fetched_at, tuple(entry.warnings), is_line=is_line)
+    return entry.target.scraper.item(data, entry.target, fetched_at, tuple(entry.warnings), is_line=is_line)
 
 
 class TargetTracker:
