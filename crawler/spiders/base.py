@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import structlog
 from scrapy import Request, signals
@@ -119,7 +119,7 @@ class PlatformSpider(PageSpider):
             carry_browser(settings)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.use_origins(platforms.origins(cls.platform, crawler.settings))
         spider.closing = Closing(crawler)
@@ -170,10 +170,10 @@ class PlatformSpider(PageSpider):
         return False
 
     def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore a resumed run's state, before the first target.
+        """Restore the state between the targets of a root, which another worker or an earlier run has begun.
 
-        ``notes``: for each stored target with data from ``TargetTracker.note``, the outcome's code and this data.
-        ``pending``: the follow-ups that earlier starts have not stored. Return the follow-ups to scrape.
+        ``notes``: for each finished target with data from ``TargetTracker.note``, the outcome's code and this data.
+        ``pending``: the targets without an outcome. Return the targets to scrape.
         """
         return pending
 
@@ -269,7 +269,13 @@ class PlatformSpider(PageSpider):
             yield record
 
     async def _record(self, target: Target, first: First) -> Record | None:
-        """Return the target's record. None if it has no new data, or already has an outcome."""
+        """Return the target's record. None if it has no new data, or already has an outcome.
+
+        Raises:
+            ScrapeError: the target failed.
+            ReleaseEnded: the target has its outcome, was released again, or was taken by another worker.
+        """
+        target.release.check()
         if self.since:
             await self.since.load(target)
         if first.error is not None:
