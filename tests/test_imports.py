@@ -32,7 +32,8 @@ LAYERS = {
     "targets.journal": 6,
     "targets.redis_queue": 6,
     # The parts of jobs that depend on targets and outputs.
-    "jobs.source": 4,
+    "jobs.seen": 4,
+    "jobs.source": 5,
     "jobs.intake": 4,
     "jobs.extension": 6,
     "jobs.rows": 9,

@@ -315,8 +315,10 @@ def _vacuum(session: Session) -> bool:
     """Return free pages of an SQLite file to the disk. Return whether there are more of them."""
     if session.dialect != "sqlite":
         return False
+    ((before,),) = session.rows("PRAGMA freelist_count")
     session.rows(f"PRAGMA incremental_vacuum({PAGES_PER_VACUUM})")
-    return bool(session.rows("PRAGMA freelist_count")[0][0])
+    ((left,),) = session.rows("PRAGMA freelist_count")
+    return bool(0 < left < before)
 
 
 def _check(session: Session, job: Job) -> list[str]:
