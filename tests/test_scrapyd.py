@@ -250,7 +250,6 @@ def test_three_crawls_of_one_job_run_beside_each_other(
     for crawl in crawls:
         installed.wait_for("retail", crawl)
     feeds = [[line["id"] for line in installed.data("retail", crawl)] for crawl in crawls]
-    assert all(feeds), "each crawl had targets"
     assert sorted(each for feed in feeds for each in feed) == sorted(f"t{number}" for number in range(60))
     assert_complete(commands, "shared", 60)
 
