@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -104,16 +105,20 @@ class Command(CheckedCommand):
     async def _next(self, jobs: Jobs, platform: str) -> tuple[Job | None, bool]:
         """Return the first open job with targets of a platform, and whether any job is open.
 
-        Jobs of the sandbox are those of a worker in the sandbox only.
+        The jobs of the owner with the fewest running targets are first. Jobs of the sandbox are those of a worker in
+        the sandbox only.
         """
         assert self.settings is not None
         sandbox = self.settings.getbool("SANDBOX")
-        after, is_open = 0, False
+        after = 0
+        found: list[Job] = []
+        running: Counter[str] = Counter()
         while page := await jobs.page(after, OPEN_JOBS_PER_PAGE):
-            for job in page:
-                if job.state == "open" and is_of_sandbox(job.options) == sandbox:
-                    is_open = True
-                    if await jobs.has_unfinished(job.id, platform):
-                        return job, True
+            found += [job for job in page if job.state == "open" and is_of_sandbox(job.options) == sandbox]
             after = page[-1].id
-        return None, is_open
+        for job in found:
+            running[job.owner] += job.counts["running"]
+        for job in sorted(found, key=lambda job: running[job.owner]):
+            if await jobs.has_unfinished(job.id, platform):
+                return job, True
+        return None, bool(found)

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
+from crawler.commands import work
 from crawler.jobs.export import notes
 from crawler.jobs.job import Claim, Finished, InputLine, JobError, target_key
 from crawler.jobs.lifecycle import Jobs
@@ -288,6 +290,21 @@ async def test_at_12_owners_have_fair_shares(jobs: Jobs) -> None:
     owners |= {job.id: job.owner for job in await jobs.page()}
     assert Counter(owners[claim.job] for claim in await process.claim(3)) == {"newest": 3}
     assert Counter(owners[claim.job] for claim in await process.claim(8)) == dict.fromkeys((*taken, "newest"), 2)
+
+
+async def test_at_12_scrapy_work_begins_with_the_owner_who_has_the_fewest_running_targets(jobs: Jobs) -> None:
+    command = work.Command()
+    command.settings = Settings({"SANDBOX": False})
+    for owner, name in (("busy", "a"), ("busy", "b"), ("new", "c")):
+        await new_job(jobs, 3, name, owner)
+    first, _ = await command._next(jobs, "retail")
+    assert first is not None
+    assert first.name == "a", "in the order of their creation"
+    await Process(jobs, lambda _: None, {"job": first.id}).claim(1)
+    second, _ = await command._next(jobs, "retail")
+    assert second is not None
+    assert second.name == "c"
+    assert await command._next(jobs, "microblog") == (None, True)
 
 
 async def test_at_12_an_owner_gets_what_others_do_not_need(jobs: Jobs) -> None:
