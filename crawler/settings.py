@@ -89,10 +89,14 @@ SANDBOX: Switch = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 
 PROCESSES: Positive = 1
-"""Number of processes that crawl the same platforms and serve the same API keys. Without Redis, each process gets an
-equal share of every limit. ``scrapy serve --workers N`` multiplies this number by N."""
+"""Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and while
+``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it by N."""
+SHARED_LIMITS: Switch = False
+"""Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys. Always on for jobs
+(``scrapy collect``, ``scrapy work``, ``-a job=``), for ``scrapy serve --workers N``, and for ``scrapy serve`` if
+``STORE`` is a ``postgresql://`` URL."""
 REDIS_URL: Optional[RedisUrl] = None
-"""URL (``redis://...``) of the Redis server for shared limits and queues. Needs the extra ``redis``."""
+"""URL (``redis://...``) of the Redis server for queues. Needs the extra ``redis``."""
 ZYTE_API_KEY: Optional[Secret] = None
 """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
 

@@ -28,6 +28,7 @@ from crawler.configuration.kinds import host_and_port
 from crawler.event_loop import LOOP
 from crawler.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.garbage import tune_garbage_collector
+from crawler.jobs.location import jobs_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders
@@ -138,6 +139,10 @@ class Command(CheckedCommand):
     def _configure(self, opts: argparse.Namespace) -> None:
         assert self.settings is not None
         self.settings.set("PROCESSES", self.settings.getint("PROCESSES") * opts.workers, priority="cmdline")
+        if opts.workers > 1 or "://" in (self.settings["STORE"] or ""):
+            self.settings.set("SHARED_LIMITS", value=True, priority="cmdline")
+        if self.settings.getbool("SHARED_LIMITS"):
+            jobs_location(self.settings)  # raises UsageError if no file can be the store
         self.settings.set("LOG_INSTALL_ROOT_HANDLER", value=False, priority="cmdline")
         configure_logging(self.settings)
         structure_everything(self.settings)
@@ -265,16 +270,14 @@ def check_components(settings: Settings) -> None:
 
 
 def use_sandbox(settings: Settings) -> None:
-    """Start the simulated platforms, and use them with a store of their own unless the settings name a store."""
+    """Start the simulated platforms, and use them with stores of their own unless the settings name stores."""
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
-    if not settings["SERVICE_STORE"]:
-        settings.set(
-            "SERVICE_STORE",
-            str(data_file("sandbox/service.sqlite3", instead="the setting SERVICE_STORE")),
-            priority="cmdline",
-        )
+    for setting, file in (("SERVICE_STORE", "service.sqlite3"), ("STORE", "jobs.sqlite3")):
+        if not settings[setting]:
+            path = data_file(f"sandbox/{file}", instead=f"the setting {setting}")
+            settings.set(setting, str(path), priority="cmdline")
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")

@@ -121,6 +121,10 @@ class PlatformSpider(PageSpider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
         spider = super().from_crawler(crawler, *args, **kwargs)
+        if spider.args.job is not None:
+            crawler.settings.set("SHARED_LIMITS", value=True, priority="spider")
+        if kwargs.get("shared") is None:
+            crawler.signals.connect(spider.shared.close, signals.engine_stopped)
         spider.use_origins(platforms.origins(cls.platform, crawler.settings))
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)

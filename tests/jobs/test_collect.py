@@ -21,9 +21,6 @@ import pytest
 
 from tests import forks
 from tests.crawls import ROOT, lines, sandbox
-from tests.jobs.conftest import location
-
-__all__ = ["location"]
 
 SEARCH = "retail-search-v4"
 EXAMPLES: dict[str, dict[str, Any]] = {

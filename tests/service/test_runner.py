@@ -16,6 +16,7 @@ import pytest
 from scrapy.settings import Settings
 from twisted.web.http_headers import Headers
 
+from crawler.downloads.facts import Facts
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
 from crawler.jobs.store import Store
 from crawler.registry import scrapers
@@ -119,7 +120,9 @@ async def running(folder: Path, fetch: Fetch, slots: Slots | None = None) -> Asy
     """Run the calls of a store, with a function in place of the crawlers."""
     store = Store(str(folder / "service.sqlite3"), SCHEMA)
     cache = Cache(fetch, ttls={}, max_bytes=0, max_wait=120)
-    process = Process(Runner(store, cast("Any", Crawlers(slots or Slots())), cache, KeyLimits(LIMITS), SETTINGS), store)
+    process = Process(
+        Runner(store, cast("Any", Crawlers(slots or Slots())), cache, KeyLimits(LIMITS, Facts()), SETTINGS), store
+    )
     process.runner.open()
     yield process
     process.runner.stop()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
+from crawler.downloads.facts import Facts
 from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.jobs.store import Session, Store, _AbandonedError, _Job
 from crawler.registry import scrapers
@@ -281,8 +282,8 @@ async def test_wide_reports_are_consistent_while_usage_is_stored(
 # Clocks
 
 
-async def test_a_clock_that_is_set_back_does_not_block_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = KeyLimits(Settings({"KEY_RATE": "2/minute", "PROCESSES": 1}))
+async def test_a_clock_that_is_set_back_blocks_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = KeyLimits(Settings({"KEY_RATE": "2/minute", "PROCESSES": 1}), Facts())
     holder = Holder("acme", "k")
 
     async def allowed() -> bool:
@@ -291,10 +292,10 @@ async def test_a_clock_that_is_set_back_does_not_block_keys(monkeypatch: pytest.
         return status.allowed
 
     assert [await allowed() for _ in range(3)] == [True, True, False]
-    now = time.time()
+    now, started = time.time(), time.monotonic()
     monkeypatch.setattr(time, "time", lambda: now - 86_400)
-    assert [await allowed() for _ in range(3)] == [True, True, False]
-    monkeypatch.setattr(time, "time", lambda: now + 86_400)
+    assert not await allowed()
+    monkeypatch.setattr(time, "monotonic", lambda: started + 61)
     assert [await allowed() for _ in range(3)] == [True, True, False]
 
 
