@@ -41,6 +41,7 @@ LAYERS = {
     "jobs.source": 4,
     "jobs.intake": 4,
     "jobs.extension": 6,
+    "jobs.shared_facts": 6,  # the facts by which downloads are limited
     "jobs.output": 9,
     "spiders": 7,
     "registry": 8,

@@ -116,5 +116,5 @@ def _lanes(name: str, settings: BaseSettings, facts: Facts) -> Iterator[Lane]:
             for source, each in limits["sources"].items()
         }
         budget = {key: value for key, value in limits.items() if key != "sources"}
-        throttle = Throttle(**budget, facts=facts, name=f"{name}{egress.key}", lease=lease)
+        throttle = Throttle(**budget, facts=facts, name=f"{name}:{egress.key}", lease=lease)
         yield Lane(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity, limits=limits)

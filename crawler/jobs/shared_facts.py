@@ -7,10 +7,11 @@ decisions of different processes about the same fact come one after the other. T
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -20,7 +21,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.downloads.facts import Decision, F, Fact, Facts
 from crawler.errors import StoreUnavailable
-from crawler.jobs.store import Session, Store
+from crawler.jobs.store import Row, Session, Store
 from crawler.jobs.tables import SCHEMA, limits
 
 logger = structlog.get_logger(__name__)
@@ -63,7 +64,12 @@ PURGE = sa.delete(limits).where(L.ends < param("now"))
 
 def scope_of(kind: type[Fact], name: str) -> str:
     """Return the name of the facts that ``Facts.refresh`` reads together."""
-    return f"{kind.kind}:{name.partition(':')[0]}"
+    return f"{kind.kind}:{group_of(name)}"
+
+
+def group_of(name: str) -> str:
+    """Return the part of a name before the first colon: the platform."""
+    return name.partition(":")[0]
 
 
 @dataclass
@@ -91,6 +97,24 @@ class _Pending:
             self.result.set_exception(error)
 
 
+@dataclass
+class _View:
+    """What this process has read of a scope."""
+
+    kind: type[Fact]
+    at: float = -math.inf
+    rows: dict[str, bytes] = field(default_factory=dict)
+
+
+class _Decided(NamedTuple):
+    results: list[Any]
+    facts: dict[tuple[type[Fact], str], Fact]
+    rows: dict[str, list[Row]]
+    """Scope -> its facts."""
+    now: float
+    """The time of the database."""
+
+
 class SharedFacts(Facts):
     """The facts of all processes that use the same store.
 
@@ -113,8 +137,8 @@ class SharedFacts(Facts):
         self._owed: list[_Pending] = []
         self._running: asyncio.Task[None] | None = None
         self._soon: asyncio.TimerHandle | None = None
-        self._read: dict[str, tuple[float, set[str]]] = {}
-        """Scope -> when it was read, and the keys of its facts."""
+        self._views: dict[str, _View] = {}
+        """By scope."""
         self._purge_at = time.monotonic() + PURGE_SECONDS
 
     def now(self) -> float:
@@ -147,17 +171,14 @@ class SharedFacts(Facts):
 
     async def refresh(self, kind: type[Fact], name: str) -> bool:
         scope, key = scope_of(kind, name), f"{kind.kind}:{name}"
-        at, keys = self._read.get(scope, (-VIEW_SECONDS, set()))
-        if time.monotonic() - at >= VIEW_SECONDS:
+        view = self._views.setdefault(scope, _View(kind))
+        if time.monotonic() - view.at >= VIEW_SECONDS:
             rows = await self._query(lambda session: session.rows(OF_SCOPE, scope=scope))
             if rows is None:
                 return True
-            keys = {row[0] for row in rows}
-            self._read[scope] = time.monotonic(), keys
-            for each, data in rows:
-                self._learn(kind, each.removeprefix(f"{kind.kind}:"), msgspec.json.decode(data, type=kind))
-        is_known = key in keys
-        keys.add(key)
+            self._see(view, rows)
+        is_known = key in view.rows
+        view.rows.setdefault(key, b"")
         return is_known
 
     async def close(self) -> None:
@@ -170,11 +191,20 @@ class SharedFacts(Facts):
             logger.warning("shared_limits_not_stored", decisions=len(self._pending))
         await self.store.close()
 
+    def _see(self, view: _View, rows: Sequence[Row]) -> None:
+        """Take over the facts of a scope that have changed."""
+        view.at, former = time.monotonic(), view.rows
+        view.rows = dict(rows)
+        for key, data in view.rows.items():
+            if former.get(key) != data:
+                name = key.removeprefix(f"{view.kind.kind}:")
+                self._learn(view.kind, name, msgspec.json.decode(data, type=view.kind))
+
     def _learn(self, kind: type[F], name: str, fact: F) -> None:
         """Bring what this process knows up to date."""
         known = self.known(kind, name)
-        for field in kind.__struct_fields__:
-            setattr(known, field, getattr(fact, field))
+        for each in kind.__struct_fields__:
+            setattr(known, each, getattr(fact, each))
 
     # The connection to the store
 
@@ -217,8 +247,10 @@ class SharedFacts(Facts):
             self._running = None
 
     async def _decide(self, batch: list[_Pending]) -> None:
+        groups = {group_of(each.name) for each in batch}
+        scopes = [scope for scope in self._views if group_of(scope.partition(":")[2]) in groups]
         try:
-            results, facts, now = await self.store.transact(lambda s: decide(s, batch), seconds=ANSWER_SECONDS)
+            decided = await self.store.transact(lambda s: decide(s, batch, scopes), seconds=ANSWER_SECONDS)
         except StoreUnavailable as error:
             self._failed(error)
             for each in batch:
@@ -232,14 +264,16 @@ class SharedFacts(Facts):
                 each.fail(error)
             raise
         self.processes, self._in_outage = 1, False
-        self._clock_offset = now - time.monotonic()
-        for (kind, name), fact in facts.items():
+        self._clock_offset = decided.now - time.monotonic()
+        for scope, rows in decided.rows.items():
+            self._see(self._views[scope], rows)
+        for (kind, name), fact in decided.facts.items():
             self._learn(kind, name, fact)
-        for each, result in zip(batch, results, strict=True):
+        for each, result in zip(batch, decided.results, strict=True):
             each.answer(result)
         if time.monotonic() > self._purge_at:
             self._purge_at = time.monotonic() + PURGE_SECONDS
-            await self._query(lambda session: session.run(PURGE, now=now), write=True)
+            await self._query(lambda session: session.run(PURGE, now=decided.now), write=True)
 
     def _decide_alone(self, pending: _Pending) -> Any:
         return pending.decision(self.known(pending.kind, pending.name), self.now(), self.processes)
@@ -271,8 +305,8 @@ def stored_facts(location: str, kind: type[F], groups: Iterable[str]) -> tuple[d
         asyncio.run(store.close())
 
 
-def decide(session: Session, batch: Iterable[_Pending]) -> tuple[list[Any], dict[tuple[type[Fact], str], Fact], float]:
-    """Make decisions in their order. Return their results, the facts, and the time of the database."""
+def decide(session: Session, batch: Iterable[_Pending], scopes: Iterable[str]) -> _Decided:
+    """Make decisions in their order. Read the facts of scopes, too: which circuit breakers other processes opened."""
     kinds = {each.key: (each.kind, each.name) for each in batch}
     rows = _lock(session, list(kinds))
     if len(rows) < len(kinds):
@@ -290,7 +324,8 @@ def decide(session: Session, batch: Iterable[_Pending]) -> tuple[list[Any], dict
             changed.append({"key_": key, "fact_": data, "ends_": fact.ends()})
     if changed:
         session.execute(STORE, changed if len(changed) > 1 else changed[0])
-    return results, {kinds[key]: fact for key, fact in facts.items()}, now
+    others = {scope: session.rows(OF_SCOPE, scope=scope) for scope in scopes}
+    return _Decided(results, {kinds[key]: fact for key, fact in facts.items()}, others, now)
 
 
 def _lock(session: Session, keys: list[str]) -> dict[str, Any]:
