@@ -21,13 +21,13 @@ from scrapy.exceptions import UsageError
 
 from crawler import platforms
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.downloads.breaker import CONNECTION, PLATFORM, Blocks, BreakerKey, resting_seconds
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import Egress, egresses_of
 from crawler.downloads.tunnel import check
 from crawler.errors import StoreUnavailable
-from crawler.exit_codes import ALL_HAVE_DATA, SOME_FAILED
-from crawler.jobs.location import jobs_location
+from crawler.jobs.location import store_location
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -148,7 +148,7 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Ma
 def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[BreakerKey, Rest]:
     """Return the circuit breakers of platforms that processes share through ``STORE``. Empty if there is no store."""
     with suppress(UsageError):  # no file can be the store
-        location = jobs_location(settings)
+        location = store_location(settings)
         if "://" in location or Path(location).exists():
             from crawler.jobs.shared_facts import stored_facts  # noqa: PLC0415  # imports SQLAlchemy
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from scrapy.exceptions import UsageError
-
 from crawler import platforms
 from crawler.downloads.breaker import (
     CONNECTION,
@@ -83,13 +81,12 @@ def _facts(settings: BaseSettings) -> Facts:
     processes = settings.getint("PROCESSES")
     if not settings.getbool("SHARED_LIMITS") or settings.getbool("SANDBOX"):
         return Facts(processes)
-    from crawler.jobs.location import jobs_location  # noqa: PLC0415  # most crawls share nothing
+    from crawler.jobs.location import prepare, store_location  # noqa: PLC0415  # most crawls share nothing
     from crawler.jobs.shared_facts import SharedFacts  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
-    try:
-        return SharedFacts(jobs_location(settings), processes)
-    except ImportError:
-        raise UsageError("A store on PostgreSQL needs psycopg: install the extra 'postgresql'.") from None
+    location = store_location(settings)
+    prepare(location)
+    return SharedFacts(location, processes)
 
 
 def _lanes(name: str, settings: BaseSettings, facts: Facts) -> Iterator[Lane]:

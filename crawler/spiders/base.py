@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import structlog
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
-from crawler import components, platforms
+from crawler import platforms
 from crawler.browser.sessions import carry_browser
-from crawler.components import ABOVE_COMMAND_LINE
+from crawler.configuration.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.shared import SharedState
 from crawler.errors import (
     InvalidRequest,
@@ -24,7 +24,7 @@ from crawler.errors import (
     ServiceError,
     ShuttingDown,
 )
-from crawler.jobs.location import jobs_location
+from crawler.jobs.location import store_location
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
@@ -107,7 +107,7 @@ class PlatformSpider(PageSpider):
             UsageError: ``ADDONS`` lacks this project's add-on, or an essential component is disabled.
         """
         super().update_settings(settings)
-        components.require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
+        require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
         settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
         # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
         # requests in addition to the requests of all targets. Use -a resume= to continue a run instead.
@@ -119,7 +119,7 @@ class PlatformSpider(PageSpider):
             carry_browser(settings)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         if spider.args.job is not None:
             crawler.settings.set("SHARED_LIMITS", value=True, priority="spider")
@@ -140,15 +140,15 @@ class PlatformSpider(PageSpider):
         Raises:
             WrongTargetsError: the run would have no targets.
             ValueError: the argument ``queue`` requires a setting.
-            UsageError: the argument ``since`` or ``job`` requires a project folder.
+            UsageError: an argument or ``SHARED_LIMITS`` requires a project folder.
         """
         if self.args.queue and not settings["REDIS_URL"]:
             raise ValueError("REDIS_URL is not set: a queue needs Redis")
         if self.args.since == "last":
             seen_file(settings)
-        if self.args.job:
-            jobs_location(settings)
-        elif not self.args.queue:
+        if self.args.job or settings.getbool("SHARED_LIMITS"):
+            store_location(settings)
+        if not (self.args.job or self.args.queue):
             self.source.check()
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
@@ -174,10 +174,10 @@ class PlatformSpider(PageSpider):
         return False
 
     def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore a resumed run's state, before the first target.
+        """Restore the state between the targets of a root, which another worker or an earlier run has begun.
 
-        ``notes``: for each stored target with data from ``TargetTracker.note``, the outcome's code and this data.
-        ``pending``: the follow-ups that earlier starts have not stored. Return the follow-ups to scrape.
+        ``notes``: for each finished target with data from ``TargetTracker.note``, the outcome's code and this data.
+        ``pending``: the targets without an outcome. Return the targets to scrape.
         """
         return pending
 
@@ -261,7 +261,7 @@ class PlatformSpider(PageSpider):
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
             record = None
-        except Exception as error:
+        except Exception as error:  # any exception may follow from the end of the release, such as an aborted download
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
             record = None
@@ -273,7 +273,13 @@ class PlatformSpider(PageSpider):
             yield record
 
     async def _record(self, target: Target, first: First) -> Record | None:
-        """Return the target's record. None if it has no new data, or already has an outcome."""
+        """Return the target's record. None if it has no new data, or already has an outcome.
+
+        Raises:
+            ScrapeError: the target failed.
+            ReleaseEnded: the target has its outcome, was released again, or was taken by another worker.
+        """
+        target.release.check()
         if self.since:
             await self.since.load(target)
         if first.error is not None:
@@ -282,7 +288,7 @@ class PlatformSpider(PageSpider):
         if data is None:
             self.tracker.complete(target)
             return None
-        record = target.scraper.item_class(data, target, datetime.now(UTC))
+        record = target.scraper.item(data, target, datetime.now(UTC))
         new = self.since.new_entries(target, data) if self.since else None
         return record if self.tracker.hand_over(record, new) else None
 

@@ -24,7 +24,7 @@ import crawler.settings
 import social_retail_crawler
 from crawler.commands.crawl import check_arguments, with_formats_of_gzip
 from crawler.configuration.command import CheckedCommand
-from crawler.exit_codes import WRONG_USE
+from crawler.configuration.exit_codes import WRONG_USE
 from crawler.registry import spider
 from crawler.targets.sources import WrongTargetsError
 from social_retail_crawler import OutsideProject
@@ -254,7 +254,7 @@ def test_us_18_every_command_has_an_entry_point() -> None:
     ("arguments", "instead"),
     [
         (["keys", "list"], "the setting KEYS_FILE"),
-        (["serve", "--sandbox"], "the setting SERVICE_STORE"),
+        (["serve", "--sandbox"], "the setting STORE"),
         (["crawl", "microblog", "-a", "username=a", "-a", "since=last"], "the setting SEEN_FILE"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
