@@ -22,7 +22,7 @@ from tests.crawls import ROOT, lines, sandbox
 from tests.jobs.test_collect import Commands, in_shop, write
 from tests.targets.test_incremental import Site, site
 
-__all__ = ["location", "site"]
+__all__ = ["site"]
 
 CATEGORIES = {"a": "4044_28310", "b": "4044_28309"}
 
