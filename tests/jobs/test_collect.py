@@ -23,8 +23,6 @@ from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, comparable, lines, sandbox
 
-__all__ = ["location"]
-
 SEARCH = "retail-search-v4"
 TRUTH = Site()
 EXAMPLES: dict[str, dict[str, Any]] = {

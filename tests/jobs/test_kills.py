@@ -19,7 +19,6 @@ import pytest
 from tests import forks
 from tests.crawls import ROOT, lines
 from tests.jobs import bucket
-from tests.jobs.conftest import location
 from tests.jobs.postgresql_server import PostgreSqlServer
 from tests.jobs.test_collect import assert_complete, in_shop, searches, shop, write
 
