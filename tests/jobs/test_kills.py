@@ -22,7 +22,7 @@ from tests.jobs import bucket
 from tests.jobs.postgresql_server import PostgreSqlServer
 from tests.jobs.test_collect import assert_complete, in_shop, searches, shop, write
 
-__all__ = ["location", "shop"]
+__all__ = ["shop"]
 
 LENGTHS = pytest.mark.parametrize(
     ("targets", "kills"), [(60, 2), pytest.param(300, 20, marks=pytest.mark.soak)], ids=["short", "long"]
