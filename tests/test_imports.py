@@ -36,7 +36,8 @@ LAYERS = {
     "jobs.source": 5,
     "jobs.intake": 4,
     "jobs.extension": 6,
-    "jobs.shared_facts": 6,  # the facts by which downloads are limited
+    "downloads.facts": 1,  # imports nothing
+    "jobs.shared_facts": 4,
     "jobs.rows": 9,
     "jobs.output": 10,
     "spiders": 7,
