@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import sqlite3
 import sys
@@ -193,6 +195,7 @@ class Command(CheckedCommand):
 
         def started() -> None:
             endpoint.open()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, endpoint.names.reload)
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
             else:

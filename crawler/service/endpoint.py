@@ -12,6 +12,7 @@ import structlog
 from crawler.downloads.shared import SharedState
 from crawler.errors import StoreUnavailable
 from crawler.jobs.store import Store, store_location
+from crawler.platforms.names import PayloadNames
 from crawler.service import metrics, status
 from crawler.service.calls import call_store, idempotency
 from crawler.service.calls.cache import Cache
@@ -66,7 +67,9 @@ class Endpoint:
         )
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
-        self.crawlers = OpenCrawlers(self.settings, SharedState())
+        shared = SharedState()
+        self.names = shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
+        self.crawlers = OpenCrawlers(self.settings, shared)
         self.status = Status(self.crawlers, self.settings, self.store)
         cache = Cache(
             self.crawlers.call,
