@@ -28,4 +28,4 @@ def records(products: int, first: int = 0) -> Iterator[Record]:
         listed = data[PRODUCTS][: first + products - start]
         rows = [{**product, "item_id": str(start + number)} for number, product in enumerate(listed)]
         target = Target(f"page-{start}", SCRAPER, params, batch=True)
-        yield SCRAPER.item_class({**data, PRODUCTS: rows}, target, datetime.now(UTC))
+        yield SCRAPER.item({**data, PRODUCTS: rows}, target, datetime.now(UTC))

@@ -67,9 +67,7 @@ class Lineup:
 
     def endpoint(self, name: str, *options: str) -> Server:
         """Start the endpoint with options of ``scrapy serve``."""
-        port, pid = self._running.endpoint(
-            *options, "-s", f"SERVICE_STORE={self._running.folder / quote(name)}.sqlite3"
-        )
+        port, pid = self._running.endpoint(*options, "-s", f"STORE={self._running.folder / quote(name)}.sqlite3")
         return Server(name, port, pid, self._posting(SEARCH, self._running.headers))
 
     def scrapyrt(self, name: str, project: str) -> Server:

@@ -82,7 +82,7 @@ class Stack:
             "FAILURES_FEED": None,
             "BREAKER_THRESHOLD": 0,
             "KEYS_FILE": str(self.folder / "keys.sqlite3"),
-            "SERVICE_STORE": str(self.folder / "service.sqlite3"),
+            "STORE": str(self.folder / "service.sqlite3"),
             **settings,
         }
         self.env |= {f"CRAWLER_{name}": json.dumps(value) for name, value in settings.items()}

@@ -17,10 +17,10 @@ from benchmarks.figures import Figure, Table, ratio
 from benchmarks.records import SCRAPER, records
 from benchmarks.stack import ROOT
 from crawler.jobs.store import Store
+from crawler.jobs.tables import SCHEMA
 from crawler.outputs.sql.rows import rows_of, tables_of
 from crawler.outputs.sql.sink import SqlSink
-from crawler.service.clients import quotas
-from crawler.service.clients.usage import SCHEMA, Usage
+from crawler.service.clients.usage import Usage
 from crawler.targets.files import FileSource
 from crawler.targets.redis_queue.source import StreamSource
 from crawler.targets.redis_queue.stream import TargetStream
@@ -117,7 +117,7 @@ async def usage_growth(folder: Path) -> tuple[float, float]:
     """Count calls in a new store. Return the bytes by which it grows on a new day, and later on the same day."""
     sizes: list[int] = []
     for _ in range(3):
-        store = Store(str(folder / "usage.sqlite3"), SCHEMA + quotas.SCHEMA)
+        store = Store(str(folder / "usage.sqlite3"), SCHEMA)
         usage = Usage(store)
         await store.transact(lambda session: session.rows("SELECT * FROM usage"))
         for number in range(USAGE_CALLS if sizes else 0):

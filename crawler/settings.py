@@ -131,8 +131,8 @@ QUEUE_TRIES: Positive = 5
 """If this many workers have crashed while a target was in flight, the target becomes a dead letter. The target may not
 be the cause, because a crash affects all targets that the worker has in flight."""
 STORE: Optional[Database] = None
-"""Database of jobs: an SQLite file, or a ``postgresql://`` URL for several machines. None: ``jobs.sqlite3`` in the
-project's ``.scrapy`` folder."""
+"""Database of jobs, asynchronous calls, stored responses and usage: an SQLite file, or a ``postgresql://`` URL for
+several machines. None: ``store.sqlite3`` in the project's ``.scrapy`` folder."""
 JOB_LEASE: PositiveSeconds = 60.0
 """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
 JOB_EXITS: Positive = 5
@@ -300,8 +300,7 @@ CONSOLE: Automatic = "auto"
 """Whether ``/`` is the console, a web page to call scrapers. False: ``/`` redirects to ``/docs``. ``auto``: True only
 if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
 SERVICE_STORE: Optional[Database] = None
-"""Database of usage, stored responses and asynchronous calls: an SQLite file, or a ``postgresql://`` URL for several
-hosts. None: a file in the project's ``.scrapy`` folder."""
+"""The name of ``STORE`` in version 0.2. It is used, with a warning, if ``STORE`` is not set."""
 IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
 """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
 CALL_MAX_HOURS: PositiveSeconds = 24.0

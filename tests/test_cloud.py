@@ -92,7 +92,7 @@ def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: 
 
 def expected_item(scraper: Scraper) -> dict[str, Any]:
     site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
-    return {**site.expected_record({"scraper": scraper.name, **scraper.example}), "_type": f"{scraper.class_name}Item"}
+    return {**site.expected_record({"scraper": scraper.name, **scraper.example}), "_type": scraper.item.__name__}
 
 
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))

@@ -317,7 +317,7 @@ def test_ct_13_ct_14_ct_15_a_refused_start_is_one_sentence(
 def test_ct_13_the_endpoint_serves_the_sandbox_if_the_setting_is_set(tmp_path: Path) -> None:
     """Its API keys are those of ``KEYS_FILE``, not the key of ``--sandbox``."""
     headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme")}
-    own = ("SANDBOX=1", f"KEYS_FILE={tmp_path / 'keys.sqlite3'}", f"SERVICE_STORE={tmp_path / 'service.sqlite3'}")
+    own = ("SANDBOX=1", f"KEYS_FILE={tmp_path / 'keys.sqlite3'}", f"STORE={tmp_path / 'service.sqlite3'}")
     with running(tmp_path / "log", *own, sandbox=False) as service:
         reply = call(service.url, CATEGORY, {"cat_id": "976759"}, headers=headers)
     assert reply.code == "OK", reply.body

@@ -137,9 +137,12 @@ def test_names_that_are_formulas_get_an_apostrophe_in_csv_only(tmp_path: Path, *
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))
 def test_co_8_items_gives_each_scrapers_item_and_data_model(name: str) -> None:
     scraper = scrapers()[name]
-    assert getattr(crawler.items, f"{scraper.class_name}Data") is scraper.data
-    assert getattr(crawler.items, f"{scraper.class_name}Item") is scraper.item_class
-    assert f"{scraper.class_name}Item" in dir(crawler.items)
+    words = "".join(word.capitalize() for word in name.split("-"))
+    assert getattr(crawler.items, f"{words}Data") is scraper.data
+    assert getattr(crawler.items, f"{words}Item") is scraper.item
+    assert {f"{words}Data", f"{words}Item"} <= set(crawler.items.__all__)
+    visible = f"from {scraper.data.__module__} import {scraper.data.__name__} as {words}Data"
+    assert visible in Path(crawler.items.__file__).read_text(), "editors and type checkers see the data model"
 
 
 def test_co_8_unknown_names_are_refused() -> None:
@@ -150,7 +153,7 @@ def test_co_8_unknown_names_are_refused() -> None:
 def test_rb_13_a_record_is_a_mapping_of_its_scrapers_class() -> None:
     scraper = scrapers()["retail-search-v4"]
     target = Target("1", scraper, scraper.params.model_validate({"query": "x"}), batch=True)
-    record: Record = scraper.item_class({"page": 1}, target, datetime(2026, 1, 2, tzinfo=UTC))
+    record: Record = scraper.item({"page": 1}, target, datetime(2026, 1, 2, tzinfo=UTC))
     adapter = ItemAdapter(record)
     adapter["note"] = "ours"
     assert (record["page"], record["note"], adapter.asdict()) == (1, "ours", {"page": 1, "note": "ours"})
@@ -163,7 +166,7 @@ def test_rb_13_a_record_is_a_mapping_of_its_scrapers_class() -> None:
         "warnings": [],
         "data": {"page": 1, "note": "ours"},
     }
-    assert (type(line), dict(line), line.data) == (scraper.item_class, expected, record)
-    assert type(copy.copy(record)) is scraper.item_class
+    assert (type(line), dict(line), line.data) == (scraper.item, expected, record)
+    assert type(copy.copy(record)) is scraper.item
     assert type(record.copy()) is dict
-    assert pickle.loads(pickle.dumps(scraper.item_class)) is scraper.item_class  # noqa: S301  # its own pickle
+    assert pickle.loads(pickle.dumps(scraper.item)) is scraper.item  # noqa: S301  # its own pickle

@@ -24,17 +24,19 @@ from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.garbage import tune_garbage_collector
 from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
 from crawler.platforms import platforms
-from crawler.registry import spider, spiders
+from crawler.registry import find_scraper, spider, spiders
 from crawler.targets.files import FileSource
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import TargetParser
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.output import Layout
 
 T = TypeVar("T")
 STDIN = "-"
-OF_JOBS = ("max_pages",)
+OF_JOBS = ("max_pages", "exhaustive", "since")
 """The spider arguments that a job keeps, because they change its records."""
 
 
@@ -58,7 +60,7 @@ class Command(CheckedCommand):
         super().add_options(parser)
         parser.add_argument("--job", metavar="NAME", help="name of the job, by default from the contents of the files")
         parser.add_argument("--fresh", action="store_true", help="delete the job of this name, and begin anew")
-        parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
+        add_layout(parser)
         parser.add_argument("-o", dest="appended", metavar="FILE", help=argparse.SUPPRESS)
         parser.add_argument("--scraper", metavar="NAME", help="scraper of the targets that do not name one")
         parser.add_argument("--encoding", help="encoding of text files without a byte order mark")
@@ -73,7 +75,7 @@ class Command(CheckedCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from crawler.jobs.job import JobError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.output import OutputError, check_output  # noqa: PLC0415  # likewise
+        from crawler.jobs.output import OutputError  # noqa: PLC0415  # likewise
         from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # likewise
 
         assert self.settings is not None
@@ -85,29 +87,31 @@ class Command(CheckedCommand):
                 )
             if not args:
                 raise UsageError("Expected a file with targets: scrapy collect <file>")
-            if opts.output:
-                check_output(opts.output)
+            if (layout := layout_of(opts)) is not None:
+                layout.check()
             arguments = job_arguments(opts.arguments)
             with ExitStack() as stack:
                 files = [_stdin(stack) if each == STDIN else each for each in args]
-                self._collect(files, arguments, opts)
+                self._collect(files, arguments, opts, layout)
         except (JobError, OutputError, WrongTargetsError) as error:
             raise UsageError(str(error)) from None
         except (TargetsUnavailableError, StoreUnavailable, WorkerStoppedError, OSError) as error:
             print(error, file=sys.stderr)
             self.exitcode = RUN_FAILED
 
-    def _collect(self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace) -> None:
-        prepared, needed = run_async(self._prepare(files, arguments, opts))
+    def _collect(
+        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
+    ) -> None:
+        prepared, needed = run_async(self._prepare(files, arguments, opts, layout))
         if needed:
             self._crawl(prepared, needed)
         elif prepared.state == "done":
             ended = datetime.fromtimestamp(prepared.ended or 0, UTC)
             _say(f"The job {prepared.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
 
-        self.exitcode = run_async(self._finish(prepared.id, opts.output))
+        self.exitcode = run_async(self._finish(prepared.id, layout))
 
-    async def _finish(self, job_id: int, path: str | None) -> int:
+    async def _finish(self, job_id: int, layout: Layout | None) -> int:
         """Write the output of a job. Return the exit code."""
         from crawler.jobs import output  # noqa: PLC0415  # as above
 
@@ -116,22 +120,23 @@ class Command(CheckedCommand):
         try:
             job = await jobs.get(job_id)
             assert job is not None, "the job was removed while it ran"
-            paths = output.paths_of(path, output.failures_path(self.settings, job))
-            for written in await output.write_job(jobs, job, self.settings, paths):
-                _say(written)
+            failures = output.failures_path(self.settings, job)
+            written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
+            for path in written:
+                _say(path)
             _say(summary(job))
             return exit_code(job, await jobs.tallies(job.id))
         finally:
             await jobs.close()
 
     async def _prepare(
-        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace
+        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
     ) -> tuple[Job, list[str]]:
         """Return the job, loaded and open, and the platforms with unfinished targets."""
-        from crawler.jobs import intake, output  # noqa: PLC0415  # as above
+        from crawler.jobs import intake  # noqa: PLC0415  # as above
 
         assert self.settings is not None
-        sources = file_sources(files, opts.scraper, opts.encoding)
+        sources = file_sources(files, opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
         for source in sources:
             source.check()
         options = job_options(self.settings, arguments)
@@ -140,15 +145,16 @@ class Command(CheckedCommand):
         try:
             if opts.fresh and (former := await jobs.find(name)):
                 await jobs.remove(former)
-            job = await jobs.create(name, options=options)
+            job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(arguments))
             if job.options != options:
                 raise UsageError(f"The job {name!r} has other options ({_text(job.options)}): use --fresh or --job.")
             if job.state == "cancelled":
                 raise UsageError(f"The job {name!r} is cancelled: use --fresh to begin anew.")
             if job.state == "loading":
                 await intake.push(jobs, job, sources)
-            if opts.output:
-                output.check_output(opts.output, await jobs.scrapers(job))
+                await check_scrapers(jobs, job)
+            if layout is not None:
+                await layout.shapes(jobs, job)
             await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
             await intake.fail_invalid(jobs, job)
             found = await jobs.get(job.id)
@@ -165,9 +171,34 @@ class Command(CheckedCommand):
         self.crawler_process.start()
 
 
-def file_sources(files: list[str], scraper: str | None, encoding: str | None) -> list[FileSource]:
-    """Return the sources of targets of all platforms in files."""
-    parser = TargetParser(tuple(each for found in spiders().values() for each in found.scrapers), scraper)
+def add_layout(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how records are written."""
+    parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
+    parser.add_argument("--explode", metavar="LIST", help="write a row for each entry of this list of a record")
+    parser.add_argument("--fields", metavar="NAMES", help="fields to write, with commas between them")
+
+
+def layout_of(opts: argparse.Namespace) -> Layout | None:
+    """Return how records are to be written. None: not at all.
+
+    Raises:
+        UsageError: the rows are described, but no file is named.
+    """
+    from crawler.jobs.output import Layout  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
+    if opts.output:
+        return Layout(opts.output, opts.explode, opts.fields)
+    if opts.explode or opts.fields:
+        raise UsageError("--explode and --fields need the file to write: -O <file>")
+    return None
+
+
+def file_sources(
+    files: list[str], scraper: str | None, encoding: str | None, *, sliced: bool = False
+) -> list[FileSource]:
+    """Return the sources of targets of all platforms in files. ``sliced``: whether targets may be split into slices."""
+    known = tuple(each for found in spiders().values() for each in found.scrapers)
+    parser = TargetParser(known, scraper, sliced=sliced)
     return [FileSource(parser, file, encoding=encoding) for file in files]
 
 
@@ -189,10 +220,33 @@ def job_arguments(given: list[str]) -> dict[str, str]:
         raise UsageError("Arguments must have the form -a name=value.") from None
     if unknown := arguments.keys() - set(OF_JOBS):
         raise UsageError(f"A job has no argument {', '.join(sorted(unknown))}; its arguments are {', '.join(OF_JOBS)}.")
-    problems = argument_problems(spider(next(iter(platforms()))), arguments)
-    if problems:
-        raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in problems.items()))
+    problems = [argument_problems(spider(each), arguments) for each in platforms()]
+    if all(problems):
+        known = argument_problems(spider("retail"), arguments)  # its spider has all arguments of jobs
+        raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in known.items()))
     return arguments
+
+
+def needs_whole_roots(arguments: dict[str, str]) -> bool:
+    """Whether one worker takes a target and all its follow-ups, because a spider keeps state between them."""
+    return "exhaustive" in arguments or arguments.get("since") == "last"
+
+
+async def check_scrapers(jobs: Jobs, job: Job) -> None:
+    """Check that the arguments of a job are valid for its scrapers. If they are not, remove the job.
+
+    Raises:
+        UsageError: a spider does not have an argument, or ``since`` and a listing that is sorted by time.
+    """
+    arguments = job.options["arguments"]
+    for scraper in map(find_scraper, (await jobs.described(job))[0]):
+        of_platform = spider(scraper.platform)
+        problems = list(argument_problems(of_platform, arguments).values())
+        if "since" in arguments and not any(each.entries for each in of_platform.scrapers):
+            problems.append("since requires a listing that is sorted by newest first")
+        if problems:
+            await jobs.remove(job)
+            raise UsageError(f"{scraper.name}: {problems[0]}")
 
 
 def _stdin(stack: ExitStack) -> str:

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from scrapy.exceptions import UsageError
 
-from crawler.commands.collect import file_sources, job_arguments, run_async, summary
+from crawler.commands.collect import (
+    OF_JOBS,
+    add_layout,
+    check_scrapers,
+    file_sources,
+    job_arguments,
+    layout_of,
+    needs_whole_roots,
+    run_async,
+    summary,
+)
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import StoreUnavailable
 from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
@@ -20,6 +30,7 @@ from crawler.jobs.location import job_options, open_jobs
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 
 if TYPE_CHECKING:
+    from crawler.jobs.export import Cursor
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.targets.files import FileSource
@@ -51,15 +62,23 @@ class Command(CheckedCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--json", action="store_true", help="list, show, check: print JSON")
-        parser.add_argument("-O", dest="output", metavar="FILE", help="export: file of the records")
+        add_layout(parser)
         parser.add_argument(
             "--part", type=int, metavar="N", help="export: write files of N outcomes, %%(part)05d in -O"
         )
         parser.add_argument("--follow", action="store_true", help="export --part: until the job ends")
+        parser.add_argument(
+            "--after", metavar="CURSOR", help="export: only what ended since, 0 for the begin; prints the next cursor"
+        )
         parser.add_argument("--failures", metavar="FILE", help="export: file of the failures, as JSON Lines")
         parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
         parser.add_argument(
-            "-a", dest="arguments", action="append", default=[], metavar="NAME=VALUE", help="push: max_pages"
+            "-a",
+            dest="arguments",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help=f"push: {', '.join(OF_JOBS)}",
         )
         parser.add_argument("--encoding", help="push: encoding of text files without a byte order mark")
 
@@ -82,8 +101,9 @@ class Command(CheckedCommand):
                 return lambda jobs: _list(jobs, as_json=opts.json)
             case ["push", name, _, *_]:
                 assert self.settings is not None
-                sources = file_sources(args[2:], opts.scraper, opts.encoding)
-                options = job_options(self.settings, job_arguments(opts.arguments))
+                arguments = job_arguments(opts.arguments)
+                sources = file_sources(args[2:], opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
+                options = job_options(self.settings, arguments)
                 return lambda jobs: _push(jobs, name, sources, options)
             case ["show" | "export" | "retry" | "cancel" | "check" | "rm" as action, name]:
                 return lambda jobs: self._change(jobs, action, name, opts)
@@ -119,24 +139,47 @@ class Command(CheckedCommand):
         return ALL_HAVE_DATA
 
     async def _export(self, jobs: Jobs, job: Job, opts: argparse.Namespace) -> None:
-        from crawler.jobs.output import paths_of, write_job, write_parts  # noqa: PLC0415  # as above
+        from crawler.jobs.output import JobFiles  # noqa: PLC0415  # as above
 
         assert self.settings is not None
-        if not opts.output and not opts.failures:
+        files = JobFiles(jobs, job, self.settings)
+        layout = layout_of(opts)
+        if layout is None and not opts.failures:
             raise UsageError("Name a file: scrapy jobs export <job> -O <file>")
         if opts.part is not None:
-            if opts.part < 1 or not opts.output or opts.failures:
+            if opts.part < 1 or layout is None or opts.failures or opts.after:
                 raise UsageError("Parts have at least one outcome, and records only: -O <file> --part <N>")
             while True:
                 found = await jobs.get(job.id)
-                async for path in write_parts(jobs, job, self.settings, opts.output, opts.part):
+                async for path in files.write_parts(layout, opts.part):
                     _say(path)
                 if not opts.follow or found is None or found.state in {"done", "cancelled", "paused"}:
                     return
                 await asyncio.sleep(FOLLOW_SECONDS)
-        for path in await write_job(jobs, job, self.settings, paths_of(opts.output, opts.failures)):
+        after = _cursor(job, opts.after) if opts.after else None
+        written, cursor = await files.write(layout, opts.failures, after)
+        for path in written:
             _say(path)
         _say(summary(job))
+        if after is not None:
+            print(cursor)
+
+
+def _cursor(job: Job, text: str) -> Cursor:
+    """Return the position in a job's outcomes that ``--after`` names.
+
+    Raises:
+        UsageError: the text is not a cursor, or that of another job.
+    """
+    from crawler.jobs.export import Cursor  # noqa: PLC0415  # as above
+
+    try:
+        cursor = Cursor(job.id) if text == "0" else Cursor.parse(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if cursor.job != job.id:
+        raise UsageError(f"The cursor {text} is that of another job than {job.name!r}, or of one that was removed.")
+    return cursor
 
 
 def as_dict(job: Job) -> dict[str, Any]:
@@ -181,10 +224,12 @@ async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[
 
     for source in sources:
         source.check()
-    job = await jobs.create(name, options=options)
+    job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
     if job.options != options:
         raise UsageError(f"The job {name!r} has other options: push to another job.")
     rows = await intake.push(jobs, job, sources)
+    if job.state == "loading":
+        await check_scrapers(jobs, job)
     await jobs.open(job)
     await intake.fail_invalid(jobs, job)
     _say(f"{rows:,} lines pushed")

@@ -13,7 +13,9 @@ from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.kinds import quota, rate
 from crawler.errors import StoreUnavailable
-from crawler.jobs.store import Store, store_location
+from crawler.jobs.location import store_location
+from crawler.jobs.store import Store
+from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import KeyStore, export, quota_text
 
@@ -119,7 +121,7 @@ class Command(CheckedCommand):
             print("none")
         else:
             work = partial(quotas.report, client=client, quota=found.quota)
-            state = Store(store_location(self.settings), usage.SCHEMA + quotas.SCHEMA).transact_sync(work, write=False)
+            state = Store(store_location(self.settings), SCHEMA).transact_sync(work, write=False)
             used, reserved, resets_at = state["used"], state["reserved"], state["resets_at"]
             print(f"{quota_text(found.quota)}  used {used}  reserved {reserved}  resets at {resets_at}")
 
@@ -130,7 +132,7 @@ class Command(CheckedCommand):
     def _print_usage(self, clients: list[str]) -> None:
         """Print one line per client, day and scraper, the newest day first."""
         assert self.settings is not None
-        store = Store(store_location(self.settings), usage.SCHEMA)
+        store = Store(store_location(self.settings), SCHEMA)
         print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  {'partial':>8}  outcomes")
         for client in clients or store.transact_sync(usage.clients, write=False):
             for entry in store.transact_sync(partial(usage.report, client=client), write=False)["usage"]:

@@ -37,22 +37,28 @@ class Command(CheckedCommand):
         (name,) = args
         root = scaffold.checkout()
         scaffold.check_name(name, "platform")
-        new = platform_files(name)
+        words = platform_words(name)
+        new = platform_files(words)
         taken = [str(root / path) for path in new if (root / path).exists()] + list(_modules(name))
         if taken:
             raise UsageError(f"{name!r} is taken: {taken[0]} exists. Choose another name.")
         scraper = f"{name}-{THING}"
-        changed = {scaffold.GOLDEN_TARGETS: scaffold.with_golden_targets(root, scraper, THING)}
+        targets = scaffold.with_golden_targets(root, scraper, THING)
+        changed = {scaffold.GOLDEN_TARGETS: targets, scaffold.ITEMS: scaffold.with_item(root, words)}
         scaffold.write(root, new, changed)
-        scaffold.format_modules(root, new)
+        scaffold.format_modules(root, new | changed)
         scaffold.describe(root, scraper)
         print(scaffold.next_steps(name, THING))
 
 
-def platform_files(name: str) -> scaffold.Files:
-    """Return the files of a new platform. Its only scraper takes links, too."""
+def platform_words(name: str) -> dict[str, str]:
+    """Return the words of a new platform's templates."""
     modules = {module: module for module in ("pages", "schema", "payload", "requests")}
-    words = scaffold.words(name, THING, f"https://{name}.example", source=name, **modules)
+    return scaffold.words(name, THING, f"https://{name}.example", source=name, **modules)
+
+
+def platform_files(words: dict[str, str]) -> scaffold.Files:
+    """Return the files of a new platform. Its only scraper takes links, too."""
     return scaffold.rendered("scraper", words) | scaffold.rendered("platform", words)
 
 

@@ -79,7 +79,8 @@ def changed_files(root: Path, words: dict[str, str]) -> scaffold.Files:
         f"docs/platforms/{platform}.md": _in_documentation,
     }
     changed = {path: change(path, (root / path).read_text(encoding="utf-8"), words) for path, change in changes.items()}
-    return changed | {scaffold.GOLDEN_TARGETS: scaffold.with_golden_targets(root, words["scraper"], words["thing"])}
+    targets = scaffold.with_golden_targets(root, words["scraper"], words["thing"])
+    return changed | {scaffold.GOLDEN_TARGETS: targets, scaffold.ITEMS: scaffold.with_item(root, words)}
 
 
 def _in_platform(path: str, text: str, words: dict[str, str]) -> str:

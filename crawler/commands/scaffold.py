@@ -25,6 +25,14 @@ import crawler
 NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 CHECKOUT = ("pyproject.toml", "docs/platforms", "tests/platforms")
 GOLDEN_TARGETS = "scripts/golden/targets.jsonl"
+ITEMS = "crawler/items.py"
+PLACES = {
+    "data": "\nDATA_MODELS = {\n",
+    "import": "\nif TYPE_CHECKING:\n",
+    "item": "\n\ndef __getattr__(",
+    "names": "\n__all__ = [\n",
+}
+"""What a scraper adds to the module of the items -> the text beside which it is added. An item class goes before it."""
 EXAMPLES = 2
 """Number of the example's targets in the golden record. The page of the second hides a value."""
 
@@ -92,6 +100,21 @@ def with_golden_targets(root: Path, scraper: str, thing: str) -> str:
     return lines + "".join(f"{json.dumps(target)}\n" for target in targets)
 
 
+def with_item(root: Path, words: dict[str, str]) -> str:
+    """Return the module of the item classes and data models, with those of a new scraper.
+
+    Raises:
+        UsageError: the module has no place for them.
+    """
+    text = (root / ITEMS).read_text(encoding="utf-8")
+    for name, part in rendered("items", words).items():
+        before, place, after = text.partition(PLACES[name])
+        if not place:
+            raise UsageError(f"{ITEMS} lacks the line {PLACES[name].strip()!r}: add the scraper by hand.")
+        text = f"{before}{part}{place}{after}" if name == "item" else f"{before}{place}{part}{after}"
+    return text
+
+
 def write(root: Path, new: Files, changed: Files) -> None:
     """Write files, and print their paths. Files in ``new`` must not exist."""
     for path, text in new.items():
@@ -105,9 +128,9 @@ def write(root: Path, new: Files, changed: Files) -> None:
 
 
 def format_modules(root: Path, paths: Iterable[str]) -> None:
-    """Format the modules among some files, and sort their imports, whose order depends on the names in them."""
+    """Format the modules among some files, and sort their imports and ``__all__``. Their order depends on the names."""
     modules = [path for path in paths if path.endswith(".py")]
-    _run(root, "ruff", "check", "--no-cache", "--quiet", "--select", "I", "--fix", *modules)
+    _run(root, "ruff", "check", "--no-cache", "--quiet", "--select", "I,RUF022", "--fix", *modules)
     _run(root, "ruff", "format", "--no-cache", "--quiet", *modules)
 
 

@@ -30,6 +30,7 @@ from crawler.configuration.kinds import host_and_port
 from crawler.event_loop import LOOP
 from crawler.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.garbage import tune_garbage_collector
+from crawler.jobs.location import prepare, store_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders
@@ -106,6 +107,8 @@ class Command(CheckedCommand):
             internal = host_and_port(address) if address else None
             if opts.sandbox:
                 _require_loopback(opts.host, *internal[:1] if internal else ())
+            location = sandbox_store(self.settings) if self._is_sandbox(opts) else store_location(self.settings)
+            prepare(location)
             listener = _listen(opts.host, opts.port)
             internal_listener = _listen(*internal) if internal else None
         except RefusedError as error:
@@ -117,10 +120,8 @@ class Command(CheckedCommand):
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
         # Only this command and ``scrapy keys`` need the service.
-        from crawler.jobs.store import store_location  # noqa: PLC0415
         from crawler.service.clients.keys import ConfiguredKeys, KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
 
-        store_location(settings)  # raises UsageError if no setting names a file, and there is no project folder
         if opts.sandbox:
             return SandboxKeys()
         try:
@@ -136,6 +137,12 @@ class Command(CheckedCommand):
         if all(key.revoked is not None for key in known):
             raise RefusedError("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
         return KeyRing(store)
+
+    def _is_sandbox(self, opts: argparse.Namespace) -> bool:
+        assert self.settings is not None
+        return bool(opts.sandbox) or self.settings.getbool(
+            "SANDBOX"
+        )  # with the setting, the API keys are the real ones
 
     def _configure(self, opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -189,7 +196,7 @@ class Command(CheckedCommand):
 
         reactor = cast("Any", _reactor)
         assert self.settings is not None
-        if opts.sandbox or self.settings.getbool("SANDBOX"):  # with the setting alone, the API keys are the real ones
+        if self._is_sandbox(opts):
             use_sandbox(self.settings)
         endpoint = Endpoint(self.settings, keys, console_pages(self.settings, opts))
 
@@ -267,17 +274,19 @@ def check_components(settings: Settings) -> None:
         spider.update_settings(settings.copy())
 
 
+def sandbox_store(settings: Settings) -> str:
+    """Return the store of the simulated platforms: one of its own, unless the settings name a store."""
+    if settings["STORE"] or settings["SERVICE_STORE"]:
+        return store_location(settings)
+    return str(data_file("sandbox/store.sqlite3", instead="the setting STORE"))
+
+
 def use_sandbox(settings: Settings) -> None:
     """Start the simulated platforms, and use them with a store of their own unless the settings name a store."""
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
-    if not settings["SERVICE_STORE"]:
-        settings.set(
-            "SERVICE_STORE",
-            str(data_file("sandbox/service.sqlite3", instead="the setting SERVICE_STORE")),
-            priority="cmdline",
-        )
+    settings.set("STORE", sandbox_store(settings), priority="cmdline")
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")

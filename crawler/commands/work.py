@@ -90,7 +90,9 @@ class Command(CheckedCommand):
                 await asyncio.sleep(POLL_SECONDS)
                 continue
             crawler = self.process.create_crawler(platform)
-            with suppress(Exception):  # Scrapy has logged it
+            # A spider's constructor or an extension may raise anything. Scrapy has logged it, and the other platforms
+            # continue; the finish reason below is then missing.
+            with suppress(Exception):
                 await self.process.crawl(crawler, job=job.name)
             assert crawler.stats is not None
             reason = crawler.stats.get_value("finish_reason")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -48,24 +47,6 @@ DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 def sqlstate(error: Exception) -> str:
     """Return PostgreSQL's code of an error of SQLAlchemy. "" if it has none."""
     return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
-
-
-@dataclass(frozen=True)
-class NewColumn:
-    """A column that tables of earlier versions lack. In a schema, it follows the statement that creates its table."""
-
-    table: str
-    name: str
-    definition: str
-
-    @property
-    def sql(self) -> str:
-        """The statement that adds the column."""
-        return f"ALTER TABLE {self.table} ADD COLUMN {self.name} {self.definition}"
-
-
-Schema = tuple[str | NewColumn, ...]
-"""Statements that can be repeated without effect, and the columns that later versions added."""
 
 
 Statement: TypeAlias = "str | sa.Executable"
@@ -122,14 +103,12 @@ class SqliteDatabase:
     errors: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
     refusals: tuple[type[Exception], ...] = (sqlite3.DataError, sqlite3.IntegrityError)
 
-    def __init__(self, path: Path, schema: Schema | VersionedSchema) -> None:
+    def __init__(self, path: Path, schema: VersionedSchema) -> None:
         self.path = path
         self.name = str(path)
         self.schema = schema
         self.losses = 0
-        versioned = isinstance(schema, VersionedSchema)
-        statements = () if isinstance(schema, VersionedSchema) else tuple(e for e in schema if isinstance(e, str))
-        self._file = SqliteFile(path, statements, wal=True, shrinks=versioned, busy_timeout=BUSY_SECONDS)
+        self._file = SqliteFile(path, (), wal=True, shrinks=True, busy_timeout=BUSY_SECONDS)
         self._opened: tuple[int, int] | None = None
         """Device and inode of the file that this process has opened."""
 
@@ -186,16 +165,12 @@ def open_core(dialect: str, driver: Any) -> sa.Connection:
 class _SqliteConnection:
     dialect = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection, schema: Schema | VersionedSchema) -> None:
+    def __init__(self, connection: sqlite3.Connection, schema: VersionedSchema) -> None:
         self.connection = connection
         self.close = connection.close
-        self._core: sa.Connection | None = None
+        self._core = open_core("sqlite", connection)
         try:
-            if isinstance(schema, VersionedSchema):
-                self._core = open_core("sqlite", connection)
-                self._update(schema)
-            else:
-                self._add_columns([each for each in schema if isinstance(each, NewColumn)])
+            self._update(schema)
         except (sqlite3.Error, StoreVersionError):
             connection.close()
             raise
@@ -203,25 +178,15 @@ class _SqliteConnection:
     def _update(self, schema: VersionedSchema) -> None:
         import sqlalchemy as sa  # noqa: PLC0415  # as above
 
-        assert self._core is not None
         try:
             if not schema.is_current(self._core):  # most processes need no write lock to connect
                 with self.begin(write=True):
                     schema.update(self._core)
+                if not self.execute("PRAGMA auto_vacuum", {}).fetchone()[0]:  # a file of version 0.2
+                    self.connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                    self.connection.execute("VACUUM")
         except sa.exc.DBAPIError as error:
             raise error.orig or error from error
-
-    def _add_columns(self, columns: list[NewColumn]) -> None:
-        if all(map(self._has, columns)):
-            return
-        with self.begin(write=True):
-            for column in columns:
-                if not self._has(column):
-                    self.execute(column.sql, {})
-
-    def _has(self, column: NewColumn) -> bool:
-        query = "SELECT 1 FROM pragma_table_info(:table) WHERE name = :name"
-        return self.execute(query, {"table": column.table, "name": column.name}).fetchone() is not None
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
         return transaction(self.connection, write=write)
@@ -229,7 +194,6 @@ class _SqliteConnection:
     def execute(self, statement: Statement, values: Values) -> Any:
         if isinstance(statement, str):
             return self.connection.execute(statement, values)
-        assert self._core is not None, "only stores with a versioned schema run statements of SQLAlchemy"
         cursor = run_compiled(self.connection.cursor(), self._core.dialect, statement, values)
         named = named_rows(cursor)
         cursor.row_factory = lambda _, row: named(row)
@@ -256,7 +220,7 @@ class PostgreSqlDatabase:
     name = "postgresql"
     losses = 0
 
-    def __init__(self, url: str, schema: Schema | VersionedSchema) -> None:
+    def __init__(self, url: str, schema: VersionedSchema) -> None:
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
         import sqlalchemy as sa  # noqa: PLC0415  # likewise
 
@@ -290,7 +254,7 @@ class PostgreSqlDatabase:
 class _PostgreSqlConnection:
     dialect = "postgresql"
 
-    def __init__(self, connection: Any, schema: Schema | VersionedSchema) -> None:
+    def __init__(self, connection: Any, schema: VersionedSchema) -> None:
         import sqlalchemy as sa  # noqa: PLC0415  # needs the extra "postgresql"
 
         self.connection = connection
@@ -304,17 +268,11 @@ class _PostgreSqlConnection:
             connection.close()
             raise
 
-    def _update(self, schema: Schema | VersionedSchema) -> None:
-        if isinstance(schema, VersionedSchema):
-            if not schema.is_current(self._core):
-                self.execute("SET LOCAL statement_timeout = 0", {})  # a new index of a large table takes minutes
-                self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
-                schema.update(self._core)
-        else:
+    def _update(self, schema: VersionedSchema) -> None:
+        if not schema.is_current(self._core):
+            self.execute("SET LOCAL statement_timeout = 0", {})  # a new index of a large table takes minutes
             self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
-            for each in schema:
-                sql = each if isinstance(each, str) else each.sql.replace(" COLUMN ", " COLUMN IF NOT EXISTS ")
-                self.execute(sql, {})
+            schema.update(self._core)
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
         found: AbstractContextManager[object] = self.connection.transaction()

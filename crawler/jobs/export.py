@@ -7,7 +7,7 @@ until the commit. So who reads on from the last ``seq`` misses nothing, whatever
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -25,11 +25,12 @@ NO_END = 2**62
 
 @dataclass(frozen=True, slots=True)
 class InputId:
-    """The input line of a target: its position, the user's id, and the user's own columns."""
+    """The input line of a target: its position, the user's id and own columns, and the line number in the file."""
 
     row: int
     id: str
     columns: dict[str, Any]
+    line: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,11 @@ class Line:
     """The data. None: the target failed, has no new data, or is not finished."""
     inputs: tuple[InputId, ...] = ()
     """The input lines of the target: several if the same target was given more than once."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the target ended without data."""
+        return self.state in {"failed", "dead"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,17 @@ async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int 
     return await jobs.reads.transact(lines, write=False)
 
 
+async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> AsyncIterator[Line]:
+    """Yield a line for each input line of the outcomes after a cursor, in the order of their commits."""
+    while page := await by_seq(jobs, cursor, until=until):
+        for line in page:
+            for each in line.inputs:
+                yield replace(line, inputs=(each,))
+            if not line.inputs:
+                yield line
+        cursor = Cursor(cursor.job, page[-1].seq or until)
+
+
 async def in_order(jobs: Jobs, job: int) -> AsyncIterator[Line]:
     """Yield a line for each input line, in the order of the input, each followed by its target's follow-ups.
 
@@ -109,14 +126,14 @@ async def in_order(jobs: Jobs, job: int) -> AsyncIterator[Line]:
         rows = await _read(jobs, sql.BY_ROW, values)
         if not rows:
             return
-        followups = _followups(jobs, job, rows[0].line, rows[-1].line)
+        followups = _followups(jobs, job, rows[0].position, rows[-1].position)
         followup = await anext(followups, None)
         for row in rows:
-            yield _line(row, _input(row.line, row.id, row.columns))
-            while followup is not None and followup.row == row.line:
+            yield _line(row, _input(row.position, row.id, row.columns, row.line))
+            while followup is not None and followup.row == row.position:
                 yield followup
                 followup = await anext(followups, None)
-        after = rows[-1].line
+        after = rows[-1].position
 
 
 async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterator[Line]:
@@ -137,10 +154,13 @@ async def _read(jobs: Jobs, statement: Statement, values: dict[str, Any]) -> lis
     return rows
 
 
-async def notes(jobs: Jobs, job: int, root: bytes) -> list[Any]:
-    """Return the notes of a root's finished targets in the order of their commits, to restore a scraper's state."""
+async def notes(jobs: Jobs, job: int, root: bytes) -> list[tuple[str, Any]]:
+    """Return the codes and notes of a root's finished targets, in the order of their commits.
+
+    A spider restores its state from them.
+    """
     rows = await jobs.reads.transact(lambda session: session.rows(sql.NOTES, job=job, root=root), write=False)
-    return [orjson.loads(note) for (note,) in rows]
+    return [(code, orjson.loads(note)) for code, note in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +203,8 @@ async def uploaded(jobs: Jobs, job: int, export: str, part: Part) -> None:
     await jobs.writes.transact(lambda session: session.run(sql.UPLOADED, **values))
 
 
-def _input(row: int, own_id: bytes, columns: bytes | None) -> InputId:
-    return InputId(row, own_id.decode(), orjson.loads(columns) if columns else {})
+def _input(row: int, own_id: bytes, columns: bytes | None, line: int | None) -> InputId:
+    return InputId(row, own_id.decode(), orjson.loads(columns) if columns else {}, line)
 
 
 def _line(row: Any, *inputs: InputId) -> Line:

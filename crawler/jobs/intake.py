@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
     return f"{stem[:80]}-{digest.hexdigest()}"
 
 
-async def push(jobs: Jobs, job: Job, sources: Iterable[FileSource]) -> int:
+async def push(jobs: Jobs, job: Job, sources: Sequence[FileSource]) -> int:
     """Add the targets in files to a job. Return the number of lines.
 
     A push that was killed can be repeated. The lines that are not targets fail at once, but only if the job is open.
@@ -66,7 +66,7 @@ async def push(jobs: Jobs, job: Job, sources: Iterable[FileSource]) -> int:
             await jobs.push(job, chunk)
             chunk = []
     await jobs.push(job, chunk)
-    await jobs.add_scrapers(job, scrapers)
+    await jobs.describe(job, scrapers, [name for each in sources for name in each.own_columns])
     return rows - begin
 
 
@@ -79,12 +79,12 @@ async def _targets(sources: Iterable[FileSource]) -> AsyncIterator[Target | Inva
 
 def _line(target: Target | InvalidTarget, row: int) -> InputLine:
     if isinstance(target, Target):
-        work = target.dump()
-        key = target_key(target.scraper.name, work["params"])
-        return InputLine(row, target.id, key, target.scraper.platform, work)
+        key = target_key(target.scraper.name, target.identity)
+        return InputLine(row, target.id, key, target.scraper.platform, target.dump(), target.columns, target.line)
     error = target.error.as_dict() | {"retryable": target.error.retryable}
     work = {**target.as_dict(), "line": target.line, "error": error}
-    return InputLine(row, target.id, target_key(NO_PLATFORM, work), NO_PLATFORM, work)
+    key = target_key(NO_PLATFORM, work)
+    return InputLine(row, target.id, key, NO_PLATFORM, work, target.columns, target.line)
 
 
 async def fail_invalid(jobs: Jobs, job: Job) -> None:

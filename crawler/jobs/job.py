@@ -98,6 +98,8 @@ class InputLine:
     """What the worker needs to scrape the target, as JSON data."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The user's own columns."""
+    line: int | None = None
+    """Line number in the file, starting with 1."""
 
 
 @dataclass(frozen=True, slots=True)

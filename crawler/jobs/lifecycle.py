@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -93,15 +93,20 @@ class Jobs:
         rows = await self.reads.transact(lambda session: session.rows(sql.TALLIES, job=job), write=False)
         return {(kind, name.decode()): n for kind, name, n in rows}
 
-    async def add_scrapers(self, job: Job, names: Iterable[str]) -> None:
-        """Store which scrapers the targets of a job have."""
-        rows = [{"job": job.id, "kind": "scraper", "name": name.encode(), "n": 1} for name in sorted(names)]
+    async def describe(self, job: Job, scrapers: Iterable[str], columns: Sequence[str]) -> None:
+        """Store which scrapers the targets of a job have, and the names of the user's own columns in a file."""
+        named = [("scraper", name) for name in sorted(scrapers)]
+        if columns:
+            named.append(("columns", orjson.dumps(columns).decode()))
+        rows = [{"job": job.id, "kind": kind, "name": name.encode(), "n": 1} for kind, name in named]
         if rows:
             await self.writes.transact(lambda session: session.execute(sql.ADD_TALLIES[session.dialect], rows))
 
-    async def scrapers(self, job: Job) -> set[str]:
-        """Return the scrapers of a job's targets."""
-        return {name for kind, name in await self.tallies(job.id) if kind == "scraper"}
+    async def described(self, job: Job) -> tuple[list[str], tuple[str, ...]]:
+        """Return the scrapers of a job's targets, and the names of the user's own columns, in the order of a file."""
+        found = sorted(await self.tallies(job.id))
+        columns = dict.fromkeys(each for kind, name in found if kind == "columns" for each in orjson.loads(name))
+        return [name for kind, name in found if kind == "scraper"], tuple(columns)
 
     async def next_row(self, job: Job) -> int:
         """Return the position of the first line to add to a job: 0 while it is loading."""
@@ -231,7 +236,8 @@ def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], l
     for line in lines:
         try:
             columns = orjson.dumps(line.columns) if line.columns else None
-            own = {"job": job.id, "row": line.row, "key": line.key, "id": line.id.encode(), "columns": columns}
+            own = {"job": job.id, "row": line.row, "key": line.key, "id": line.id.encode()}
+            own |= {"columns": columns, "line": line.line}
             work = orjson.dumps(line.work)
         except (TypeError, ValueError) as error:
             raise JobError(f"Line {line.row + 1} cannot be stored: {error}.") from error
@@ -247,7 +253,7 @@ def _push(session: Session, job: Job, inputs: list[dict[str, Any]], targets: lis
         raise JobError(f"The job {job.name!r} is cancelled: use another name.")
     if changes.jobs[job.id].state != "loading":
         stored = session.rows(sql.INPUTS_OF, job=job.id, keys=[row["key"] for row in inputs])
-        known = {(key, own_id) for key, _, own_id, _ in stored}
+        known = {(key, own_id) for key, _, own_id, *_ in stored}
         inputs = [row for row in inputs if (row["key"], row["id"]) not in known]
     if inputs:
         session.execute(sql.ADD_INPUTS[session.dialect], inputs)
@@ -309,8 +315,10 @@ def _vacuum(session: Session) -> bool:
     """Return free pages of an SQLite file to the disk. Return whether there are more of them."""
     if session.dialect != "sqlite":
         return False
+    ((before,),) = session.rows("PRAGMA freelist_count")
     session.rows(f"PRAGMA incremental_vacuum({PAGES_PER_VACUUM})")
-    return bool(session.rows("PRAGMA freelist_count")[0][0])
+    ((left,),) = session.rows("PRAGMA freelist_count")
+    return bool(0 < left < before)
 
 
 def _check(session: Session, job: Job) -> list[str]:

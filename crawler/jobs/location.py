@@ -1,12 +1,18 @@
-"""The store of jobs that the settings name."""
+"""The store that the settings name."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from scrapy.exceptions import UsageError
 
+from crawler.errors import StoreUnavailable
+from crawler.jobs.versions import StoreVersionError
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -14,24 +20,40 @@ if TYPE_CHECKING:
 
     from crawler.jobs.lifecycle import Jobs
 
+logger = structlog.get_logger(__name__)
+
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "glusterfs", "lustre"}
 """File systems on which SQLite's write-ahead log does not work, because it needs memory that processes share."""
 
 
-def jobs_location(settings: BaseSettings) -> str:
-    """Return the path or URL of the store of jobs: ``STORE``, else a file in the project's ``.scrapy`` folder.
+def store_location(settings: BaseSettings) -> str:
+    """Return the path or URL of the store: ``STORE``, else a file in the project's ``.scrapy`` folder.
 
     Raises:
         UsageError: the file would be on Scrapy Cloud's disk, which goes with the job, or on a network file system.
     """
     location = str(settings["STORE"] or "")
+    if not location and settings["SERVICE_STORE"]:
+        location = str(settings["SERVICE_STORE"])
+        logger.warning("setting_renamed", old="SERVICE_STORE", new="STORE")
     if "://" in location:
         return location
     if os.environ.get("SHUB_JOBKEY"):
         raise UsageError("Scrapy Cloud deletes the files of a job: set STORE to a postgresql:// URL.")
-    path = location or str(data_file("jobs.sqlite3", instead="the setting STORE"))
+    path = location or str(default_file())
     if (kind := _file_system(path)) in NETWORK_FILE_SYSTEMS:
         raise UsageError(f"STORE={path} is on a network file system ({kind}): use a local file or a postgresql:// URL.")
+    return path
+
+
+def default_file() -> Path:
+    """Return the path of the store in the project's ``.scrapy`` folder. A file of version 0.2 is renamed to it."""
+    path = data_file("store.sqlite3", instead="the setting STORE")
+    earlier = path.with_name("service.sqlite3")
+    if earlier.exists() and not path.exists():
+        with closing(sqlite3.connect(earlier)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # its log would keep the old name
+        earlier.rename(path)
     return path
 
 
@@ -59,14 +81,36 @@ def job_options(settings: BaseSettings, arguments: dict[str, str]) -> dict[str, 
 
 
 def open_jobs(settings: BaseSettings) -> Jobs:
-    """Return the store of jobs that the settings name.
+    """Return the store that the settings name, with its jobs.
 
     Raises:
         UsageError: the store cannot be used here, or PostgreSQL needs an extra that is not installed.
     """
     from crawler.jobs.lifecycle import Jobs  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
+    location = store_location(settings)
+    prepare(location)
+    return Jobs(location)
+
+
+def prepare(location: str) -> None:
+    """Create the tables of a store, or bring them up to date. While it is unavailable, the first transaction does this.
+
+    Raises:
+        UsageError: the store has another version, or PostgreSQL needs an extra that is not installed.
+    """
+    from crawler.jobs.store import Store  # noqa: PLC0415  # as above
+    from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # as above
+
     try:
-        return Jobs(jobs_location(settings))
+        store = Store(location, SCHEMA)
     except ImportError:
         raise UsageError("A store on PostgreSQL needs psycopg: install the extra 'postgresql'.") from None
+    try:
+        store.transact_sync(lambda _: None, write=False)
+    except StoreVersionError as error:
+        raise UsageError(str(error)) from None
+    except StoreUnavailable:
+        pass  # the store has logged it
+    finally:
+        store.disconnect()

@@ -1,38 +1,43 @@
-"""Write the outcomes of a job to files: JSON Lines, JSON, CSV and Parquet."""
+"""Write the outcomes of a job to files: JSON Lines, JSON, CSV, Parquet and Excel."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import fsspec
-import orjson
+from scrapy.exporters import BaseItemExporter, JsonItemExporter
 
-from crawler.jobs.export import Cursor, by_seq, in_order, next_part, uploaded
-from crawler.outputs.columns import Struct, column_type_of_models
+from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploaded
+from crawler.jobs.new_file import NewFile
+from crawler.jobs.rows import Shape, failure_line, record_line, shapes_of
 from crawler.outputs.csv_exporter import CsvExporter
+from crawler.outputs.exporters import JsonLinesExporter
+from crawler.outputs.failures import AUTO, AUTO_URI, FAILURE_KEYS
+from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.parquet import ParquetExporter
-from crawler.outputs.selection import provenance_columns
-from crawler.registry import find_scraper
+from crawler.outputs.xlsx import XlsxBook, XlsxExporter
 
 if TYPE_CHECKING:
+    from io import BytesIO
+
     from scrapy.settings import BaseSettings
 
     from crawler.jobs.export import Line
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
-    from crawler.targets.target import Scraper
 
-Kind: TypeAlias = Literal["record", "failure"]
-FORMATS = ("jsonl", "json", "csv", "parquet")
+FORMATS = ("jsonl", "json", "csv", "parquet", "xlsx")
 TABLES = {"csv", "parquet"}
-"""Formats whose columns are those of one scraper."""
-TEMPORARY = ".part"
-"""Suffix of a local file that is not complete."""
+"""Formats whose files have the columns of one scraper."""
+FAILURES = "failures"
+"""The sheet of the failures in a workbook."""
 
 
 class OutputError(ValueError):
@@ -43,171 +48,254 @@ def format_of(path: str) -> str:
     """Return the format that the suffix of a path names, without the suffix of gzip.
 
     Raises:
-        OutputError: the suffix names no format, or gzip of Parquet.
+        OutputError: the suffix names no format, or gzip of a format that is already compressed, or the format needs a
+            library that is not installed.
     """
     name = PurePosixPath(path)
     suffix = (name.with_suffix("") if name.suffix == ".gz" else name).suffix.removeprefix(".")
-    if suffix == "parquet" and name.suffix == ".gz":
-        raise OutputError(f"{path}: the data in Parquet files is already compressed; leave out .gz.")
     if suffix not in FORMATS:
         raise OutputError(f"{path}: no format is called {suffix!r}; use one of .{', .'.join(FORMATS)}.")
+    if closed := CLOSED_FORMATS.get(suffix):
+        if name.suffix == ".gz":
+            raise OutputError(f"{path}: the data in {closed.name} files is already compressed; leave out .gz.")
+        if find_spec(closed.library) is None:
+            raise OutputError(f"{path}: {closed.name} files need {closed.library}: install the extra {closed.extra!r}.")
     return suffix
 
 
-def check_output(path: str, scrapers: set[str] | None = None) -> None:
-    """Check that a job with these scrapers can be written to a path.
+@dataclass(frozen=True)
+class Layout:
+    """How the records of a job are written: the path of the file or files, and ``--explode`` and ``--fields``."""
 
-    Raises:
-        OutputError: the format is unknown, or a table would have to contain the columns of several scrapers.
-    """
-    if format_of(path) in TABLES and "%(scraper)s" not in path and len(scrapers or ()) > 1:
-        named = ", ".join(sorted(scrapers or ()))
-        raise OutputError(
-            f"{path}: the job has {named}, whose columns differ: put %(scraper)s into the name, or use .jsonl."
-        )
+    path: str
+    explode: str | None = None
+    fields: str | None = None
 
+    def check(self) -> None:
+        """Check what can be checked without the job.
 
-class Writer(Protocol):
-    """Writes the lines of a file."""
+        Raises:
+            OutputError: the format or the place of the path cannot be used.
+        """
+        kind = format_of(self.path)
+        if kind == "xlsx" and "%(scraper)s" in self.path:
+            raise OutputError(f"{self.path}: a workbook has a sheet for each scraper: leave out %(scraper)s.")
+        try:
+            fsspec.url_to_fs(self.path)
+        except (ImportError, ValueError) as error:
+            raise OutputError(f"{self.path} cannot be written: {error}") from error
 
-    def write(self, line: dict[str, Any]) -> None:
-        """Write a line."""
+    async def shapes(self, jobs: Jobs, job: Job) -> dict[str, Shape]:
+        """Return the shapes of a job's rows by scraper.
 
-    def finish(self) -> None:
-        """Complete the content of the file."""
-
-
-@dataclass
-class _JsonLines:
-    file: IO[bytes]
-
-    def write(self, line: dict[str, Any]) -> None:
-        self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-
-    def finish(self) -> None:
-        pass
-
-
-@dataclass
-class _Json:
-    file: IO[bytes]
-    begin: bytes = b"[\n"
-
-    def write(self, line: dict[str, Any]) -> None:
-        self.file.write(self.begin + orjson.dumps(line))
-        self.begin = b",\n"
-
-    def finish(self) -> None:
-        self.file.write(b"\n]\n" if self.begin == b",\n" else b"[]\n")
-
-
-class _Table:
-    def __init__(self, kind: str, file: IO[bytes], scraper: Scraper, settings: BaseSettings) -> None:
-        data = column_type_of_models([scraper.data])
-        self.exporter: CsvExporter | ParquetExporter
-        if kind == "parquet":
-            self.exporter = ParquetExporter(file, fields=data, row_path=None)
-        else:
-            fields = Struct({**provenance_columns([scraper], None, sliced=False).of, **data.of})
-            options = {"escape": settings.getbool("CSV_ESCAPE_FORMULAS"), "bom": settings.getbool("CSV_BOM")}
-            self.exporter = CsvExporter(file, fields=fields, **options)
-        self.exporter.start_exporting()
-
-    def write(self, line: dict[str, Any]) -> None:
-        own = {key: value for key, value in line.items() if key not in {"id", "data"}}
-        self.exporter.export_item({"target_id": line["id"], **own, **line["data"]})
-
-    def finish(self) -> None:
-        self.exporter.finish_exporting()
+        Raises:
+            OutputError: the scrapers of the job lack the list or the fields, or their columns do not fit into one file.
+        """
+        self.check()
+        scrapers, own = await jobs.described(job)
+        try:
+            found = shapes_of(scrapers, own, self.explode, self.fields)
+        except ValueError as error:
+            raise OutputError(str(error)) from error
+        if len(found) > 1 and format_of(self.path) in TABLES and "%(scraper)s" not in self.path:
+            named = ", ".join(each.scraper.name for each in found)
+            raise OutputError(
+                f"{self.path}: the job has {named}, whose columns differ: put %(scraper)s into the name, or use .jsonl."
+            )
+        return {each.scraper.name: each for each in found}
 
 
 @dataclass
 class Output:
-    """The files of an output. A local file replaces the former one when it is complete."""
+    """The files of a job's records. A workbook also has a sheet of the failures."""
 
-    path: str
+    layout: Layout
+    shapes: dict[str, Shape]
     settings: BaseSettings
-    _writers: dict[str, Writer] = field(default_factory=dict)
-    _files: ExitStack = field(default_factory=ExitStack)
+    created: datetime
+    """The time in the properties of a workbook: that of the job, so that a repeated file is the same."""
+    store_empty: bool = True
+    """Whether files without rows are written, too."""
+    _files: dict[str, NewFile] = field(default_factory=dict)
+    _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
+    """Scraper, or the path of a file of all scrapers -> the exporter."""
 
-    def write(self, line: dict[str, Any]) -> None:
-        """Write a line to the file of its scraper."""
-        path = self.path.replace("%(scraper)s", str(line["scraper"]))
-        if path not in self._writers:
-            self._writers[path] = self._open(path, line["scraper"])
-        self._writers[path].write(line)
+    def __post_init__(self) -> None:
+        self._kind = format_of(self.layout.path)
+        self._has_lines = self._kind not in TABLES | {"xlsx"}
 
-    def _open(self, path: str, scraper: str) -> Writer:
-        local = "://" not in path
-        target = path + TEMPORARY if local else path
-        compression = "gzip" if path.endswith(".gz") else None
-        file = self._files.enter_context(fsspec.open(target, "wb", compression=compression, **_options(local=local)))
-        match format_of(path):
-            case "jsonl":
-                return _JsonLines(file)
+    def write(self, line: Line) -> None:
+        """Write the record of a finished target, or its failure to a workbook."""
+        if line.record is not None:
+            given = record_line(line)
+            shape = self.shapes.get(given["scraper"])
+            if shape is not None:
+                exporter = self._exporter(shape)
+                for row in shape.lines(given) if self._has_lines else shape.rows(given):
+                    exporter.export_item(row)
+        elif self._kind == "xlsx" and line.is_failure:
+            self._failures.export_item(failure_line(line))
+
+    def _exporter(self, shape: Shape) -> BaseItemExporter:
+        path = self.layout.path.replace("%(scraper)s", shape.scraper.name)
+        key = path if self._has_lines else shape.scraper.name
+        if key not in self._exporters:
+            self._exporters[key] = self._started(shape, path)
+        return self._exporters[key]
+
+    def _started(self, shape: Shape, path: str) -> BaseItemExporter:
+        more = shape.selection is None
+        exporter: BaseItemExporter
+        match self._kind:
+            case "xlsx":
+                exporter = XlsxExporter(self._book, sheet=shape.scraper.name, fields=shape.columns, has_more_keys=more)
+            case "csv":
+                escape, bom = (self.settings.getbool(name) for name in ("CSV_ESCAPE_FORMULAS", "CSV_BOM"))
+                form: dict[str, Any] = {"has_more_keys": more, "escape": escape, "bom": bom}
+                exporter = CsvExporter(self._open(path), fields=shape.columns, **form)
+            case "parquet":
+                form = {"row_path": shape.row_path, "selection": shape.selection, "has_own": bool(shape.own)}
+                exporter = ParquetExporter(self._open(path), fields=shape.data, **form)
             case "json":
-                return _Json(file)
-            case kind:
-                return _Table(kind, file, find_scraper(scraper), self.settings)
+                exporter = JsonItemExporter(cast("BytesIO", self._open(path)), encoding="utf-8", indent=0)
+            case _:
+                exporter = JsonLinesExporter(self._open(path))
+        exporter.start_exporting()
+        return exporter
 
-    def close(self, scrapers: Collection[str]) -> list[str]:
-        """Complete the files, and return their paths. ``scrapers``: whose files are written even without lines."""
-        for scraper in sorted(scrapers):
-            path = self.path.replace("%(scraper)s", scraper)
-            if path not in self._writers:
-                self._writers[path] = self._open(path, scraper)
-        if not self._writers and "://" not in self.path:
-            Path(self.path).unlink(missing_ok=True)  # of an earlier run of the same job
-        for writer in self._writers.values():
-            writer.finish()
-        self._files.close()
-        for path in self._writers:
-            if "://" not in path:
-                Path(path + TEMPORARY).replace(path)
-        return list(self._writers)
+    def _open(self, path: str) -> IO[bytes]:
+        self._files[path] = NewFile(path)
+        return self._files[path].content
+
+    @cached_property
+    def _book(self) -> XlsxBook:
+        return XlsxBook(self._open(self.layout.path), self.created)
+
+    @cached_property
+    def _failures(self) -> BaseItemExporter:
+        exporter = XlsxExporter(self._book, sheet=FAILURES, fields_to_export=list(FAILURE_KEYS))
+        exporter.start_exporting()
+        self._exporters[FAILURES] = exporter
+        return exporter
+
+    def close(self) -> list[str]:
+        """Complete the files, and return their paths."""
+        if self.store_empty:
+            for shape in self.shapes.values():
+                self._exporter(shape)
+            if self._kind == "xlsx":
+                _ = self._failures
+        for exporter in self._exporters.values():
+            exporter.finish_exporting()
+        if self._kind == "xlsx" and self._files:
+            self._book.close()
+        for file in self._files.values():
+            file.commit()
+        return list(self._files)
 
     def abandon(self) -> None:
         """Remove what was written: the former files stay."""
-        self._files.close()
-        for path in self._writers:
-            if "://" not in path:
-                Path(path + TEMPORARY).unlink(missing_ok=True)
+        for file in self._files.values():
+            file.discard()
 
 
-def _options(*, local: bool) -> dict[str, Any]:
-    return {"auto_mkdir": True} if local else {}
+class Failures:
+    """A file of failures, as JSON Lines. Without failures, there is no file: that of an earlier run is removed."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._file: NewFile | None = None
+
+    def write(self, line: Line) -> None:
+        """Write the failure of a target. Targets with data are left out."""
+        if line.is_failure:
+            self._file = self._file or NewFile(self.path)
+            JsonLinesExporter(self._file.content).export_item(failure_line(line))
+
+    def close(self) -> list[str]:
+        """Complete the file, and return its path, if there is one."""
+        if self._file is not None:
+            self._file.commit()
+            return [self.path]
+        if "://" not in self.path:
+            Path(self.path).unlink(missing_ok=True)
+        return []
+
+    def abandon(self) -> None:
+        """Remove what was written: the former file stays."""
+        if self._file is not None:
+            self._file.discard()
 
 
-async def write_parts(jobs: Jobs, job: Job, settings: BaseSettings, path: str, size: int) -> AsyncIterator[str]:
-    """Write the next records of a job to files of ``size`` outcomes each. Yield the path of each file.
+@dataclass(frozen=True)
+class JobFiles:
+    """Writes the outcomes of a job to files."""
 
-    ``path`` contains ``%(part)d``, the number of a part. A part's lines never change: a part that was interrupted is
-    written again. The last part is written when the job has ended.
+    jobs: Jobs
+    job: Job
+    settings: BaseSettings
 
-    Raises:
-        OutputError: the path has no ``%(part)d``, or the output has the columns of several scrapers.
-        OSError: a file cannot be written.
-    """
-    if part_path(path, job, 0) == part_path(path, job, 1):
-        raise OutputError(f"{path}: the name of parts needs their number, such as %(part)05d.")
-    check_output(path, await jobs.scrapers(job))
-    while (part := await next_part(jobs, job.id, path, size)) is not None:
-        output = Output(part_path(path, job, part.number), settings)
-        try:
-            after = part.after
-            while page := await by_seq(jobs, Cursor(job.id, after), until=part.until):
-                for line in page:
-                    for each in [replace(line, inputs=(own,)) for own in line.inputs] or [line]:
-                        if each.record is not None:
-                            output.write(record_line(each))
-                after = page[-1].seq or part.until
-            written = output.close(())
-        except BaseException:
+    async def write(
+        self, layout: Layout | None, failures: str | None, after: Cursor | None = None
+    ) -> tuple[list[str], Cursor]:
+        """Write the records, in the order of the input, and the failures to a file. None: they are not written.
+
+        ``after``: write only what ended after this position, in that order. Return the paths of the written files, and
+        the position at which the next export goes on.
+
+        Raises:
+            OutputError: the records cannot be written as ``layout`` says.
+            OSError: a file cannot be written. The former files stay.
+        """
+        outputs: list[Output | Failures] = []
+        if layout is not None:
+            named = replace(layout, path=layout.path.replace("%(name)s", self.job.name))
+            outputs.append(await self._output(named))
+        if failures is not None:
+            outputs.append(Failures(failures.replace("%(name)s", self.job.name)))
+        lines = in_order(self.jobs, self.job.id) if after is None else by_outcome(self.jobs, after)
+        written, seq = await _write(lines, outputs)
+        return written, Cursor(self.job.id, max(seq, after.seq if after else 0))
+
+    async def write_parts(self, layout: Layout, size: int) -> AsyncIterator[str]:
+        """Write the next records to files of ``size`` outcomes each. Yield the path of each file.
+
+        The path contains ``%(part)d``, the number of a part. A part's lines never change: a part that was interrupted
+        is written again. The last part is written when the job has ended.
+
+        Raises:
+            OutputError: the path has no ``%(part)d``, or the records cannot be written as ``layout`` says.
+            OSError: a file cannot be written.
+        """
+        path, job = layout.path, self.job
+        if part_path(path, job, 0) == part_path(path, job, 1):
+            raise OutputError(f"{path}: the name of parts needs their number, such as %(part)05d.")
+        await layout.shapes(self.jobs, job)
+        while (part := await next_part(self.jobs, job.id, path, size)) is not None:
+            output = await self._output(replace(layout, path=part_path(path, job, part.number)), store_empty=False)
+            written, _ = await _write(by_outcome(self.jobs, Cursor(job.id, part.after), until=part.until), [output])
+            await uploaded(self.jobs, job.id, path, part)
+            for each in written:
+                yield each
+
+    async def _output(self, layout: Layout, *, store_empty: bool = True) -> Output:
+        shapes = await layout.shapes(self.jobs, self.job)
+        return Output(layout, shapes, self.settings, datetime.fromtimestamp(self.job.created, UTC), store_empty)
+
+
+async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | Failures]) -> tuple[list[str], int]:
+    """Write lines to files. Return the paths of the files, and the last sequence number."""
+    seq = 0
+    try:
+        async for line in lines:
+            seq = max(seq, line.seq or 0)
+            for output in outputs:
+                output.write(line)
+        return [path for output in outputs for path in output.close()], seq
+    except BaseException:
+        for output in outputs:
             output.abandon()
-            raise
-        await uploaded(jobs, job.id, path, part)
-        for each_path in written:
-            yield each_path
+        raise
 
 
 def part_path(path: str, job: Job, number: int) -> str:
@@ -222,75 +310,10 @@ def part_path(path: str, job: Job, number: int) -> str:
         raise OutputError(f"{path}: the placeholders are %(part)05d, %(name)s and %(scraper)s.") from None
 
 
-async def lines(jobs: Jobs, job: int) -> AsyncIterator[tuple[Kind, dict[str, Any]]]:
-    """Yield the lines of a job in the order of its input: records as in batch feeds, and failures.
-
-    A target without an outcome, or without new data, has no line.
-    """
-    async for each in in_order(jobs, job):
-        if each.record is not None:
-            yield "record", record_line(each)
-        elif each.state in {"failed", "dead"}:
-            yield "failure", failure(each)
-
-
-def record_line(line: Line) -> dict[str, Any]:
-    """Return the line of a record, as ``Record.as_line`` does."""
-    outcome = line.outcome or {}
-    return {
-        **_identity(line),
-        "fetched_at": outcome["fetched_at"],
-        "warnings": outcome["warnings"],
-        "data": line.record,
-    }
-
-
-def failure(line: Line) -> dict[str, Any]:
-    """Return the line of a failed target, as ``failure_line`` does."""
-    error = (line.outcome or {})["error"]
-    keys = {key: error.get(key) for key in ("code", "message", "retryable", "details", "upstream")}
-    return {**_identity(line), "parent": line.work.get("parent"), "line": line.work["line"], **keys}
-
-
-def _identity(line: Line) -> dict[str, Any]:
-    work = line.work
-    root = {} if work.get("root") is None else {"root": work["root"]}
-    own_id = line.inputs[0].id if line.inputs else work["id"]
-    return {"id": own_id, **root, "scraper": work["scraper"], "params": work["params"]}
-
-
-def paths_of(records: str | None, failures: str | None) -> dict[Kind, str]:
-    """Return the paths of an output by the kind of its lines. None: these lines are not written."""
-    found: dict[Kind, str | None] = {"record": records, "failure": failures}
-    return {kind: path for kind, path in found.items() if path}
-
-
-async def write_job(jobs: Jobs, job: Job, settings: BaseSettings, paths: dict[Kind, str]) -> list[str]:
-    """Write the records and the failures of a job, each to its path. Return the paths of the written files.
-
-    Raises:
-        OutputError: the output has the columns of several scrapers.
-        OSError: a file cannot be written. The former files stay.
-    """
-    scrapers = await jobs.scrapers(job)
-    if "record" in paths:
-        check_output(paths["record"], scrapers)
-    outputs = {kind: Output(path.replace("%(name)s", job.name), settings) for kind, path in paths.items()}
-    try:
-        async for kind, line in lines(jobs, job.id):
-            if kind in outputs:
-                outputs[kind].write(line)
-        return [each for kind, output in outputs.items() for each in output.close(scrapers if kind == "record" else ())]
-    except BaseException:
-        for output in outputs.values():
-            output.abandon()
-        raise
-
-
 def failures_path(settings: BaseSettings, job: Job) -> str | None:
     """Return the path of the failures of a job: that of ``FAILURES_FEED``. None: they are not written."""
     feed = settings["FAILURES_FEED"]
     if feed is None:
         return None
-    template = "failures/%(name)s-%(job)s.jsonl" if feed == "auto" else str(feed)
+    template = AUTO_URI if feed == AUTO else str(feed)
     return template.replace("%(name)s", "collect").replace("%(job)s", job.name.replace(os.sep, "_"))

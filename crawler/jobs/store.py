@@ -1,8 +1,7 @@
 """Transactions in a thread, on SQLite or PostgreSQL, which may be locked, full, restarted or lost.
 
-SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. The store
-of jobs uses statements of SQLAlchemy Core. The service uses SQL that both databases accept: parameters are named
-(``:client``), and binary columns have PostgreSQL's type ``BYTEA``, because SQLite accepts any type name.
+SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. A statement
+is one of SQLAlchemy Core, or a text that both databases accept, with named parameters (``:client``).
 """
 
 from __future__ import annotations
@@ -24,21 +23,14 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs.databases import (
     CONFLICTS,
     TOO_LARGE,
-    NewColumn,
     PostgreSqlDatabase,
-    Schema,
     SqliteDatabase,
     sqlstate,
 )
-from crawler.jobs.versions import VersionedSchema
-from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
     from crawler.jobs.databases import Connection, Database, Statement, Values
-
-__all__ = ["NewColumn", "Row", "Schema", "Session", "Store", "StoreRefused", "store_location"]
+    from crawler.jobs.versions import VersionedSchema
 
 logger = structlog.get_logger(__name__)
 
@@ -52,11 +44,6 @@ CONFLICT_TRIES = 5
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
-
-
-def store_location(settings: BaseSettings) -> str:
-    """Return the path or URL of the store: ``SERVICE_STORE``, else a file in the project's ``.scrapy`` folder."""
-    return str(settings["SERVICE_STORE"] or data_file("service.sqlite3", instead="the setting SERVICE_STORE"))
 
 
 class StoreRefused(StoreUnavailable):
@@ -113,7 +100,7 @@ class Store:
     end.
     """
 
-    def __init__(self, location: str, schema: Schema | VersionedSchema) -> None:
+    def __init__(self, location: str, schema: VersionedSchema) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
         self.location = location
         self.failures = 0
@@ -166,13 +153,13 @@ class Store:
                 break
             except self._database.errors as error:
                 if isinstance(error, self._database.refusals) or sqlstate(error).startswith(TOO_LARGE):
-                    self._disconnect()
+                    self.disconnect()
                     raise StoreRefused(f"The store rejected a value: {getattr(error, 'orig', error)}") from error
                 if sqlstate(error) not in CONFLICTS or attempt + 1 == CONFLICT_TRIES:
                     self._failed(error)
                     raise _unavailable() from error
-            except Exception:
-                self._disconnect()  # the next transaction gets a new connection
+            except Exception:  # of ``work``: what it left in the connection is not known
+                self.disconnect()  # the next transaction gets a new connection
                 raise
         if self._failing_since is not None:
             seconds = round(time.monotonic() - self._failing_since, 1)
@@ -195,7 +182,7 @@ class Store:
             self._jobs.put(None)
             await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
         else:
-            self._disconnect()
+            self.disconnect()
 
     def _submit(self, job: _Job) -> Future[Any]:
         if not self._thread.is_alive():
@@ -214,7 +201,7 @@ class Store:
                 job.result.set_result(self.transact_sync(job.run, write=job.write))
             except BaseException as error:  # noqa: BLE001  # the caller gets it
                 job.result.set_exception(error)
-        self._disconnect()
+        self.disconnect()
 
     def _failed(self, error: Exception) -> None:
         """Log the begin of an outage, and disconnect, so that the next transaction connects again."""
@@ -231,7 +218,8 @@ class Store:
             with suppress(*self._database.errors):
                 connection.close()
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
+        """Close the connection, unless transactions are pending: then use ``close()``."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

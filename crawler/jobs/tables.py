@@ -1,4 +1,6 @@
-"""The tables of the store of jobs. SQLAlchemy creates them in SQLite and in PostgreSQL.
+"""The tables of the store: jobs, and the calls, the usage and the state of the endpoint.
+
+SQLAlchemy creates them in SQLite and in PostgreSQL.
 
 Texts from files and pages are stored as bytes: PostgreSQL refuses a whole batch if one of its texts has a NUL or a lone
 surrogate.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from crawler.jobs.job import STATES
+from crawler.jobs.takeover import take_over
 from crawler.jobs.versions import VersionedSchema
 
 metadata = sa.MetaData()
@@ -46,6 +49,7 @@ inputs = sa.Table(
     sa.Column("key", sa.LargeBinary, nullable=False),
     sa.Column("id", sa.LargeBinary, nullable=False),
     sa.Column("columns", sa.LargeBinary),
+    sa.Column("line", sa.BigInteger),
 )
 targets = sa.Table(
     "targets",
@@ -84,6 +88,103 @@ parts = sa.Table(
     sa.Column("until", sa.BigInteger, nullable=False),
     sa.Column("uploaded", sa.Boolean, nullable=False),
 )
+seen = sa.Table(  # outlives the jobs
+    "seen",
+    metadata,
+    sa.Column("listing", sa.LargeBinary, primary_key=True),
+    sa.Column("ids", sa.LargeBinary, nullable=False),
+)
+sa.Table(
+    "calls",
+    metadata,
+    sa.Column("request_id", sa.Text, primary_key=True),
+    sa.Column("client", sa.Text, nullable=False),
+    sa.Column("key_id", sa.Text, nullable=False),
+    sa.Column("concurrency", sa.BigInteger),
+    sa.Column("platform", sa.Text, nullable=False),
+    sa.Column("scraper", sa.Text, nullable=False),
+    sa.Column("params", sa.Text, nullable=False),
+    sa.Column("cache_control", sa.Text),
+    sa.Column("idempotency_key", sa.Text),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("turn", sa.BigInteger, nullable=False),
+    sa.Column("accepted", sa.Double, nullable=False),
+    sa.Column("ready", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+    sa.Column("owner", sa.Text),
+    sa.Column("lease", sa.Double),
+    sa.Column("completed", sa.Double),
+    sa.Column("status", sa.BigInteger),
+    sa.Column("code", sa.Text),
+    sa.Column("billable", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("headers", sa.Text),
+    sa.Column("body", sa.LargeBinary),
+    sa.Index("calls_queue", "platform", "state", "turn", "request_id"),
+    sa.Index("calls_state", "state", "expires"),
+    sa.Index("calls_client", "client", "request_id"),
+    sa.Index("calls_turn", "client", "platform", "state", "turn"),
+    sa.Index("calls_bytes", "bytes"),
+)
+sa.Table(
+    "idempotency",
+    metadata,
+    sa.Column("client", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("fingerprint", sa.Text, nullable=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("expires", sa.BigInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary),
+    sa.Column("warnings", sa.Text),
+)
+sa.Table(
+    "usage",
+    metadata,
+    sa.Column("client", sa.Text, primary_key=True),
+    sa.Column("day", sa.Text, primary_key=True),
+    sa.Column("scraper", sa.Text, primary_key=True),
+    sa.Column("code", sa.Text, primary_key=True),
+    sa.Column("calls", sa.BigInteger, nullable=False),
+    sa.Column("billable", sa.BigInteger, nullable=False),
+    sa.Column("partial", sa.BigInteger, nullable=False, server_default="0"),
+)
+sa.Table(
+    "quotas",  # a row that a transaction locks while it counts and reserves; the quota itself belongs to the API keys
+    metadata,
+    sa.Column("client", sa.Text, primary_key=True),
+    sa.Column("checked", sa.BigInteger, nullable=False),
+)
+sa.Table(
+    "reservations",
+    metadata,
+    sa.Column("client", sa.Text, primary_key=True),
+    sa.Column("call_id", sa.Text, primary_key=True),
+    sa.Column("expires", sa.BigInteger, nullable=False),
+)
+sa.Table(
+    "processes",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+)
+_OF_EGRESS = ("platform", "egress")
+
+
+def _counts(name: str, *keys: str) -> sa.Table:
+    number = sa.Column("number", sa.BigInteger, nullable=False)
+    minute = sa.Column("minute", sa.BigInteger, primary_key=True, autoincrement=False)
+    return sa.Table(name, metadata, minute, *(sa.Column(key, sa.Text, primary_key=True) for key in keys), number)
+
+
+_counts("outcomes", *_OF_EGRESS, "code", "source", "reason")
+_counts("unread", *_OF_EGRESS, "source", "path")
+sa.Table(
+    "successes",
+    metadata,
+    *(sa.Column(key, sa.Text, primary_key=True) for key in _OF_EGRESS),
+    sa.Column("at", sa.Double, nullable=False),
+)
 T, J = targets.c, jobs.c
 
 
@@ -108,4 +209,11 @@ sa.event.listen(  # its data is compressed
     "after_create",
     sa.DDL("ALTER TABLE records ALTER COLUMN data SET STORAGE EXTERNAL").execute_if(dialect="postgresql"),
 )
-SCHEMA = VersionedSchema(metadata.create_all)
+
+
+def _create(connection: sa.Connection) -> None:
+    take_over(connection)
+    metadata.create_all(connection)
+
+
+SCHEMA = VersionedSchema(_create)

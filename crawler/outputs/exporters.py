@@ -10,6 +10,7 @@ from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter
 
 from crawler.outputs.columns import RecordPath
+from crawler.outputs.selection import identified
 from crawler.targets.target import Record
 
 
@@ -32,8 +33,13 @@ def exploded_rows(record: Record, row_path: RecordPath, new: Collection[str] | N
     """
     entries = record.target.scraper.entries
     key = entries.key if entries and entries.path == ".".join(row_path.path) else None
-    provenance = record.provenance()
-    joined = {"target_id": provenance.pop("id"), **provenance}
-    for position, row in enumerate(row_path.rows(record.data)):
+    for row in joined_rows(record.provenance(), record.data, row_path):
         if new is None or key is None or row.get(key) in new:
-            yield {**joined, row_path.position_column: position, **row}
+            yield row
+
+
+def joined_rows(provenance: dict[str, Any], data: dict[str, Any], row_path: RecordPath) -> Iterator[dict[str, Any]]:
+    """Yield one row for each entry of a list in the data. ``provenance``: what joins it to its target."""
+    joined = identified(provenance)
+    for position, row in enumerate(row_path.rows(data)):
+        yield {**joined, row_path.position_column: position, **row}

@@ -86,8 +86,12 @@ def flat_row(row: dict[str, Any], fields: Struct) -> dict[str, Any]:
 
 def table_row(record: Record) -> dict[str, Any]:
     """Return the row of a record: the columns that identify its target, and the keys of its data."""
-    provenance = record.provenance()
-    return {"target_id": provenance.pop("id"), **provenance, **record.data}
+    return {**identified(record.provenance()), **record.data}
+
+
+def identified(provenance: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a row that identify its target. ``provenance``: the keys before the data in feeds."""
+    return {"target_id" if key == "id" else key: value for key, value in provenance.items()}
 
 
 Tree = dict[str, Any]
@@ -111,18 +115,33 @@ class Selection:
         Raises:
             ValueError: no field has one of the names. The message contains the nearest name.
         """
-        provenance = provenance_columns(scrapers, row_path, sliced=sliced)
-        data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
-        known = Struct({**provenance.of, "columns": "json", **data.of})  # the files are not open yet
-        paths = dict(_paths(known))
-        tree: Tree = {}
+        (selection,) = cls.of_tables(text, [(scrapers, row_path)], sliced=sliced)
+        return selection
+
+    @classmethod
+    def of_tables(
+        cls, text: str, tables: Sequence[tuple[Sequence[Scraper], RecordPath | None]], *, sliced: bool
+    ) -> list[Selection]:
+        """Return the selection of each of several tables from one text: the named fields that the table has.
+
+        ``tables``: the scrapers of each, and the list whose entries are its rows.
+
+        Raises:
+            ValueError: no table has one of the names. The message contains the nearest name.
+        """
+        known = [_known(scrapers, row_path, sliced=sliced) for scrapers, row_path in tables]
+        paths = [dict(_paths(each)) for each in known]
+        trees: list[Tree] = [{} for _ in known]
         for name in (part.strip() for part in text.split(",")):
-            if name not in paths:
-                nearest = get_close_matches(name, paths, n=1)
-                hint = f"did you mean {nearest[0]}?" if nearest else f"the fields are {', '.join(known.of)}"
+            if not any(name in each for each in paths):
+                nearest = get_close_matches(name, {each for of_table in paths for each in of_table}, n=1)
+                fields = dict.fromkeys(each for of_table in known for each in of_table.of)
+                hint = f"did you mean {nearest[0]}?" if nearest else f"the fields are {', '.join(fields)}"
                 raise ValueError(f"fields={text}: no field is called {name!r}; {hint}")
-            add_path(tree, paths[name])
-        return cls(tree, _narrowed(known, tree))
+            for tree, of_table in zip(trees, paths, strict=True):
+                if name in of_table:
+                    add_path(tree, of_table[name])
+        return [cls(tree, _narrowed(fields, tree)) for tree, fields in zip(trees, known, strict=True)]
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the selected keys of a row. Keys that the row lacks are omitted."""
@@ -136,6 +155,13 @@ class Selection:
         else:
             chosen = self.row(table_row(record))
         return type(record)(chosen, record.target, record.fetched_at, record.warnings, is_line=record.is_line)
+
+
+def _known(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Struct:
+    """Return the fields that can be selected."""
+    provenance = provenance_columns(scrapers, row_path, sliced=sliced)
+    data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
+    return Struct({**provenance.of, "columns": "json", **data.of})  # the files are not open yet
 
 
 def _paths(fields: Struct, parent: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:

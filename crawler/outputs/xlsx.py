@@ -1,7 +1,7 @@
 """Writes tables as Excel workbooks (``.xlsx``). Needs the extra ``excel``.
 
-``XlsxTable`` writes rows to any file. ``XlsxExporter`` is the feed format ``xlsx``. A workbook can be read only when it
-is closed.
+``XlsxBook`` writes tables to any file, each in a sheet. ``XlsxExporter`` is the feed format ``xlsx``, of a single
+table. A workbook can be read only when it is closed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import chain, count
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 SHEET = "records"
+MAX_NAME = 31
+"""Maximum length of the name of a sheet."""
 TIME_COLUMNS = frozenset({"fetched_at"})
 """Columns of ISO 8601 times, which are written as Excel's times, in UTC."""
 _EXACT = 10**15
@@ -44,35 +47,71 @@ _NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _MIN_WIDTH, _MAX_WIDTH, _TIME_WIDTH = 10, 40, 19
 
 
-class XlsxTable:
-    """Writes rows to a workbook in constant memory: each row is in a temporary file as soon as the next one is written.
+class XlsxBook:
+    """A workbook with any number of tables, in constant memory: a row is in a temporary file when the next is written.
 
-    Texts stay texts: nothing in the data becomes a formula or a link. Integers of more than 15 digits are texts, too,
-    because Excel would round them. Objects and lists are JSON. A longer text than a cell can have is cut, and says so.
-    After 1,048,576 rows, another sheet with the same header follows.
+    After 1,048,576 rows of a table, another sheet with the same header follows.
     """
 
-    def __init__(self, file: IO[bytes], columns: Iterable[str]) -> None:
-        """``file``: where ``close()`` writes the workbook, not seekable perhaps. ``columns``: at least one column."""
+    def __init__(self, file: IO[bytes], created: datetime | None = None) -> None:
+        """``file``: where ``close()`` writes the workbook, not seekable perhaps. ``created``: by default, now."""
         from xlsxwriter import Workbook  # noqa: PLC0415  # an extra, and slow to import
 
-        self.columns = list(columns)
-        self.cut = 0
-        """Number of cells that are cut."""
         self._file = file
+        self._tables: list[XlsxTable] = []
         self._spool = TemporaryFile()  # noqa: SIM115  # a zip archive cannot be written to a file that only grows
         self._book = Workbook(self._spool, {"constant_memory": True})
         self._book.use_zip64()
-        self._bold = self._book.add_format({"bold": True})
-        self._integer = self._book.add_format({"num_format": "0"})
-        self._time = self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
-        self._sheets = 0
+        self._book.set_properties({} if created is None else {"created": created})
+        self.bold = self._book.add_format({"bold": True})
+        self.integer = self._book.add_format({"num_format": "0"})
+        self.time = self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+
+    def table(self, name: str, columns: Iterable[str]) -> XlsxTable:
+        """Add a table. ``name``: that of its sheet. ``columns``: at least one column."""
+        table = XlsxTable(self, name, list(columns))
+        self._tables.append(table)
+        return table
+
+    def sheet(self, name: str) -> Worksheet:
+        """Add a sheet. Its name is cut to 31 characters, and gets a number if another sheet has it."""
+        names = chain([name[:MAX_NAME]], (f"{name[: MAX_NAME - 4]} {number}" for number in count(2)))
+        used = {each.casefold() for each in self._book.sheetnames}
+        sheet: Worksheet = self._book.add_worksheet(next(each for each in names if each.casefold() not in used))
+        return sheet
+
+    def close(self) -> None:
+        """Write the workbook to the file, which is not closed. Log how many cells were cut."""
+        for table in self._tables:
+            table.end()
+        with self._spool:
+            self._book.close()
+            self._spool.seek(0)
+            copyfileobj(self._spool, self._file)
+        if cut := sum(table.cut for table in self._tables):
+            hint = "-a explode= writes a row for each entry of a list; JSON Lines have whole texts"
+            logger.warning("cells_cut", cells=cut, characters=MAX_CELL_CHARACTERS, hint=hint)
+
+
+class XlsxTable:
+    """Writes rows to a sheet of a workbook.
+
+    Texts stay texts: nothing in the data becomes a formula or a link. Integers of more than 15 digits are texts, too,
+    because Excel would round them. Objects and lists are JSON. A longer text than a cell can have is cut, and says so.
+    """
+
+    def __init__(self, book: XlsxBook, name: str, columns: list[str]) -> None:
+        self.columns = columns
+        self.cut = 0
+        """Number of cells that are cut."""
+        self._book = book
+        self._name = name
         self._add_sheet()
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Write a row: the value of each column, JSON data or a ``datetime``. Missing columns are empty cells."""
         if self._row == MAX_ROWS:
-            self._end_sheet()
+            self.end()
             self._add_sheet()
         for number, name in enumerate(self.columns):
             value = row.get(name)
@@ -80,36 +119,28 @@ class XlsxTable:
                 self._write_cell(number, value)
         self._row += 1
 
-    def close(self) -> None:
-        """Write the workbook to the file, which is not closed."""
-        self._end_sheet()
-        with self._spool:
-            self._book.close()
-            self._spool.seek(0)
-            copyfileobj(self._spool, self._file)
-
     def _add_sheet(self) -> None:
-        self._sheets += 1
-        self._sheet: Worksheet = self._book.add_worksheet(SHEET if self._sheets == 1 else f"{SHEET} {self._sheets}")
+        self._sheet = self._book.sheet(self._name)
         self._sheet.freeze_panes(1, 0)
         for number, name in enumerate(self.columns):
             width = _TIME_WIDTH if name in TIME_COLUMNS else min(max(len(name) + 4, _MIN_WIDTH), _MAX_WIDTH)
             self._sheet.set_column(number, number, width)
-            self._sheet.write_string(0, number, self._fitting(name), self._bold)
+            self._sheet.write_string(0, number, self._fitting(name), self._book.bold)
         self._row = 1
 
-    def _end_sheet(self) -> None:
+    def end(self) -> None:
+        """Complete the last sheet."""
         self._sheet.autofilter(0, 0, self._row - 1, len(self.columns) - 1)
 
     def _write_cell(self, column: int, value: Any) -> None:
         if isinstance(value, bool):
             self._sheet.write_boolean(self._row, column, value)
         elif isinstance(value, int) and abs(value) < _EXACT:
-            self._sheet.write_number(self._row, column, value, self._integer)
+            self._sheet.write_number(self._row, column, value, self._book.integer)
         elif isinstance(value, float):
             self._sheet.write_number(self._row, column, value)
         elif isinstance(value, datetime):
-            self._sheet.write_datetime(self._row, column, value.astimezone(UTC).replace(tzinfo=None), self._time)
+            self._sheet.write_datetime(self._row, column, value.astimezone(UTC).replace(tzinfo=None), self._book.time)
         else:
             self._sheet.write_string(self._row, column, self._fitting(value))
 
@@ -133,11 +164,21 @@ class XlsxExporter(BaseItemExporter):
     """The feed format ``xlsx``. It has the columns of the format ``csv``: nested objects are dotted columns."""
 
     def __init__(
-        self, file: IO[bytes], *, fields: Struct | None = None, has_more_keys: bool = True, **kwargs: Any
+        self,
+        file: IO[bytes] | XlsxBook,
+        *,
+        sheet: str = SHEET,
+        fields: Struct | None = None,
+        has_more_keys: bool = True,
+        **kwargs: Any,
     ) -> None:
-        """``fields``: the columns, as nested objects. ``has_more_keys``: add the other keys of the first item, too."""
+        """``file``: also a workbook with other tables, which the caller closes. ``sheet``: the name of the sheet.
+
+        ``fields``: the columns, as nested objects. ``has_more_keys``: add the other keys of the first item, too.
+        """
         super().__init__(dont_fail=True, **kwargs)
         self.file = file
+        self.sheet = sheet
         self.fields = fields or Struct({})
         named = self.fields_to_export  # the option ``fields`` of the feed: names, or names and their titles
         self._titles = dict(named) if isinstance(named, Mapping) else {name: name for name in named or ()}
@@ -162,14 +203,13 @@ class XlsxExporter(BaseItemExporter):
         self._table.write({self._titles.get(name, name): _cell(name, value) for name, value in row.items()})
 
     def finish_exporting(self) -> None:
-        table = self._table or self._open(self._titles)
-        table.close()
-        if table.cut:
-            hint = "-a explode= writes a row for each entry of a list; JSON Lines have whole texts"
-            logger.warning("cells_cut", cells=table.cut, characters=MAX_CELL_CHARACTERS, hint=hint)
+        self._table = self._table or self._open(self._titles)
+        if self._book is not self.file:
+            self._book.close()
 
     def _open(self, names: Iterable[str]) -> XlsxTable:
-        return XlsxTable(self.file, [self._titles.get(name, name) for name in names])
+        self._book = self.file if isinstance(self.file, XlsxBook) else XlsxBook(self.file)
+        return self._book.table(self.sheet, [self._titles.get(name, name) for name in names])
 
 
 def _cell(name: str, value: Any) -> Any:

@@ -11,16 +11,17 @@ import structlog
 
 from crawler.downloads.shared import SharedState
 from crawler.errors import StoreUnavailable
-from crawler.jobs.store import Store, store_location
+from crawler.jobs.location import store_location
+from crawler.jobs.store import Store
+from crawler.jobs.tables import SCHEMA
 from crawler.platforms.names import PayloadNames
-from crawler.service import metrics, status
-from crawler.service.calls import call_store, idempotency
+from crawler.service import metrics
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings
 from crawler.service.calls.idempotency import Idempotency
 from crawler.service.calls.open_crawlers import OpenCrawlers
 from crawler.service.calls.runner import Runner
-from crawler.service.clients import quotas, usage
+from crawler.service.clients import usage
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
@@ -61,10 +62,7 @@ class Endpoint:
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
-        self.store = Store(
-            store_location(self.settings),
-            usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA + status.SCHEMA,
-        )
+        self.store = Store(store_location(self.settings), SCHEMA)
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
         shared = SharedState()

@@ -18,22 +18,6 @@ from crawler.targets.warning import unread_paths
 if TYPE_CHECKING:
     from crawler.jobs.store import Session
 
-SCHEMA = (
-    (
-        "CREATE TABLE IF NOT EXISTS outcomes (minute BIGINT NOT NULL, platform TEXT NOT NULL, egress TEXT NOT NULL,"
-        " code TEXT NOT NULL, source TEXT NOT NULL, reason TEXT NOT NULL, number BIGINT NOT NULL,"
-        " PRIMARY KEY (minute, platform, egress, code, source, reason))"
-    ),
-    (
-        "CREATE TABLE IF NOT EXISTS unread (minute BIGINT NOT NULL, platform TEXT NOT NULL, egress TEXT NOT NULL,"
-        " source TEXT NOT NULL, path TEXT NOT NULL, number BIGINT NOT NULL,"
-        " PRIMARY KEY (minute, platform, egress, source, path))"
-    ),
-    (
-        "CREATE TABLE IF NOT EXISTS successes (platform TEXT NOT NULL, egress TEXT NOT NULL,"
-        " at DOUBLE PRECISION NOT NULL, PRIMARY KEY (platform, egress))"
-    ),
-)
 ADD = (
     "INSERT INTO outcomes (minute, platform, egress, code, source, reason, number)"
     " VALUES (:minute, :platform, :egress, :code, :source, :reason, :number)"

@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from crawler.jobs.store import Session, Store
     from crawler.service.calls.open_crawlers import OpenCrawlers
 
-SCHEMA = (
-    *outcome_counts.SCHEMA,
-    "CREATE TABLE IF NOT EXISTS processes (id TEXT PRIMARY KEY, at BIGINT NOT NULL, state TEXT NOT NULL)",
-)
 WRITE = (
     "INSERT INTO processes (id, at, state) VALUES (:id, :at, :state)"
     " ON CONFLICT (id) DO UPDATE SET at = excluded.at, state = excluded.state"

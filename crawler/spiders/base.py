@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import structlog
 from scrapy import Request, signals
@@ -24,7 +24,7 @@ from crawler.errors import (
     ServiceError,
     ShuttingDown,
 )
-from crawler.jobs.location import jobs_location
+from crawler.jobs.location import store_location
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
@@ -120,7 +120,7 @@ class PlatformSpider(PageSpider):
             carry_browser(settings)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.use_origins(platforms.origins(cls.platform, crawler.settings))
         spider.closing = Closing(crawler)
@@ -144,7 +144,7 @@ class PlatformSpider(PageSpider):
         if self.args.since == "last":
             seen_file(settings)
         if self.args.job:
-            jobs_location(settings)
+            store_location(settings)
         elif not self.args.queue:
             self.source.check()
 
@@ -171,10 +171,10 @@ class PlatformSpider(PageSpider):
         return False
 
     def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore a resumed run's state, before the first target.
+        """Restore the state between the targets of a root, which another worker or an earlier run has begun.
 
-        ``notes``: for each stored target with data from ``TargetTracker.note``, the outcome's code and this data.
-        ``pending``: the follow-ups that earlier starts have not stored. Return the follow-ups to scrape.
+        ``notes``: for each finished target with data from ``TargetTracker.note``, the outcome's code and this data.
+        ``pending``: the targets without an outcome. Return the targets to scrape.
         """
         return pending
 
@@ -259,7 +259,7 @@ class PlatformSpider(PageSpider):
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
             record = None
-        except Exception as error:
+        except Exception as error:  # any exception may follow from the end of the release, such as an aborted download
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
             record = None
@@ -271,7 +271,13 @@ class PlatformSpider(PageSpider):
             yield record
 
     async def _record(self, target: Target, first: First) -> Record | None:
-        """Return the target's record. None if it has no new data, or already has an outcome."""
+        """Return the target's record. None if it has no new data, or already has an outcome.
+
+        Raises:
+            ScrapeError: the target failed.
+            ReleaseEnded: the target has its outcome, was released again, or was taken by another worker.
+        """
+        target.release.check()
         if self.since:
             await self.since.load(target)
         if first.error is not None:
@@ -280,7 +286,7 @@ class PlatformSpider(PageSpider):
         if data is None:
             self.tracker.complete(target)
             return None
-        record = target.scraper.item_class(data, target, datetime.now(UTC))
+        record = target.scraper.item(data, target, datetime.now(UTC))
         new = self.since.new_entries(target, data) if self.since else None
         return record if self.tracker.hand_over(record, new) else None
 

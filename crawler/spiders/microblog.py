@@ -19,6 +19,7 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamRateLimited,
 )
+from crawler.items import MicroblogProfileItem
 from crawler.platforms.ids import platform_ids
 from crawler.platforms.microblog.api import (
     BAD_REQUEST,
@@ -90,6 +91,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             summary="A profile with a page of its posts: identity, counts, reposts, quotes, videos.",
             params=ProfileParams,
             data=Profile,
+            item=MicroblogProfileItem,
             example={"username": "quiet_harbor"},
             pages=(EmbedPage, ProfilePage, TimelinePage, UserPage),
             entries=Entries("data.main", "post_id", "upload_timestamp"),

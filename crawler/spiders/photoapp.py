@@ -19,6 +19,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
+from crawler.items import PhotoappPostV4Item
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
@@ -57,6 +58,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
             summary="A post or reel: owner with the newest posts, caption, counts, tags, media.",
             params=PostParams,
             data=PostData,
+            item=PhotoappPostV4Item,
             example={"url": "https://www.instagram.com/p/DaSandbox01/"},
             pages=(ReelsPage, EmbedPage, PostPage),
         ),

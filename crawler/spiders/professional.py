@@ -8,6 +8,7 @@ from typing import Any
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
+from crawler.items import ProfessionalProfileItem, ProfessionalProfileV4Item
 from crawler.platforms.professional.content import ContentPage
 from crawler.platforms.professional.link import slug_of_username
 from crawler.platforms.professional.pages import ProfilePage
@@ -40,6 +41,7 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
             summary="A member's public profile: positions, schools, and every other section shown to visitors.",
             params=ProfileParams,
             data=Profile,
+            item=ProfessionalProfileItem,
             example={"url": "https://www.linkedin.com/in/mara-lindqvist"},
             pages=(ProfilePage,),
         ),
@@ -49,6 +51,7 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
             summary="A member with articles and recent activity, and their numbers of reactions and comments.",
             params=MemberParams,
             data=MemberContent,
+            item=ProfessionalProfileV4Item,
             example={"username": "mara-lindqvist"},
             pages=(ContentPage,),
         ),

@@ -11,6 +11,7 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
 from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
+from crawler.items import ShortvideoPhotoSearchV4Item
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
@@ -128,6 +129,7 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
             summary="Photo (slide show) posts in the results of a keyword search.",
             params=PhotoSearchParams,
             data=PhotoSearch,
+            item=ShortvideoPhotoSearchV4Item,
             example={"keywords": "whales"},
             pages=(ResultsPage, SearchPage),
         ),

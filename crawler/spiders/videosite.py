@@ -9,6 +9,7 @@ from typing import Any
 from scrapy import Request
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
+from crawler.items import VideositeProfileItem, VideositeProfileV3Item
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.channel import ChannelReader
@@ -53,6 +54,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
             summary="A channel with one page of its videos, shorts or live streams.",
             params=ProfileParams,
             data=ChannelRecord,
+            item=VideositeProfileV3Item,
             example={"username": "@harborlights"},
             pages=PAGES,
             entries=Entries("posts", "content_id", "published_date"),
@@ -63,6 +65,7 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
             summary="A channel with one page of its items, from the channel's page alone.",
             params=ChannelParams,
             data=ChannelRecord,
+            item=VideositeProfileItem,
             example={"username": "@harborlights"},
             pages=PAGES,
             entries=Entries("posts", "content_id", "published_date"),

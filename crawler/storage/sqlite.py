@@ -35,8 +35,8 @@ class SqliteFile:
             self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
         )
         try:
-            if self.shrinks:
-                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has no effect after the first table
+            if self.shrinks and not connection.execute("PRAGMA page_count").fetchone()[0]:
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # needs the write lock
             if self.wal:
                 # No transaction is lost if the process is killed. A power cut may lose the last transactions.
                 connection.execute("PRAGMA journal_mode = WAL")

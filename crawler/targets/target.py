@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
@@ -67,22 +66,13 @@ class Scraper:
     params: type[BaseModel]
     data: type[BaseModel]
     example: dict[str, Any]
+    item: type[Record] = field(default_factory=lambda: Record)
+    """The class of the items. Each scraper of this project has its own, so that item class filters can select it."""
     aliases: tuple[str, ...] = ()
     pages: tuple[type[PlatformPage], ...] = ()
     """The page object classes that read the responses for this scraper, in the order of the requests."""
     entries: Entries | None = None
     """The entries that ``-a since=`` compares. None if the scraper has no listing that is sorted by time."""
-
-    @property
-    def class_name(self) -> str:
-        """The scraper's name in CamelCase: ``RetailCategoryV4`` for ``retail-category-v4``."""
-        return "".join(word.capitalize() for word in self.name.split("-"))
-
-    @cached_property
-    def item_class(self) -> type[Record]:
-        """The class of this scraper's items. Each scraper has its own, so that item class filters can select it."""
-        doc = f"An item of {self.name}."
-        return type(f"{self.class_name}Item", (Record,), {"__doc__": doc, "__module__": "crawler.items"})
 
 
 @dataclass(slots=True)

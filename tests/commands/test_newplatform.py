@@ -12,14 +12,14 @@ import pytest
 from scrapy.exceptions import UsageError
 
 import crawler
-from crawler.commands.newplatform import Command, platform_files
+from crawler.commands.newplatform import Command, platform_files, platform_words
 from tests.scaffolds import check_format, content, copy_of_the_project, failed, run
 
 NAME = "seventh"
 PAGES = f"crawler/platforms/{NAME}/pages.py"
 FIXTURES = f"tests/fixtures/crawler.platforms.{NAME}.pages.ItemPage"
 SHARED_TESTS = ("tests/test_symmetry.py", "tests/test_docs.py", "tests/test_imports.py", "tests/test_identifiers.py")
-CHANGED = {"docs/nulls.md", "scripts/golden/targets.jsonl", "scripts/nulls.json"}
+CHANGED = {"crawler/items.py", "docs/nulls.md", "scripts/golden/targets.jsonl", "scripts/nulls.json"}
 BUILD = "import setuptools; setuptools.setup()"
 
 
@@ -86,7 +86,7 @@ def test_a_broken_page_object_fails_fixtures_page_tests_and_crawls(project: Path
 
 @pytest.mark.parametrize("name", ["a", "market", "z" * 20])
 def test_the_code_is_formatted_for_short_and_long_names(tmp_path: Path, name: str) -> None:
-    check_format(tmp_path, platform_files(name))
+    check_format(tmp_path, platform_files(platform_words(name)))
 
 
 @pytest.mark.soak

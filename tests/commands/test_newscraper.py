@@ -23,6 +23,7 @@ PAGES = f"crawler/platforms/{PLATFORM}/{NAME}.py"
 PAGE_CLASS = f"crawler.platforms.{PLATFORM}.{NAME}.ReviewPage"
 FIXTURES = f"tests/fixtures/{PAGE_CLASS}"
 CHANGED = {
+    "crawler/items.py",
     f"crawler/platforms/{PLATFORM}/__init__.py",
     f"crawler/spiders/{PLATFORM}.py",
     f"crawler/sandbox/{PLATFORM}/site.py",

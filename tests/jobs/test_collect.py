@@ -149,7 +149,7 @@ def test_a_table_of_several_scrapers_is_refused_before_the_first_request(command
         (["jobs", "export", "nothing", "-O", "x.jsonl", "--part", "0"], "No job is called 'nothing'"),
         (["work", "retail"], "takes no arguments"),
         (["crawl", "retail", "-a", "job=x", "-a", "targets=TARGETS"], "a job has its own targets"),
-        (["crawl", "retail", "-a", "job=x", "-a", "exhaustive=true"], "workers share no progress"),
+        (["crawl", "retail", "-a", "job=x", "-a", "exhaustive=true"], "remove exhaustive=, or remove job="),
     ],
 )
 def test_wrong_use_is_refused(commands: Commands, arguments: list[str], message: str) -> None:

@@ -26,7 +26,7 @@ def version(store: Store) -> int:
 
 def closed(store: Store) -> int:
     found = version(store)
-    store._disconnect()
+    store.disconnect()
     return found
 
 
@@ -64,7 +64,7 @@ async def test_a_new_store_has_the_newest_version(location: str) -> None:
 def test_the_space_of_deleted_rows_can_be_freed(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "jobs.sqlite3"), SCHEMA)
     assert store.transact_sync(lambda session: session.rows("PRAGMA auto_vacuum")) == [(2,)]
-    store._disconnect()
+    store.disconnect()
 
 
 @pytest.mark.parametrize(

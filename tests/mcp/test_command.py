@@ -40,7 +40,7 @@ def test_standard_output_has_only_json_rpc_with_the_sandbox(tmp_path: Path) -> N
     info = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     with (tmp_path / "log").open("w") as stderr:
         process = subprocess.Popen(
-            [*COMMAND, "--sandbox", "-L", "DEBUG", "-s", f"SERVICE_STORE={tmp_path / 'service.sqlite3'}"],
+            [*COMMAND, "--sandbox", "-L", "DEBUG", "-s", f"STORE={tmp_path / 'service.sqlite3'}"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

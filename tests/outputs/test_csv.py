@@ -54,7 +54,7 @@ def record_of(scraper: Scraper, *, batch: bool = False) -> Record:
     site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
     data = site.expected_record({"scraper": scraper.name, **scraper.example})
     target = Target("t", scraper, check_params(scraper, scraper.example), batch=batch)
-    record = scraper.item_class(data, target, datetime(2026, 11, 1, tzinfo=UTC))
+    record = scraper.item(data, target, datetime(2026, 11, 1, tzinfo=UTC))
     return record.as_line() if batch else record
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.outputs.failures import FAILURE_KEYS
-from crawler.outputs.xlsx import XlsxExporter, XlsxTable
+from crawler.outputs.xlsx import XlsxBook, XlsxExporter
 from crawler.registry import scrapers, spiders
 from crawler.targets.files.workbook import Workbook
 from crawler.targets.sources import TargetSource
@@ -32,10 +32,11 @@ NAMES = sorted({scraper.name for scraper in scrapers().values()})
 
 def written(columns: list[str], *rows: dict[str, Any]) -> bytes:
     out = io.BytesIO()
-    table = XlsxTable(out, columns)
+    book = XlsxBook(out)
+    table = book.table("records", columns)
     for row in rows:
         table.write(row)
-    table.close()
+    book.close()
     return out.getvalue()
 
 
@@ -77,10 +78,11 @@ def test_values_have_their_type(value: Any, kind: str, cell: Any) -> None:
 @pytest.mark.parametrize(("character", "length"), [("a", 40_000), ("\U0001f600", 20_000)])
 def test_a_text_that_is_too_long_is_cut_and_says_so(character: str, length: int) -> None:
     out = io.BytesIO()
-    table = XlsxTable(out, ["a"])
+    book = XlsxBook(out)
+    table = book.table("records", ["a"])
     table.write({"a": character * 10})
     table.write({"a": character * length})
-    table.close()
+    book.close()
     text = sheet(out.getvalue())["A3"].value
     assert table.cut == 1
     assert text.endswith(f"{character} … [cut: {length:,} characters]")
@@ -105,6 +107,20 @@ def test_further_rows_are_on_further_sheets(monkeypatch: pytest.MonkeyPatch) -> 
         "records": ["a", 0, 1],
         "records 2": ["a", 2, 3],
         "records 3": ["a", 4],
+    }
+
+
+def test_sheets_have_distinct_names_that_excel_accepts() -> None:
+    out = io.BytesIO()
+    book = XlsxBook(out)
+    for name in ("a" * 40, "A" * 40, "b"):
+        book.table(name, ["x"]).write({"x": name})
+    book.close()
+    found = openpyxl.load_workbook(io.BytesIO(out.getvalue()))
+    assert {each.title: each["A2"].value for each in found.worksheets} == {
+        "a" * 31: "a" * 40,
+        "A" * 27 + " 2": "A" * 40,
+        "b": "b",
     }
 
 
@@ -162,9 +178,9 @@ def large_cells() -> Iterator[None]:
 
 def test_a_workbook_may_be_added_to_an_empty_file(tmp_path: Path) -> None:
     with (tmp_path / "out.xlsx").open("ab") as file:  # as ``-o`` opens it
-        table = XlsxTable(file, ["a"])
-        table.write({"a": 1})
-        table.close()
+        book = XlsxBook(file)
+        book.table("records", ["a"]).write({"a": 1})
+        book.close()
         assert not file.closed
     assert sheet(tmp_path / "out.xlsx")["A2"].value == 1
 

@@ -68,7 +68,7 @@ def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1, b
 
     ``before`` is Python code that its process runs first.
     """
-    own = f"SERVICE_STORE={log.parent / 'service.sqlite3'}"
+    own = f"STORE={log.parent / 'service.sqlite3'}"
     options = [part for setting in (*QUICK, own, *settings) for part in ("-s", setting)]
     with log.open("w") as stderr:
         process = forks.Popen(

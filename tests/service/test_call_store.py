@@ -13,18 +13,18 @@ import sqlalchemy as sa
 
 from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
 from crawler.jobs.store import Session, Store
+from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
-from crawler.service.calls import call_leases, call_store, idempotency
+from crawler.service.calls import call_leases, call_store
 from crawler.service.calls.call_leases import Result
 from crawler.service.calls.call_store import CallSettings, Refused, Room, StoredCall
 from crawler.service.calls.envelope import Served, failure, new_request_id, success
 from crawler.service.calls.idempotency import Claim, Found
-from crawler.service.clients import quotas, usage
+from crawler.service.clients import quotas
 from crawler.service.clients.keys import Holder
 from crawler.targets.target import Target, check_params
 from crawler.targets.warning import OutcomeWarning
 
-SCHEMA = usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
 SEARCH = scrapers()["retail-search-v4"]
 ROOM = Room(max_ahead=1_000, max_bytes=1_000_000)
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
@@ -48,7 +48,7 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
         location = server.replace("/postgres?", f"/{name}?")
     store = Store(location, SCHEMA)
     yield lambda work, *args, **values: store.transact_sync(lambda session: work(session, *args, **values))
-    store._disconnect()
+    store.disconnect()
 
 
 def new(client: str = "acme", key: str | None = None, query: str = "mustard") -> tuple[StoredCall, Claim | None]:

@@ -86,7 +86,7 @@ def respond(platform: HangingPlatform, path: str, args: dict[str, str]) -> FakeR
 def options(folder: Path, platform: HangingPlatform) -> tuple[str, ...]:
     return (
         f"KEYS_FILE={folder / 'keys.sqlite'}",
-        f"SERVICE_STORE={folder / 'service.sqlite3'}",
+        f"STORE={folder / 'service.sqlite3'}",
         f"PLATFORM_ORIGINS={json.dumps({'retail': platform.origin})}",
         f"PLATFORM_BUDGETS={json.dumps({'retail': {'concurrency': 1, 'delay': 0}})}",
         "DOWNLOAD_TIMEOUT=3600",

@@ -16,9 +16,9 @@ import pytest
 
 from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, TargetNotFound, UpstreamTimeout
 from crawler.jobs.store import Store
+from crawler.jobs.tables import SCHEMA
 from crawler.reading.unread import Unread
 from crawler.registry import scrapers
-from crawler.service.calls import idempotency
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.envelope import Served
 from crawler.service.calls.idempotency import Idempotency
@@ -334,7 +334,7 @@ async def test_co_6_calls_that_share_a_fetch_get_its_warnings() -> None:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
     location = str(tmp_path / "store.sqlite3") if request.param == "sqlite" else request.getfixturevalue("postgresql")
-    opened = Store(location, idempotency.SCHEMA)
+    opened = Store(location, SCHEMA)
     opened.transact_sync(lambda session: session.run("DELETE FROM idempotency"))
     yield opened
     asyncio.run(opened.close())
@@ -360,24 +360,6 @@ async def test_co_6_a_replay_has_the_warnings(store: Store) -> None:
     once = Idempotency(store, ttl=60)
     served = [await once.once("k", "one", target(), serve) for _ in range(2)]
     assert [(each.billable, each.warnings) for each in served] == [(True, WARNINGS), (False, WARNINGS)]
-
-
-async def test_co_6_a_response_that_an_earlier_version_stored_is_replayed(store: Store) -> None:
-    store.transact_sync(lambda session: session.run("ALTER TABLE idempotency DROP COLUMN warnings"))
-    reopened = Store(store.location, idempotency.SCHEMA)
-    once = Idempotency(reopened, ttl=60)
-
-    async def serve() -> Served:
-        return Served({"n": 1})
-
-    await once.once("k", "one", target(), serve)
-    await reopened.transact(lambda session: session.run("UPDATE idempotency SET warnings = NULL"))
-    replay = await once.once("k", "one", target(), serve)
-    assert (replay.billable, replay.warnings) == (False, ())
-    lists = orjson.dumps([[each.source, each.code, each.reason] for each in WARNINGS[:2]]).decode()
-    await reopened.transact(lambda session: session.run("UPDATE idempotency SET warnings = :lists", lists=lists))
-    assert (await once.once("k", "one", target(), serve)).warnings == WARNINGS[:2]
-    await reopened.close()
 
 
 async def test_calls_without_a_key_always_run(store: Store) -> None:

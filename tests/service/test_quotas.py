@@ -25,6 +25,7 @@ from crawler.commands.keys import Command, monthly
 from crawler.configuration.kinds import quota as parse_quota
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs.store import Session, Store
+from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import ConfiguredKeys, Holder, KeyStore, export
 from crawler.service.clients.quotas import Quotas, Reservation
@@ -33,7 +34,6 @@ from tests.crawls import sandbox
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
 from tests.service.conftest import Service, running
 
-SCHEMA = usage.SCHEMA + quotas.SCHEMA
 NOVEMBER = datetime(2026, 11, 30, 23, 59, 50, tzinfo=UTC).timestamp()
 
 
@@ -294,9 +294,7 @@ def test_a_wrong_quota_is_refused(text: str) -> None:
 
 
 def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = Settings(
-        {"KEYS_FILE": str(tmp_path / "keys.sqlite"), "SERVICE_STORE": str(tmp_path / "service.sqlite3")}
-    )
+    settings = Settings({"KEYS_FILE": str(tmp_path / "keys.sqlite"), "STORE": str(tmp_path / "service.sqlite3")})
 
     def run(*arguments: str, quota: int | None = None) -> tuple[int, str, str]:
         command = Command()

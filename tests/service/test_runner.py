@@ -18,19 +18,18 @@ from twisted.web.http_headers import Headers
 
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
 from crawler.jobs.store import Store
+from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
-from crawler.service.calls import call_leases, call_store, idempotency, runner
+from crawler.service.calls import call_leases, call_store, runner
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings, FoundCall, Room, StoredCall
 from crawler.service.calls.envelope import Call, Served, new_request_id
 from crawler.service.calls.runner import Runner
-from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.http.call_routes import CallRoutes
 from crawler.targets.target import Target, check_params
 
-SCHEMA = usage.SCHEMA + quotas.SCHEMA + idempotency.SCHEMA + call_store.SCHEMA
 SEARCH, CATEGORY = scrapers()["retail-search-v4"], scrapers()["retail-category-v4"]
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
 

@@ -21,6 +21,7 @@ from scrapy.settings import Settings
 from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import ScrapeError, StoreUnavailable, TargetNotFound, UpstreamBlocked, UpstreamRateLimited
 from crawler.jobs.store import Session, Store
+from crawler.jobs.tables import SCHEMA
 from crawler.reading.unread import Cause, Unread
 from crawler.registry import find_scraper
 from crawler.sandbox.photoapp.site import Site as PhotoApp
@@ -38,7 +39,6 @@ from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
 
 RETAIL = find_scraper("retail-search-v4")
-SCHEMA = status.SCHEMA + call_store.SCHEMA
 NOON = datetime(2026, 11, 22, 12, 0, 30, tzinfo=UTC).timestamp()
 PASSWORD = "s3cret-of-the-proxy"
 EGRESSES = [

@@ -16,8 +16,8 @@ from scrapy.settings import Settings
 
 from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.jobs.store import Session, Store, _AbandonedError, _Job
+from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
-from crawler.service.calls import idempotency
 from crawler.service.calls.envelope import Served
 from crawler.service.calls.idempotency import Idempotency
 from crawler.service.clients import usage
@@ -25,8 +25,6 @@ from crawler.service.clients.keys import Holder, Key, KeyRing, KeyStore
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
 from crawler.targets.target import Target, check_params
-
-SCHEMA = usage.SCHEMA + idempotency.SCHEMA
 
 
 @contextmanager
@@ -418,7 +416,7 @@ async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str)
     counts = Usage(store)
     client = f"client-{time.time_ns()}"
     terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-    other = Store(postgresql, ())
+    other = Store(postgresql, SCHEMA)
     for _ in range(5):
         counts.count(client, "a", "OK", billable=True)
         await counts.flush()

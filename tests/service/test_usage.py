@@ -20,7 +20,9 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.commands.serve import use_sandbox
-from crawler.jobs.store import Store, store_location
+from crawler.jobs.location import store_location
+from crawler.jobs.store import Store
+from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import usage
 from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
@@ -109,7 +111,7 @@ def test_usage_equals_the_calls_after_a_kill(tmp_path: Path, size: int) -> None:
 
 
 def test_usage_is_reported_by_client_and_day(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
     columns = ("client", "scraper", "day", "code", "calls", "billable")
     row = f"INSERT INTO usage ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608  # constants
     days = [(0, "OK", 5), (0, "TARGET_NOT_FOUND", 2), (1, "OK", 7), (30, "OK", 11), (31, "OK", 13)]
@@ -181,7 +183,7 @@ def _ago(days: int) -> str:
 
 def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
     file = tmp_path / "service.sqlite3"
-    store = Store(str(file), usage.SCHEMA)
+    store = Store(str(file), SCHEMA)
     counts = Usage(store)
     for client, code in (("one", "OK"), ("one", "OK"), ("other", "TARGET_NOT_FOUND")):
         counts.count(client, "some-scraper", code, billable=code == "OK")
@@ -195,7 +197,7 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             cwd=ROOT,
-            env={**os.environ, "CRAWLER_SERVICE_STORE": str(file)},
+            env={**os.environ, "CRAWLER_STORE": str(file)},
         )
         return [line.split() for line in run.stdout.splitlines()[1:]]
 
@@ -209,7 +211,7 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
 @pytest.mark.parametrize("own", ["", "own.sqlite3"])
 def test_us_6_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
     monkeypatch.setattr("crawler.sandbox.server.Sandbox", lambda: SimpleNamespace(start=dict))
-    real, sandbox = Settings({"SERVICE_STORE": own}), Settings({"SERVICE_STORE": own})
+    real, sandbox = Settings({"STORE": own}), Settings({"STORE": own})
     use_sandbox(sandbox)
     assert Path(store_location(sandbox)).name == Path(store_location(real)).name
     assert (store_location(sandbox) == store_location(real)) == bool(own)
@@ -219,7 +221,7 @@ def test_us_6_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own
 async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.write_text("a file, where a folder should be")
-    counts = Usage(Store(str(folder / "service.sqlite3"), usage.SCHEMA))
+    counts = Usage(Store(str(folder / "service.sqlite3"), SCHEMA))
     counts.count("one", "some-scraper", "OK", billable=True)
     await counts.flush()
     counts.count("one", "some-scraper", "OK", billable=True)
@@ -231,7 +233,7 @@ async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path
 
 async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path) -> None:
     """At shutdown the upkeep task is cancelled while its write may wait for the store's thread."""
-    store = Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
     counts = Usage(store)
     release = threading.Event()
     busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
@@ -270,7 +272,7 @@ async def test_usage_is_stored_after_an_unexpected_exception(monkeypatch: pytest
 
 
 async def test_several_workers_write_at_the_same_time(tmp_path: Path) -> None:
-    workers = [Usage(Store(str(tmp_path / "service.sqlite3"), usage.SCHEMA)) for _ in range(4)]
+    workers = [Usage(Store(str(tmp_path / "service.sqlite3"), SCHEMA)) for _ in range(4)]
     for _ in range(25):
         for worker in workers:
             worker.count("one", "a", "OK", billable=True)
@@ -283,7 +285,7 @@ async def test_several_workers_write_at_the_same_time(tmp_path: Path) -> None:
 
 
 async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
-    store = Store(postgresql, usage.SCHEMA)
+    store = Store(postgresql, SCHEMA)
     client = f"client-{os.getpid()}-{time.time_ns()}"
     counts = Usage(store)
     for _ in range(3):
@@ -292,26 +294,3 @@ async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
     report = await counts.report(client, None, None)
     assert (report["calls"], report["billable"]) == (3, 3)
     await store.close()
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-async def test_co_6_a_database_of_an_earlier_version_counts_partial_records(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    location = str(tmp_path / "service.sqlite3") if kind == "sqlite" else request.getfixturevalue("postgresql")
-    old = Store(location, (usage.SCHEMA[0],))
-    old.transact_sync(lambda session: session.run("DROP TABLE usage"))
-    await old.close()
-    without = str(usage.SCHEMA[0]).replace(" partial BIGINT NOT NULL DEFAULT 0,", "")
-    old = Store(location, (without,))
-    row = "INSERT INTO usage VALUES ('one', 'a', :day, 'OK', 5, 4)"
-    old.transact_sync(lambda session: session.run(row, day=_ago(0)))
-    await old.close()
-    workers = [Usage(Store(location, usage.SCHEMA)) for _ in range(3)]
-    for worker in workers:
-        worker.count("one", "a", "OK", billable=True, partial=True)
-    await asyncio.gather(*(worker.flush() for worker in workers))
-    report = await workers[0].report("one", None, None)
-    assert (report["calls"], report["billable"], report["partial"]) == (8, 7, 3)
-    for worker in workers:
-        await worker.store.close()

@@ -200,7 +200,7 @@ def attacked(folder: Path, seconds: float, *, has_keys: bool) -> Iterator[Attack
     turns, keys, store = folder / "turns", files / "keys.sqlite", files / "service.sqlite3"
     os.environ[TURNS_FILE] = str(turns)
     settings, key = [f"EXTENSIONS={json.dumps(EXTENSIONS)}"], "sandbox"
-    settings.append(f"SERVICE_STORE={store}")
+    settings.append(f"STORE={store}")
     with ExitStack() as stack:
         stack.enter_context(faults.small_disk(files))  # where mounting is not allowed, it is a plain folder
         if has_keys:

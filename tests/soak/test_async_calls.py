@@ -120,7 +120,7 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
             tmp_path,
             (
                 f"KEYS_FILE={tmp_path / 'keys.sqlite'}",
-                f"SERVICE_STORE={tmp_path / 'service.sqlite3'}",
+                f"STORE={tmp_path / 'service.sqlite3'}",
                 f"PLATFORM_ORIGINS={origins['PLATFORM_ORIGINS']}",
                 f"PLATFORM_BUDGETS={json.dumps(budgets)}",
                 "BROWSER_SCROLL_PAUSE=0",

@@ -87,7 +87,7 @@ def test_rb_8_rb_9_a_store_has_a_fault(tmp_path: Path, store: str, fault: str) -
             running(
                 tmp_path / "log",
                 f"KEYS_FILE={keys}",
-                f"SERVICE_STORE={path}",
+                f"STORE={path}",
                 f'PLATFORM_ORIGINS={{"retail": "{platform.origin}"}}',
                 'PLATFORM_BUDGETS={"retail": {"concurrency": 16, "delay": 0}}',
                 sandbox=False,

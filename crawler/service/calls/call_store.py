@@ -30,21 +30,6 @@ if TYPE_CHECKING:
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 STATES = (WAITING, RUNNING, DONE)
 
-SCHEMA = (
-    (
-        "CREATE TABLE IF NOT EXISTS calls (request_id TEXT PRIMARY KEY, client TEXT NOT NULL, key_id TEXT NOT NULL,"
-        " concurrency BIGINT, platform TEXT NOT NULL, scraper TEXT NOT NULL, params TEXT NOT NULL, cache_control TEXT,"
-        " idempotency_key TEXT, state TEXT NOT NULL, turn BIGINT NOT NULL, accepted DOUBLE PRECISION NOT NULL,"
-        " ready DOUBLE PRECISION NOT NULL, expires DOUBLE PRECISION NOT NULL, owner TEXT, lease DOUBLE PRECISION,"
-        " completed DOUBLE PRECISION, status BIGINT, code TEXT, billable BIGINT NOT NULL, bytes BIGINT NOT NULL,"
-        " headers TEXT, body BYTEA)"
-    ),
-    "CREATE INDEX IF NOT EXISTS calls_queue ON calls (platform, state, turn, request_id)",
-    "CREATE INDEX IF NOT EXISTS calls_state ON calls (state, expires)",
-    "CREATE INDEX IF NOT EXISTS calls_client ON calls (client, request_id)",
-    "CREATE INDEX IF NOT EXISTS calls_turn ON calls (client, platform, state, turn)",
-    "CREATE INDEX IF NOT EXISTS calls_bytes ON calls (bytes)",
-)
 
 COLUMNS = (
     "request_id, client, key_id, concurrency, platform, scraper, params, cache_control, idempotency_key, state, turn,"

@@ -13,12 +13,11 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from crawler.errors import Detail, IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
-from crawler.jobs.store import NewColumn
 from crawler.service.calls.envelope import Served
 from crawler.targets.warning import OutcomeWarning
 
@@ -26,13 +25,6 @@ if TYPE_CHECKING:
     from crawler.jobs.store import Session, Store
     from crawler.targets.target import Target
 
-SCHEMA = (
-    (
-        "CREATE TABLE IF NOT EXISTS idempotency (client TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL,"
-        " owner TEXT NOT NULL, expires BIGINT NOT NULL, data BYTEA, warnings TEXT, PRIMARY KEY (client, key))"
-    ),
-    NewColumn("idempotency", "warnings", "TEXT"),
-)
 STORE = (
     "UPDATE idempotency SET data = :body, warnings = :warnings, expires = :until"
     " WHERE client = :client AND key = :key AND owner = :owner"
@@ -167,16 +159,8 @@ class Found:
             orjson.Fragment(bytes(self.data)),
             billable=False,
             headers={"Idempotent-Replayed": "true"},
-            warnings=tuple(map(_stored_warning, orjson.loads(self.warnings or "[]"))),
+            warnings=tuple(map(OutcomeWarning.from_dict, orjson.loads(self.warnings or "[]"))),
         )
-
-
-def _stored_warning(stored: dict[str, Any] | list[str]) -> OutcomeWarning:
-    # Earlier versions of the project stored a list of the source, code and reason.
-    if isinstance(stored, list):
-        source, code, reason = stored
-        return OutcomeWarning(source, code, reason)
-    return OutcomeWarning.from_dict(stored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from crawler.jobs.store import Session, Store
     from crawler.service.clients.keys import Holder
 
-SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS quotas (client TEXT PRIMARY KEY, checked BIGINT NOT NULL)",
-    (
-        "CREATE TABLE IF NOT EXISTS reservations (client TEXT NOT NULL, call_id TEXT NOT NULL,"
-        " expires BIGINT NOT NULL, PRIMARY KEY (client, call_id))"
-    ),
-)
 LOCK = (
     "INSERT INTO quotas (client, checked) VALUES (:client, :now)"
     " ON CONFLICT (client) DO UPDATE SET checked = excluded.checked"

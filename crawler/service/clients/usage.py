@@ -15,17 +15,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.store import NewColumn, Session, Store
+from crawler.jobs.store import Session, Store
 from crawler.service.clients import quotas
 
-SCHEMA = (
-    (
-        "CREATE TABLE IF NOT EXISTS usage (client TEXT NOT NULL, scraper TEXT NOT NULL, day TEXT NOT NULL,"
-        " code TEXT NOT NULL, calls BIGINT NOT NULL, billable BIGINT NOT NULL, partial BIGINT NOT NULL DEFAULT 0,"
-        " PRIMARY KEY (client, day, scraper, code))"
-    ),
-    NewColumn("usage", "partial", "BIGINT NOT NULL DEFAULT 0"),
-)
 FLUSH_SECONDS = 0.75
 """Interval in seconds at which the counts are stored. Including the time of a write, it stays below one second."""
 

@@ -1,0 +1,106 @@
+"""What becomes of an outcome in the files of a job: the line of a record or of a failure, and the rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path
+from crawler.outputs.exporters import joined_rows
+from crawler.outputs.selection import Selection, identified, provenance_columns
+from crawler.registry import find_scraper
+
+if TYPE_CHECKING:
+    from crawler.jobs.export import Line
+    from crawler.targets.target import Scraper
+
+
+def record_line(line: Line) -> dict[str, Any]:
+    """Return the line of a record, as ``Record.as_line`` does."""
+    outcome = line.outcome or {}
+    found = {"fetched_at": outcome["fetched_at"], "warnings": outcome["warnings"], "data": line.record}
+    return {**_identity(line), **found}
+
+
+def failure_line(line: Line) -> dict[str, Any]:
+    """Return the line of a failed target, as ``outputs.failures.failure_line`` does."""
+    error = (line.outcome or {})["error"]
+    keys = {key: error.get(key) for key in ("code", "message", "retryable", "details", "upstream")}
+    number = line.inputs[0].line if line.inputs else line.work["line"]
+    return {**_identity(line), "parent": line.work.get("parent"), "line": number, **keys}
+
+
+def _identity(line: Line) -> dict[str, Any]:
+    """Return the fields that identify the target in a line. A follow-up has the columns of the target it is from."""
+    work = line.work
+    root = {} if work.get("root") is None else {"root": work["root"]}
+    own_id, own = work["id"], work.get("columns")
+    if line.inputs:
+        own_id, own = line.inputs[0].id, line.inputs[0].columns
+    columns = {"columns": own} if own else {}
+    return {"id": own_id, **root, "scraper": work["scraper"], "params": work["params"], **columns}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The form of a scraper's rows: whole records or the entries of a list, with all fields or with some of them."""
+
+    scraper: Scraper
+    own: tuple[str, ...] = ()
+    """The names of the user's own columns in targets files."""
+    row_path: RecordPath | None = None
+    selection: Selection | None = None
+
+    @property
+    def data(self) -> Struct:
+        """The fields of a record."""
+        return column_type_of_models([self.scraper.data])
+
+    @property
+    def columns(self) -> Struct:
+        """The columns of tables, as nested objects."""
+        if self.selection is not None:
+            return self.selection.fields
+        provenance = provenance_columns([self.scraper], self.row_path, sliced=False, own=self.own)
+        return Struct({**provenance.of, **(self.data if self.row_path is None else self.row_path.fields).of})
+
+    def rows(self, line: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a record's line in tables."""
+        provenance = {key: value for key, value in line.items() if key != "data"}
+        whole = [{**identified(provenance), **line["data"]}]
+        rows = whole if self.row_path is None else joined_rows(provenance, line["data"], self.row_path)
+        return iter(rows) if self.selection is None else map(self.selection.row, rows)
+
+    def lines(self, line: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the lines of a record in JSON: its own line, or the entries of the list."""
+        if self.row_path is not None:
+            yield from self.rows(line)
+        elif self.selection is None:
+            yield line
+        else:
+            yield {**line, "data": self.selection.row(line["data"])}
+
+
+def shapes_of(scrapers: Iterable[str], own: tuple[str, ...], explode: str | None, fields: str | None) -> list[Shape]:
+    """Return the shapes of the rows of scrapers that have the list ``explode``, and at least one of the ``fields``.
+
+    Raises:
+        ValueError: no scraper has the list, or one of the fields. The message contains the known ones.
+    """
+    found: list[Shape] = []
+    problems: list[str] = []
+    for scraper in map(find_scraper, scrapers):
+        try:
+            data = column_type_of_models([scraper.data])
+            found.append(Shape(scraper, own, find_row_path(data, explode) if explode else None))
+        except ValueError as error:
+            problems.append(str(error))
+    if problems and not found:
+        raise ValueError("; ".join(dict.fromkeys(problems)))
+    if fields is None or not found:
+        return found
+    tables = [([each.scraper], each.row_path) for each in found]
+    selections = Selection.of_tables(fields, tables, sliced=False)
+    pairs = zip(found, selections, strict=True)
+    return [Shape(each.scraper, own, each.row_path, selection) for each, selection in pairs if selection.tree]

@@ -1,0 +1,76 @@
+"""Takes over the store of version 0.2, which had usage, quotas and responses, and no jobs."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlalchemy as sa
+import structlog
+
+from crawler.jobs.versions import StoreVersionError
+
+logger = structlog.get_logger(__name__)
+
+DROPPED = ("calls", "idempotency")
+"""The tables of calls and of responses, whose form has changed. The other tables have the same form as now."""
+UNFINISHED = (
+    ("calls", "state <> 'done'", "asynchronous calls that are not completed", "NULL"),
+    ("calls", "state = 'done' AND expires > {now}", "responses of asynchronous calls", "MAX(expires)"),
+    ("idempotency", "expires > {now}", "responses of calls with an Idempotency-Key", "MAX(expires)"),
+)
+"""Table, condition, what its rows are, and the time after which none of them is left."""
+NOW = {"sqlite": "strftime('%s', 'now')", "postgresql": "extract(epoch FROM clock_timestamp())"}
+
+
+def take_over(connection: sa.Connection) -> None:
+    """Prepare the tables of a store of version 0.2 for this version, within the caller's transaction. Usage stays.
+
+    A copy of an SQLite file is kept as ``<file>.0.2``. In another database, nothing is changed.
+
+    Raises:
+        StoreVersionError: the store has calls or responses, which this version cannot read.
+    """
+    tables = {*sa.inspect(connection).get_table_names()}
+    if "usage" not in tables:
+        return
+    _check(connection, tables)
+    kept = _keep_copy(connection) if connection.dialect.name == "sqlite" else None
+    for name in DROPPED:
+        connection.execute(sa.text(f"DROP TABLE IF EXISTS {name}"))
+    if "partial" not in {column["name"] for column in sa.inspect(connection).get_columns("usage")}:
+        connection.execute(sa.text("ALTER TABLE usage ADD COLUMN partial BIGINT NOT NULL DEFAULT 0"))
+    calls = connection.scalar(sa.text("SELECT COALESCE(SUM(calls), 0) FROM usage"))
+    logger.warning("store_taken_over", from_version="0.2", usage_calls=int(calls or 0), kept_as=kept)
+
+
+def _check(connection: sa.Connection, tables: set[str]) -> None:
+    found, last = [], 0.0
+    for table, condition, what, until in UNFINISHED:
+        if table in tables:
+            where = condition.format(now=NOW[connection.dialect.name])
+            n, end = connection.execute(sa.text(f"SELECT COUNT(*), {until} FROM {table} WHERE {where}")).one()  # noqa: S608
+            if n:
+                found.append(f"{n} {what}")
+                last = max(last, float(end or 0))
+    if found:
+        until = f" The last response expires at {datetime.fromtimestamp(last, UTC):%Y-%m-%dT%H:%M:%SZ}." if last else ""
+        raise StoreVersionError(
+            f"The store of version 0.2 has {', '.join(found)}, which this version cannot read: serve it with version"
+            f" 0.2 until they are completed and fetched (DELETE /v1/calls/ID deletes a call).{until} To give them up,"
+            " delete the rows of its tables calls and idempotency."
+        )
+
+
+def _keep_copy(connection: sa.Connection) -> str:
+    """Copy the SQLite file of a connection. Its transaction has the write lock, and has changed nothing yet."""
+    path = Path(connection.execute(sa.text("PRAGMA database_list")).all()[0].file)
+    kept, part = Path(f"{path}.0.2"), Path(f"{path}.0.2.part")
+    part.unlink(missing_ok=True)
+    part.touch(mode=0o600)
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(part)) as copy:
+        source.backup(copy)
+    part.replace(kept)
+    return str(kept)

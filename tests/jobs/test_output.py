@@ -1,0 +1,301 @@
+"""The files of a job: the same rows in five formats, with users' own columns, selected fields and lists."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import openpyxl
+import pyarrow.parquet as pq
+import pytest
+
+from tests.crawls import lines
+from tests.jobs.test_collect import Commands, commands, searches, write
+
+__all__ = ["commands"]
+
+TABLE = """\
+id,scraper,url,query,username,note,sku
+a1,retail-search-v4,,mustard,,first,007
+a2,,https://www.walmart.com/browse/food/976759?page=2,,,"Müller, 2",
+a3,microblog-profile,,,quiet_harbor,,
+a4,retail-search-v4,,mustard,,again,=1+1
+a5,,https://www.example.com/x,,,no platform,
+"""
+BOOK = [
+    ("id", "url", "note"),
+    ("b1", "https://www.instagram.com/p/DaSandbox01/", "post"),
+    ("b2", "www.linkedin.com/in/mara-lindqvist", None),
+    ("b3", "https://www.walmart.com/search?q=mustard", "a1 as a link"),
+    ("b4", "https://x.com/quiet_harbor", "a3 as a link"),
+]
+OBJECTS: list[Any] = [
+    {"id": "c1", "scraper": "shortvideo-photo-search-v4", "keywords": "whales", "note": 5},
+    {"id": "c2", "url": "https://www.youtube.com/@harborlights"},
+    "rubbish",
+    {"id": "c3", "scraper": "unknown", "query": "x"},
+    [1, 2],
+    {"id": "c4", "scraper": "retail-search-v4", "query": "", "note": "empty"},
+]
+MUSTARD = {"page": 1, "query": "mustard"}
+EXPECTED: list[tuple[str, str, dict[str, Any] | None, dict[str, Any]]] = [
+    ("a1", "retail-search-v4", {"note": "first", "sku": "007"}, MUSTARD),
+    ("a2", "retail-category-v4", {"note": "Müller, 2"}, {"page": 2}),
+    ("a3", "microblog-profile", None, {"username": "quiet_harbor"}),
+    ("a4", "retail-search-v4", {"note": "again", "sku": "=1+1"}, MUSTARD),
+    ("b1", "photoapp-post-v4", {"note": "post"}, {"url": "https://www.instagram.com/p/DaSandbox01/"}),
+    ("b2", "professional-profile", None, {"url": "www.linkedin.com/in/mara-lindqvist"}),
+    ("b3", "retail-search-v4", {"note": "a1 as a link"}, MUSTARD),
+    ("b4", "microblog-profile", {"note": "a3 as a link"}, {"username": "quiet_harbor"}),
+    ("c1", "shortvideo-photo-search-v4", {"note": 5}, {"keywords": "whales"}),
+    ("c2", "videosite-profile-v3", None, {"url": "https://www.youtube.com/@harborlights"}),
+]
+FAILED = [
+    ("a5", 6, "INVALID_REQUEST"),
+    ("objects.jsonl:3", 3, "INVALID_REQUEST"),
+    ("c3", 4, "SCRAPER_NOT_FOUND"),
+    ("objects.jsonl:5", 5, "INVALID_REQUEST"),
+    ("c4", 6, "INVALID_REQUEST"),
+]
+"""Id, line of the file, code."""
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    """A job of six platforms from three files, and its output in five formats: the first one is that of the crawl."""
+    folder = tmp_path_factory.mktemp("mixed")
+    commands = Commands(folder, str(folder / "jobs.sqlite3"))
+    (folder / "table.csv").write_text(TABLE)
+    book = openpyxl.Workbook()
+    for row in BOOK:
+        book.worksheets[0].append(row)
+    book.save(folder / "book.xlsx")
+    write(folder / "objects.jsonl", OBJECTS)
+    files = [folder / name for name in ("table.csv", "book.xlsx", "objects.jsonl")]
+    for name in ("out.xlsx", "out.jsonl", "out.json", "%(scraper)s.csv", "%(scraper)s.parquet"):
+        run = commands.run("collect", *files, "--job", "mixed", "-O", folder / name)
+        assert run.returncode == 4, run.stderr
+        assert ("was done at" in run.stderr) is (name != "out.xlsx")
+    return commands
+
+
+@pytest.fixture(scope="module", autouse=True)
+def large_cells() -> Iterator[None]:
+    """Let ``csv`` read a page of a listing in one cell."""
+    before = csv.field_size_limit(10_000_000)
+    yield
+    csv.field_size_limit(before)
+
+
+def records(mixed: Commands) -> list[Any]:
+    return lines(mixed.folder / "out.jsonl")
+
+
+def test_links_and_rows_of_six_platforms_are_collected(mixed: Commands) -> None:
+    found = records(mixed)
+    assert [(each["id"], each["scraper"], each.get("columns")) for each in found] == [each[:3] for each in EXPECTED]
+    for each, (*_, params) in zip(found, EXPECTED, strict=True):
+        assert each["params"].items() >= params.items(), "a repeated target has the params of its first line"
+        assert each["data"]
+    counts = mixed.show("mixed")["targets"]
+    assert (counts["done"], counts["failed"]) == (7, 5), "three lines repeat a target, two of them by a link"
+
+
+def test_wrong_lines_are_failures_with_their_line_and_code(mixed: Commands) -> None:
+    found = lines(mixed.failures)
+    assert [(each["id"], each["line"], each["code"]) for each in found] == FAILED
+    assert found[0]["columns"] == {"note": "no platform"}
+
+
+def test_json_has_the_lines_of_json_lines(mixed: Commands) -> None:
+    assert json.loads((mixed.folder / "out.json").read_text()) == records(mixed)
+
+
+def value_of(line: dict[str, Any], column: str) -> Any:
+    """The value of a column in the line of a record: dots separate the keys of objects."""
+    found: Any = {"target_id": line["id"], **line, **line["data"]}
+    for key in column.split("."):
+        found = None if found is None else found.get(key)
+    return found
+
+
+def leaves(value: Any, name: str = "") -> Iterator[str]:
+    """The names of the columns that the value of a line must have."""
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from leaves(each, f"{name}.{key}" if name else key)
+    elif value not in (None, {}):
+        yield name
+
+
+def assert_has_all(columns: list[str], line: dict[str, Any]) -> None:
+    provenance = {key: line[key] for key in ("scraper", "params", "columns", "fetched_at", "warnings") if key in line}
+    needed = {*leaves({"target_id": line["id"], **provenance, **line["data"]})}
+    assert needed - set(columns) == set()
+
+
+def of_scrapers(found: list[Any]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(each["scraper"] for each in found)
+    return {name: [each for each in found if each["scraper"] == name] for name in names}
+
+
+def test_csv_has_the_same_rows(mixed: Commands) -> None:
+    for scraper, expected in of_scrapers(records(mixed)).items():
+        with (mixed.folder / f"{scraper}.csv").open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == len(expected)
+        for row, line in zip(rows, expected, strict=True):
+            assert_has_all(list(row), line)
+            for column, cell in row.items():
+                value = value_of(line, column)
+                if isinstance(value, str):
+                    assert cell in {value, f"'{value}"}
+                else:
+                    assert (json.loads(cell) if cell else None) == value
+    with (mixed.folder / "retail-search-v4.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["columns.sku"] for row in csv.DictReader(file)] == ["007", "'=1+1", ""]
+
+
+def test_parquet_has_the_same_rows(mixed: Commands) -> None:
+    for scraper, expected in of_scrapers(records(mixed)).items():
+        path = mixed.folder / f"{scraper}.parquet"
+        rows = pq.read_table(path).to_pylist()
+        ids = duckdb.execute("SELECT target_id FROM read_parquet(?)", [str(path)]).fetchall()
+        assert [each for (each,) in ids] == [line["id"] for line in expected]
+        for row, line in zip(rows, expected, strict=True):
+            assert json.loads(row["params"]) == line["params"]
+            assert json.loads(row["columns"] or "{}") == line.get("columns", {})
+            assert row["fetched_at"] == datetime.fromisoformat(line["fetched_at"])
+            for name, value in line["data"].items():
+                assert_covers(row[name], value)
+
+
+def assert_covers(cell: Any, value: Any) -> None:
+    """A cell has each value of the data. It may have more keys, which are null; objects of any keys are JSON text."""
+    if isinstance(cell, str) and not isinstance(value, str):
+        cell = json.loads(cell)
+    if isinstance(value, dict):
+        assert cell.keys() >= value.keys()
+        for key, each in value.items():
+            assert_covers(cell[key], each)
+    elif isinstance(value, list):
+        assert len(cell) == len(value)
+        for one, each in zip(cell, value, strict=True):
+            assert_covers(one, each)
+    else:
+        assert cell == value
+
+
+def test_a_workbook_has_a_sheet_for_each_scraper_and_one_of_failures(mixed: Commands) -> None:
+    book = openpyxl.load_workbook(mixed.folder / "out.xlsx")
+    expected = of_scrapers(records(mixed))
+    assert set(book.sheetnames) == {*expected, "failures"}
+    for scraper, its in expected.items():
+        header, *rows = ([cell.value for cell in row] for row in book[scraper].rows)
+        assert len(rows) == len(its)
+        for cells, line in zip(rows, its, strict=True):
+            assert_has_all(header, line)
+            for column, cell in zip(header, cells, strict=True):
+                value = value_of(line, column)
+                if isinstance(cell, datetime):
+                    found = datetime.fromisoformat(value)
+                    assert abs(cell.replace(tzinfo=UTC) - found).total_seconds() < 0.01
+                elif isinstance(value, list | dict):
+                    assert "[cut: " in cell or json.loads(cell) == value
+                else:
+                    assert cell == value or cell == str(value) or (cell is None and value in (None, ""))
+    header, *rows = ([cell.value for cell in row] for row in book["failures"].rows)
+    names = [header.index(name) for name in ("id", "line", "code")]
+    assert [tuple(row[index] for index in names) for row in rows] == FAILED
+
+
+def test_fields_and_lists_are_selected_as_in_feeds(commands: Commands) -> None:
+    """The rows are those of a crawl with the same arguments."""
+    targets = write(commands.folder / "targets.jsonl", [{**row, "note": row["id"]} for row in searches(2)])
+    plain, out = commands.folder / "plain.jsonl", commands.folder / "out.jsonl"
+    fields = "target_id,columns,position,item_id,price.current_price"
+    crawl = commands.run(
+        *("crawl", "retail", "-a", f"targets={targets}", "-O", plain),
+        *("-a", "explode=products", "-a", f"fields={fields}"),
+    )
+    assert crawl.returncode == 0, crawl.stderr
+    chosen = ("--explode", "products", "--fields", fields)
+    run = commands.run("collect", targets, "--job", "chosen", "-O", out, *chosen)
+    assert run.returncode == 0, run.stderr
+    found = lines(out)
+    assert sorted(found, key=json.dumps) == sorted(lines(plain), key=json.dumps)
+    assert list(found[0]) == fields.replace("price.current_price", "price").split(",")
+    for name in ("out.csv", "out.parquet", "out.xlsx"):
+        run = commands.run("jobs", "export", "chosen", "-O", commands.folder / name, *chosen)
+        assert run.returncode == 0, run.stderr
+    with (commands.folder / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["target_id"], row["item_id"]) for row in rows] == [(row["target_id"], row["item_id"]) for row in found]
+    assert list(rows[0]) == fields.split(",")
+    assert pq.read_table(commands.folder / "out.parquet")["item_id"].to_pylist() == [row["item_id"] for row in found]
+    sheet = openpyxl.load_workbook(commands.folder / "out.xlsx")["retail-search-v4"]
+    assert [cell.value for cell in sheet["D"]] == ["item_id", *(row["item_id"] for row in found)]
+    run = commands.run("jobs", "export", "chosen", "-O", out, "--fields", "query")
+    assert [line["data"] for line in lines(out)] == [{"query": "mustard 0"}, {"query": "mustard 1"}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-O", "out.csv", "--fields", "item_idd"], "no field is called 'item_idd'"),
+        (["-O", "out.csv", "--explode", "tweets"], "explode=tweets: the data has no such list"),
+        (["--fields", "item_id"], "--explode and --fields need the file to write"),
+        (["-O", "%(scraper)s.xlsx"], "a workbook has a sheet for each scraper"),
+        (["-O", "out.xlsx.gz"], "already compressed"),
+        (["-O", "nothing://out.jsonl"], "cannot be written"),
+    ],
+)
+def test_wrong_outputs_are_refused_before_the_first_request(
+    commands: Commands, arguments: list[str], message: str
+) -> None:
+    run = commands.run("collect", write(commands.folder / "targets.jsonl", searches(1)), *arguments)
+    assert run.returncode == 2, run.stderr
+    assert message in run.stderr
+    assert "Spider opened" not in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_an_export_goes_on_after_a_cursor(commands: Commands) -> None:
+    found: list[Any] = []
+    cursor = "0"
+    out = commands.folder / "new.jsonl.gz"
+    for rows in (searches(5)[:3], [*searches(5)[3:], "rubbish"], []):
+        commands.run("jobs", "push", "job", write(commands.folder / "targets.jsonl", rows))
+        assert commands.run("work", "--drain").returncode == 0
+        run = commands.run(
+            *("jobs", "export", "job", "-O", out, "--after", cursor), *("--failures", commands.folder / "failed.jsonl")
+        )
+        assert run.returncode == 0, run.stderr
+        cursor = run.stdout.strip()
+        new = [json.loads(line)["id"] for line in gzip.decompress(out.read_bytes()).splitlines()]
+        assert len(new) == len([row for row in rows if isinstance(row, dict)])
+        assert len(lines(commands.folder / "failed.jsonl")) == ("rubbish" in rows)
+        found += new
+    assert sorted(found) == [f"t{number}" for number in range(5)]
+    for wrong, message in (("x", "is not a cursor"), ("99.1", "is that of another job")):
+        run = commands.run("jobs", "export", "job", "-O", out, "--after", wrong)
+        assert (run.returncode, message in run.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["part-%(part)d.jsonl.gz", "part-%(part)d.xlsx", "part-%(part)d.parquet"])
+def test_a_repeated_part_is_the_same_file(commands: Commands, name: str) -> None:
+    """As after a kill between the upload and its note in the store: the first part is the same, to the byte."""
+    commands.run("jobs", "push", "job", write(commands.folder / "targets.jsonl", searches(4)))
+    assert commands.run("work", "--drain").returncode == 0
+    found: list[dict[str, bytes]] = []
+    for folder in ("one", "two"):
+        parts = commands.folder / folder / name
+        assert commands.run("jobs", "export", "job", "-O", parts, "--part", 2).returncode == 0
+        found.append({each.name: each.read_bytes() for each in parts.parent.iterdir()})
+    assert len(found[0]) == 2
+    assert found[0] == found[1]
