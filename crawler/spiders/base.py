@@ -14,9 +14,9 @@ from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
-from crawler import components, platforms
+from crawler import platforms
 from crawler.browser.sessions import carry_browser
-from crawler.components import ABOVE_COMMAND_LINE
+from crawler.configuration.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.shared import SharedState
 from crawler.errors import (
     InvalidRequest,
@@ -108,7 +108,7 @@ class PlatformSpider(PageSpider):
             UsageError: ``ADDONS`` lacks this project's add-on, or an essential component is disabled.
         """
         super().update_settings(settings)
-        components.require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
+        require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
         settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
         # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
         # requests in addition to the requests of all targets. Use -a resume= to continue a run instead.
