@@ -64,7 +64,7 @@ def load_names(location: str) -> Names:
     try:
         with fsspec.open(location, "rb") as file:
             body = file.read(MAX_BYTES + 1)
-    except Exception as error:  # noqa: BLE001  # each of fsspec's file systems raises its own errors
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
         raise WrongNamesError(f"{SETTING}: cannot read {location}: {_cause(error)}.") from None
     if len(body) > MAX_BYTES:
         raise WrongNamesError(f"{SETTING}: {location} has more than {MAX_BYTES:,} bytes.")
