@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import ipaddress
 import logging
 import os
@@ -202,7 +201,7 @@ class Command(CheckedCommand):
 
         def started() -> None:
             endpoint.open()
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, endpoint.names.reload)
+            signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(endpoint.names.reload))
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
             else:
