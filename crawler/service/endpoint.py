@@ -14,6 +14,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
+from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings
@@ -65,6 +66,7 @@ class Endpoint:
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
         self.shared = SharedState()
+        self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
         self.crawlers = OpenCrawlers(self.settings, self.shared)
         self.status = Status(self.crawlers, self.settings, self.store)
         cache = Cache(
