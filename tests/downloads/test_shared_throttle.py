@@ -123,6 +123,8 @@ async def test_in_an_outage_a_process_keeps_only_its_own_slots(location: str) ->
         held = [await one.acquire(), await two.acquire(), await two.acquire()]
         (await one.acquire())()  # now it knows the slots of the other
         for each in (one, two):
+            await each.facts.change(Starts, "another", lambda *_: None)  # stores the release, too
+        for each in (one, two):
             each.facts._failed(StoreUnavailable("gone"))  # type: ignore[attr-defined]  # of SharedFacts
         deadline = asyncio.get_running_loop().time() + 0.05
         await one.acquire(deadline)
