@@ -56,6 +56,7 @@ class JobSource(TargetSource):
     abandon: Callable[[str], None]
     """Stops scraping a target, by its id, that another worker may have taken."""
     keeps_followups: ClassVar[bool] = True
+    stores: ClassVar[bool] = True
     taken: int = 0
     seen: StoredSeen | None = field(default=None, init=False)
     """The seen entries of the job's listings, if it has the argument ``since=last``."""
@@ -185,9 +186,6 @@ class JobSource(TargetSource):
     def expected(self) -> int | None:
         """The number of targets without an outcome when this worker started. Other workers may take some of them."""
         return self._expected
-
-    def owns(self, target: Target | InvalidTarget) -> bool:
-        return False  # it is known after the commit
 
     async def store(self, outcome: Outcome) -> bool:
         """Store an outcome. Return False if another worker has taken the target, or if nothing can be stored."""

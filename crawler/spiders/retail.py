@@ -60,8 +60,6 @@ class RetailArguments(CrawlArguments):
 
     @model_validator(mode="after")
     def _validate_exhaustive(self) -> Self:
-        if self.exhaustive and self.queue:
-            raise ValueError("workers share no progress: leave out exhaustive, or leave out queue")
         if self.exhaustive and "max_pages" in self.model_fields_set:
             raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
         if self.exhaustive and (self.query or self._url_is_search):
