@@ -17,11 +17,11 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import argument_problems, replace_log
-from crawler.components import install
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.components import install
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
-from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.garbage import tune_garbage_collector
 from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
 from crawler.platforms import platforms
 from crawler.registry import find_scraper, spider, spiders
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STDIN = "-"
-OF_JOBS = ("max_pages", "exhaustive", "since")
+LIMIT = "max_requests"
+"""The spider argument that may change when a job continues."""
+OF_JOBS = ("max_pages", "exhaustive", "since", LIMIT)
 """The spider arguments that a job keeps, because they change its records."""
 
 
@@ -140,14 +142,16 @@ class Command(CheckedCommand):
         for source in sources:
             source.check()
         options = job_options(self.settings, arguments)
-        name = opts.job or intake.job_name(files, {**options, "scraper": opts.scraper, "encoding": opts.encoding})
+        kept = {**without_limit(options), "scraper": opts.scraper, "encoding": opts.encoding}
+        name = opts.job or intake.job_name(files, kept)
         jobs = open_jobs(self.settings)
         try:
             if opts.fresh and (former := await jobs.find(name)):
                 await jobs.remove(former)
             job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(arguments))
-            if job.options != options:
+            if without_limit(job.options) != without_limit(options):
                 raise UsageError(f"The job {name!r} has other options ({_text(job.options)}): use --fresh or --job.")
+            await jobs.set_options(job, options)
             if job.state == "cancelled":
                 raise UsageError(f"The job {name!r} is cancelled: use --fresh to begin anew.")
             if job.state == "loading":
@@ -225,6 +229,12 @@ def job_arguments(given: list[str]) -> dict[str, str]:
         known = argument_problems(spider("retail"), arguments)  # its spider has all arguments of jobs
         raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in known.items()))
     return arguments
+
+
+def without_limit(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a job without ``max_requests``."""
+    arguments = {name: value for name, value in options["arguments"].items() if name != LIMIT}
+    return {**options, "arguments": arguments}
 
 
 def needs_whole_roots(arguments: dict[str, str]) -> bool:

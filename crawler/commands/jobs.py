@@ -24,8 +24,8 @@ from crawler.commands.collect import (
     summary,
 )
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.errors import StoreUnavailable
-from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.jobs.location import job_options, open_jobs
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 

@@ -10,7 +10,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.target_files import Check, print_retries
 from crawler.configuration.command import CheckedCommand
-from crawler.exit_codes import RUN_FAILED, WRONG_USE
+from crawler.configuration.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.registry import spiders
 from crawler.targets.files import FileSource, check_encoding
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 
-from crawler.components import install
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.components import install
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED
+from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
-from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED
-from crawler.garbage import tune_garbage_collector
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.platforms import platforms
 

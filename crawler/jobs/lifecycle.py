@@ -57,6 +57,12 @@ class Jobs:
             raise JobError("A job must have a name.")
         return await self.writes.transact(lambda session: _create(session, values))
 
+    async def set_options(self, job: Job, options: dict[str, Any]) -> None:
+        """Change the options of a job, such as a limit. Crawls that have begun keep theirs."""
+        if options != job.options:
+            values = {"job_": job.id, "options_": orjson.dumps(options)}
+            await self.writes.transact(lambda session: session.run(sql.SET_OPTIONS, **values))
+
     async def get(self, job: int) -> Job | None:
         """Return a job. None: it was removed."""
         rows = await self.reads.transact(lambda session: session.execute(sql.JOB, {"job": job}).fetchall(), write=False)

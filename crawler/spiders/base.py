@@ -14,9 +14,9 @@ from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
-from crawler import components, platforms
+from crawler import platforms
 from crawler.browser.sessions import carry_browser
-from crawler.components import ABOVE_COMMAND_LINE
+from crawler.configuration.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.shared import SharedState
 from crawler.errors import (
     InvalidRequest,
@@ -107,7 +107,7 @@ class PlatformSpider(PageSpider):
             UsageError: ``ADDONS`` lacks this project's add-on, or an essential component is disabled.
         """
         super().update_settings(settings)
-        components.require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
+        require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
         settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
         # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
         # requests in addition to the requests of all targets. A job continues instead.
@@ -166,10 +166,11 @@ class PlatformSpider(PageSpider):
         """Whether a requested target is split into slices, so that the feed has many lines for one requested target."""
         return False
 
-    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
+    def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         """Restore the state between the targets of a job's root, which another worker has begun.
 
-        ``notes``: for each finished target with data from ``TargetTracker.note``, the outcome's code and this data.
+        ``root``: ``Target.root`` of these targets. ``notes``: for each finished target with data from
+        ``TargetTracker.note``, the outcome's code and this data.
         ``pending``: the targets without an outcome. Return the targets to scrape.
         """
         return pending

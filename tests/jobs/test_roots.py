@@ -90,6 +90,24 @@ def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
     assert commands.run("jobs", "check", "all").stdout == "no differences\n"
 
 
+def test_re_7_a_job_that_reached_max_requests_continues_with_a_higher_limit(
+    tmp_path: Path, location: str, shop: dict[str, Any]
+) -> None:
+    commands = in_shop(tmp_path, location, shop, 0)
+    file, out = categories(tmp_path), tmp_path / "out.jsonl"
+    collect = ("collect", file, "-O", out, "-a", "exhaustive=true")
+    found: list[int] = []
+    for limit in (5, 5, 20):
+        run = commands.run(*collect, "-a", f"max_requests={limit}")
+        assert run.returncode == 4, run.stderr
+        assert "paused" in run.stderr
+        found.append(len(lines(out)))
+    assert found[0] == found[1] < found[2]
+    run = commands.run(*collect)
+    assert run.returncode == 0, run.stderr
+    assert_all_products(out)
+
+
 def test_two_workers_share_the_categories_of_an_exhaustive_job(
     tmp_path: Path, location: str, shop: dict[str, Any]
 ) -> None:
