@@ -40,7 +40,8 @@ CONDITIONS = f"""\
 Each line is the work of one process without a crawl. SQL: rows of products from records of a search, converted from
 the records and written, {ROWS_PER_WRITE:,} in a transaction. All rounds together write {SQL_ROWS:,} different rows into
 one database, each round its share, so the spread contains the growth of the table. "Unchanged rows" are a quarter of
-the first round's, written once more in each round. Both databases are as durable as they are by default. Parquet and JSON lines: the peak of a process that writes {EXPORTED_ROWS:,} rows of products, and
+the first round's, written once more in each round. Both databases are as durable as they are by default. Parquet and
+JSON lines: the peak of a process that writes {EXPORTED_ROWS:,} rows of products, and
 of a process that makes the rows and writes nothing. Usage: the bytes by which the store of the usage counts grows for
 {USAGE_CALLS:,} calls of {CLIENTS} clients to {SCRAPERS} scrapers with {len(CODES)} codes, on a new day and later on the
 same day. Targets file: {FILE_LINES:,} JSON lines per round, read and validated. Rates are by the clock."""
