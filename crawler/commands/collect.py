@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STDIN = "-"
-LIMIT = "max_requests"
-"""The spider argument that may change when a job continues."""
-OF_JOBS = ("max_pages", "exhaustive", "since", LIMIT)
+LIMITS = ("max_requests",)
+"""The spider arguments that pause a job. A paused job continues with a higher limit."""
+OF_JOBS = ("max_pages", "exhaustive", "since", *LIMITS)
 """The spider arguments that a job keeps, because they change its records."""
 
 
@@ -127,6 +127,8 @@ class Command(CheckedCommand):
             for path in written:
                 _say(path)
             _say(summary(job))
+            if job.state == "paused":
+                _say("A limit was reached: the same command with a higher one continues the job.")
             return exit_code(job, await jobs.tallies(job.id))
         finally:
             await jobs.close()
@@ -142,16 +144,15 @@ class Command(CheckedCommand):
         for source in sources:
             source.check()
         options = job_options(self.settings, arguments)
-        kept = {**without_limit(options), "scraper": opts.scraper, "encoding": opts.encoding}
-        name = opts.job or intake.job_name(files, kept)
+        named = {**unlimited(options), "scraper": opts.scraper, "encoding": opts.encoding}
+        name = opts.job or intake.job_name(files, named)
         jobs = open_jobs(self.settings)
         try:
             if opts.fresh and (former := await jobs.find(name)):
                 await jobs.remove(former)
             job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(arguments))
-            if without_limit(job.options) != without_limit(options):
+            if unlimited(job.options) != unlimited(options):
                 raise UsageError(f"The job {name!r} has other options ({_text(job.options)}): use --fresh or --job.")
-            await jobs.set_options(job, options)
             if job.state == "cancelled":
                 raise UsageError(f"The job {name!r} is cancelled: use --fresh to begin anew.")
             if job.state == "loading":
@@ -159,7 +160,7 @@ class Command(CheckedCommand):
                 await check_scrapers(jobs, job)
             if layout is not None:
                 await layout.shapes(jobs, job)
-            await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
+            await open_or_continue(jobs, job, options)
             await intake.fail_invalid(jobs, job)
             found = await jobs.get(job.id)
             assert found is not None
@@ -231,10 +232,17 @@ def job_arguments(given: list[str]) -> dict[str, str]:
     return arguments
 
 
-def without_limit(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a job without ``max_requests``."""
-    arguments = {name: value for name, value in options["arguments"].items() if name != LIMIT}
+def unlimited(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a job without its limits."""
+    arguments = {name: value for name, value in options.get("arguments", {}).items() if name not in LIMITS}
     return {**options, "arguments": arguments}
+
+
+async def open_or_continue(jobs: Jobs, job: Job, options: dict[str, Any]) -> None:
+    """Let workers claim the targets of a job that was loading, or is paused, with the limits of these options."""
+    if job.options != options:
+        await jobs.set_options(job, options)
+    await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
 
 
 def needs_whole_roots(arguments: dict[str, str]) -> bool:

@@ -57,12 +57,6 @@ class Jobs:
             raise JobError("A job must have a name.")
         return await self.writes.transact(lambda session: _create(session, values))
 
-    async def set_options(self, job: Job, options: dict[str, Any]) -> None:
-        """Change the options of a job, such as a limit. Crawls that have begun keep theirs."""
-        if options != job.options:
-            values = {"job_": job.id, "options_": orjson.dumps(options)}
-            await self.writes.transact(lambda session: session.run(sql.SET_OPTIONS, **values))
-
     async def get(self, job: int) -> Job | None:
         """Return a job. None: it was removed."""
         rows = await self.reads.transact(lambda session: session.execute(sql.JOB, {"job": job}).fetchall(), write=False)
@@ -149,6 +143,11 @@ class Jobs:
         every: tuple[JobState, ...] = ("loading", "open", "paused", "cancelled")
         if await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
             await self._sweep(job, ("waiting", "paused"), _cancel)
+
+    async def set_options(self, job: Job, options: dict[str, Any]) -> None:
+        """Replace the options of a job. Workers that have started keep the former ones."""
+        values = {"job_": job.id, "options_": orjson.dumps(options)}
+        await self.writes.transact(lambda session: session.run(sql.SET_OPTIONS, **values))
 
     async def resume(self, job: Job) -> None:
         """Continue a job that is paused because a limit was reached."""
