@@ -85,6 +85,9 @@ failed, and its targets are sent through another one."""
 PLATFORM_IDS: IdFiles = {}
 """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags and
 client versions that the platform changes at will. Checked when a command starts."""
+PAYLOAD_NAMES: Optional[File] = None
+"""Path or URI of a JSON file with further paths of the platforms' contracts, so that a changed payload is read without
+a release (``docs/contracts.md``). Checked when a command starts; ``scrapy serve`` reads it again at SIGHUP."""
 SANDBOX: Switch = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 

@@ -29,6 +29,7 @@ from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.platforms.links import read_link
+from crawler.platforms.names import PayloadNames
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First
@@ -213,6 +214,7 @@ class PlatformSpider(PageSpider):
     def _first_request(self, target: Target) -> Request:
         request = self._of_target(self.request(target), target)
         request.errback = self._errback
+        target.release.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings)).current
         return request
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.model import LinkParams, Params, validation_details
+from crawler.reading.names import NO_NAMES, Names
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
 
@@ -87,6 +88,8 @@ class Release:
     """The lane of all requests. None: none has been sent."""
     is_refused: bool = False
     """Whether the platform has refused a request. The target then keeps its lane."""
+    names: Names = NO_NAMES
+    """The further paths with which all pages of the release are read."""
     ended: bool = False
     """Whether the target has its outcome, or was released again."""
     successor: Target | None = None
