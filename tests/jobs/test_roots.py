@@ -106,7 +106,7 @@ def test_two_workers_share_the_categories_of_an_exhaustive_job(
     assert_all_products(out)
 
 
-def test_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
+def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
     tmp_path: Path, location: str, shop: dict[str, Any]
 ) -> None:
     commands = in_shop(tmp_path, location, shop, 0.02)
