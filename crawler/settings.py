@@ -16,7 +16,7 @@ import scrapy.core.downloader.contextfactory  # noqa: F401  # its import inspect
 from scrapy.settings import default_settings
 
 from crawler import logs
-from crawler.collision import refuse_hidden_package
+from crawler.configuration.collision import refuse_hidden_package
 from crawler.configuration.kinds import (
     Address,
     Automatic,
@@ -65,7 +65,7 @@ ADDONS = {
     "scrapy_poet.Addon": 300,
     "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
 }
-ASYNCIO_EVENT_LOOP = "crawler.event_loop.Loop"  # default None: asyncio's own loop, which is slower by a fifth
+ASYNCIO_EVENT_LOOP = "crawler.configuration.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
 
 # The platforms: origins, rate limits, circuit breakers
 

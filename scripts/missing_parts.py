@@ -195,7 +195,7 @@ async def _problem_of_extract(scraper: Scraper) -> str:
     reasons: dict[str, None] = {}
     for page in chain.from_iterable(pages.values()):
         try:
-            with contextlib.redirect_stderr(io.StringIO()):  # warnings are no concern here
+            with contextlib.redirect_stderr(io.StringIO()):  # only errors are reported
                 await extract(scraper, [page.response.body], dict(page.page_params), url=str(page.response.url))
         except ScrapeError as error:
             reasons[f"{type(page).__name__}: {error}"] = None

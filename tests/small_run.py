@@ -94,7 +94,7 @@ class SmallRun:
         self.crawler.addons.load_settings(self.crawler.settings)
         self.crawler.stats = MemoryStatsCollector(self.crawler)
         arguments = {"targets": str(targets)} | ({"resume": str(folder / "state")} if resume else {})
-        self.spider = cast("RetailSpider", RetailSpider.from_crawler(self.crawler, **arguments))
+        self.spider = RetailSpider.from_crawler(self.crawler, **arguments)
         self.crawler.spider = self.spider
 
     def start(self) -> int:

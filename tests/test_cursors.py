@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler import cursors
+from crawler.platforms import cursors
 
 PAYLOADS = st.dictionaries(st.text(), st.text() | st.integers(-(2**53), 2**53) | st.lists(st.text()))
 

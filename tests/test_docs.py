@@ -9,7 +9,7 @@ import pytest
 from scrapy.settings import default_settings
 
 import crawler.settings
-from crawler.components import ESSENTIAL
+from crawler.configuration.components import ESSENTIAL
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.registry import scrapers, spider

@@ -103,6 +103,6 @@ def test_a_proxy_that_breaks_in_the_middle_loses_no_target_and_moves_no_refused_
         if "challenge" in each["uri"]:
             clients[each["uri"]].add(each["client"])
     assert len(clients) == 6
-    # A response that was cut is no refusal yet: whether the platform refuses the target is not known.
+    # A response that was cut does not show whether the platform refuses the target.
     most = 2 if fault == "reset" else 1
     assert max(map(len, clients.values())) <= most, "sent through no other egress after a refusal"

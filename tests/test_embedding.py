@@ -21,7 +21,7 @@ from scrapy.settings import Settings
 from web_poet import HttpResponse, PageParams
 
 from crawler import settings as project_settings
-from crawler.collision import hidden_package
+from crawler.configuration.collision import hidden_package
 from crawler.platforms import platforms
 from crawler.platforms.retail.pages import ListingPage
 from crawler.registry import find_scraper, scrapers
@@ -343,7 +343,7 @@ def test_ct_11_a_copy_of_this_package_in_the_folder_is_not_a_collision(tmp_path:
         (["__init__.py"], True),
         (["settings.py"], True),
         (["retail/job.log"], False),
-        (["__init__.py", "collision.py"], False),
+        (["__init__.py", "reading/__init__.py"], False),
         ([], False),
     ],
     ids=str,

@@ -13,13 +13,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Component (a module or a package of crawler/) -> its layer. A module imports from its component and from lower layers.
 LAYERS = {
-    "collision": 0,
-    "components": 0,
-    "cursors": 0,
     "errors": 0,
-    "event_loop": 0,
-    "exit_codes": 0,
-    "garbage": 0,
     "logs": 0,
     "reading": 1,
     "storage": 1,
@@ -38,7 +32,8 @@ LAYERS = {
     "targets.journal": 6,
     "targets.redis_queue": 6,
     # The parts of jobs that depend on targets and outputs.
-    "jobs.source": 4,
+    "jobs.seen": 4,
+    "jobs.source": 5,
     "jobs.intake": 4,
     "jobs.extension": 6,
     "jobs.rows": 9,
@@ -49,9 +44,14 @@ LAYERS = {
     "mcp": 9,
     "probe": 9,
     "service": 9,
+    # The parts of the configuration that import nothing of the project.
+    "configuration.collision": 0,
+    "configuration.components": 0,
+    "configuration.event_loop": 0,
+    "configuration.exit_codes": 0,
+    "configuration.garbage_collection": 0,
     "configuration.kinds": 0,
     "settings": 9,
-    "addon": 10,
     "configuration": 10,
     "commands": 11,
 }

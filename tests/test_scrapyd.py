@@ -23,10 +23,11 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from crawler.components import SANDBOX
+from crawler.configuration.components import SANDBOX
 from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.retail.site import Site
 from tests.crawls import ROOT, comparable, lines, sandbox
+from tests.jobs.test_collect import Commands, assert_complete, searches, write
 
 http = build_opener(ProxyHandler({}))
 OTHER_SPIDERS = """
@@ -90,16 +91,24 @@ class Scrapyd:
 
     def run(self, spider: str, settings: dict[str, Any], project: str = "crawler", **arguments: Any) -> str:
         """Schedule a job, wait for its end and return its id."""
+        job = self.schedule(spider, settings, project, **arguments)
+        self.wait_for(spider, job, project)
+        return job
+
+    def schedule(self, spider: str, settings: dict[str, Any], project: str = "crawler", **arguments: Any) -> str:
         given = [f"{name}={value}" for name, value in settings.items()]
         scheduled = self.call("schedule.json", project=project, spider=spider, setting=given, **arguments)
         assert scheduled["status"] == "ok", scheduled
+        return str(scheduled["jobid"])
+
+    def wait_for(self, spider: str, job: str, project: str = "crawler") -> None:
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             jobs = self.call("listjobs.json", project=project)
-            if any(job["id"] == scheduled["jobid"] for job in jobs["finished"]):
-                return str(scheduled["jobid"])
+            if any(each["id"] == job for each in jobs["finished"]):
+                return
             time.sleep(0.1)
-        raise AssertionError(f"{spider} did not end: {self.log(spider, scheduled['jobid'], project)}")
+        raise AssertionError(f"{spider} did not end: {self.log(spider, job, project)}")
 
     def log(self, spider: str, job: str, project: str = "crawler") -> str:
         return (self.folder / f"logs/{project}/{spider}/{job}.log").read_text()
@@ -227,6 +236,22 @@ def test_an_unknown_scraper_is_explained_in_the_log(installed: Scrapyd, settings
     job = installed.run(spider, settings, scraper="nothing")
     assert installed.log(spider, job).startswith("Unknown scraper 'nothing': this spider has ")
     assert installed.failures(spider, job) == []
+
+
+def test_three_crawls_of_one_job_run_beside_each_other(
+    installed: Scrapyd, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each target is in the feed of one crawl, and the store's export has all of them."""
+    budgets = {name: {**each, "delay": 0.2} for name, each in json.loads(settings["PLATFORM_BUDGETS"]).items()}
+    own = {**settings, "STORE": tmp_path / "jobs.sqlite3", "PLATFORM_BUDGETS": json.dumps(budgets)}
+    commands = Commands(tmp_path, str(own["STORE"]), own)
+    assert commands.run("jobs", "push", "shared", write(tmp_path / "targets.jsonl", searches(60))).returncode == 0
+    crawls = [installed.schedule("retail", own, job="shared") for _ in range(3)]
+    for crawl in crawls:
+        installed.wait_for("retail", crawl)
+    feeds = [[line["id"] for line in installed.data("retail", crawl)] for crawl in crawls]
+    assert sorted(each for feed in feeds for each in feed) == sorted(f"t{number}" for number in range(60))
+    assert_complete(commands, "shared", 60)
 
 
 def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crawler import cursors
+from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR
 from crawler.registry import scrapers, spider_for
 from crawler.sandbox.microblog.site import Site as Microblog

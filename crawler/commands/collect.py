@@ -17,25 +17,26 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import argument_problems, replace_log
-from crawler.components import install
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.components import install
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
-from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.garbage import tune_garbage_collector
 from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
 from crawler.platforms import platforms
-from crawler.registry import spider, spiders
+from crawler.registry import find_scraper, spider, spiders
 from crawler.targets.files import FileSource
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import TargetParser
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.output import Layout
 
 T = TypeVar("T")
 STDIN = "-"
-OF_JOBS = ("max_pages",)
+OF_JOBS = ("max_pages", "exhaustive", "since")
 """The spider arguments that a job keeps, because they change its records."""
 
 
@@ -135,7 +136,7 @@ class Command(CheckedCommand):
         from crawler.jobs import intake  # noqa: PLC0415  # as above
 
         assert self.settings is not None
-        sources = file_sources(files, opts.scraper, opts.encoding)
+        sources = file_sources(files, opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
         for source in sources:
             source.check()
         options = job_options(self.settings, arguments)
@@ -144,13 +145,14 @@ class Command(CheckedCommand):
         try:
             if opts.fresh and (former := await jobs.find(name)):
                 await jobs.remove(former)
-            job = await jobs.create(name, options=options)
+            job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(arguments))
             if job.options != options:
                 raise UsageError(f"The job {name!r} has other options ({_text(job.options)}): use --fresh or --job.")
             if job.state == "cancelled":
                 raise UsageError(f"The job {name!r} is cancelled: use --fresh to begin anew.")
             if job.state == "loading":
                 await intake.push(jobs, job, sources)
+                await check_scrapers(jobs, job)
             if layout is not None:
                 await layout.shapes(jobs, job)
             await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
@@ -191,9 +193,12 @@ def layout_of(opts: argparse.Namespace) -> Layout | None:
     return None
 
 
-def file_sources(files: list[str], scraper: str | None, encoding: str | None) -> list[FileSource]:
-    """Return the sources of targets of all platforms in files."""
-    parser = TargetParser(tuple(each for found in spiders().values() for each in found.scrapers), scraper)
+def file_sources(
+    files: list[str], scraper: str | None, encoding: str | None, *, sliced: bool = False
+) -> list[FileSource]:
+    """Return the sources of targets of all platforms in files. ``sliced``: whether targets may be split into slices."""
+    known = tuple(each for found in spiders().values() for each in found.scrapers)
+    parser = TargetParser(known, scraper, sliced=sliced)
     return [FileSource(parser, file, encoding=encoding) for file in files]
 
 
@@ -215,10 +220,33 @@ def job_arguments(given: list[str]) -> dict[str, str]:
         raise UsageError("Arguments must have the form -a name=value.") from None
     if unknown := arguments.keys() - set(OF_JOBS):
         raise UsageError(f"A job has no argument {', '.join(sorted(unknown))}; its arguments are {', '.join(OF_JOBS)}.")
-    problems = argument_problems(spider(next(iter(platforms()))), arguments)
-    if problems:
-        raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in problems.items()))
+    problems = [argument_problems(spider(each), arguments) for each in platforms()]
+    if all(problems):
+        known = argument_problems(spider("retail"), arguments)  # its spider has all arguments of jobs
+        raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in known.items()))
     return arguments
+
+
+def needs_whole_roots(arguments: dict[str, str]) -> bool:
+    """Whether one worker takes a target and all its follow-ups, because a spider keeps state between them."""
+    return "exhaustive" in arguments or arguments.get("since") == "last"
+
+
+async def check_scrapers(jobs: Jobs, job: Job) -> None:
+    """Check that the arguments of a job are valid for its scrapers. If they are not, remove the job.
+
+    Raises:
+        UsageError: a spider does not have an argument, or ``since`` and a listing that is sorted by time.
+    """
+    arguments = job.options["arguments"]
+    for scraper in map(find_scraper, (await jobs.described(job))[0]):
+        of_platform = spider(scraper.platform)
+        problems = list(argument_problems(of_platform, arguments).values())
+        if "since" in arguments and not any(each.entries for each in of_platform.scrapers):
+            problems.append("since requires a listing that is sorted by newest first")
+        if problems:
+            await jobs.remove(job)
+            raise UsageError(f"{scraper.name}: {problems[0]}")
 
 
 def _stdin(stack: ExitStack) -> str:

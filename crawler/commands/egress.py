@@ -19,11 +19,11 @@ from scrapy.exceptions import UsageError
 
 from crawler import platforms
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.downloads.breaker import CONNECTION, PLATFORM, resting_seconds
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import Egress, egresses_of
 from crawler.downloads.tunnel import check
-from crawler.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -20,8 +20,8 @@ from scrapy.utils.conf import arglist_to_dict
 from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
 
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.exit_codes import SOME_FAILED
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
-from crawler.exit_codes import SOME_FAILED
 from crawler.pipelines import validated
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage, mismatch_error

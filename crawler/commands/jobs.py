@@ -12,10 +12,20 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from scrapy.exceptions import UsageError
 
-from crawler.commands.collect import add_layout, file_sources, job_arguments, layout_of, run_async, summary
+from crawler.commands.collect import (
+    OF_JOBS,
+    add_layout,
+    check_scrapers,
+    file_sources,
+    job_arguments,
+    layout_of,
+    needs_whole_roots,
+    run_async,
+    summary,
+)
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.errors import StoreUnavailable
-from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.jobs.location import job_options, open_jobs
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 
@@ -63,7 +73,12 @@ class Command(CheckedCommand):
         parser.add_argument("--failures", metavar="FILE", help="export: file of the failures, as JSON Lines")
         parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
         parser.add_argument(
-            "-a", dest="arguments", action="append", default=[], metavar="NAME=VALUE", help="push: max_pages"
+            "-a",
+            dest="arguments",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help=f"push: {', '.join(OF_JOBS)}",
         )
         parser.add_argument("--encoding", help="push: encoding of text files without a byte order mark")
 
@@ -86,8 +101,9 @@ class Command(CheckedCommand):
                 return lambda jobs: _list(jobs, as_json=opts.json)
             case ["push", name, _, *_]:
                 assert self.settings is not None
-                sources = file_sources(args[2:], opts.scraper, opts.encoding)
-                options = job_options(self.settings, job_arguments(opts.arguments))
+                arguments = job_arguments(opts.arguments)
+                sources = file_sources(args[2:], opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
+                options = job_options(self.settings, arguments)
                 return lambda jobs: _push(jobs, name, sources, options)
             case ["show" | "export" | "retry" | "cancel" | "check" | "rm" as action, name]:
                 return lambda jobs: self._change(jobs, action, name, opts)
@@ -208,10 +224,12 @@ async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[
 
     for source in sources:
         source.check()
-    job = await jobs.create(name, options=options)
+    job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
     if job.options != options:
         raise UsageError(f"The job {name!r} has other options: push to another job.")
     rows = await intake.push(jobs, job, sources)
+    if job.state == "loading":
+        await check_scrapers(jobs, job)
     await jobs.open(job)
     await intake.fail_invalid(jobs, job)
     _say(f"{rows:,} lines pushed")

@@ -17,8 +17,8 @@ from scrapy.utils.reactor import install_reactor
 
 from crawler.commands.serve import check_components, use_sandbox
 from crawler.configuration.command import CheckedCommand
-from crawler.event_loop import LOOP
-from crawler.exit_codes import RUN_FAILED
+from crawler.configuration.event_loop import LOOP
+from crawler.configuration.exit_codes import RUN_FAILED
 from crawler.logs import structure_everything
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import check_arguments
 from crawler.configuration.command import CheckedCommand
-from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder

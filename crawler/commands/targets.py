@@ -19,7 +19,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.target_files import Check, print_retries
 from crawler.configuration.command import CheckedCommand
-from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, WRONG_USE
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, WRONG_USE
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 
-from crawler.components import install
 from crawler.configuration.command import CheckedCommand
+from crawler.configuration.components import install
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED
+from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
-from crawler.exit_codes import ALL_HAVE_DATA, RUN_FAILED
-from crawler.garbage import tune_garbage_collector
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.platforms import platforms
 
@@ -90,7 +90,9 @@ class Command(CheckedCommand):
                 await asyncio.sleep(POLL_SECONDS)
                 continue
             crawler = self.process.create_crawler(platform)
-            with suppress(Exception):  # Scrapy has logged it
+            # A spider's constructor or an extension may raise anything. Scrapy has logged it, and the other platforms
+            # continue; the finish reason below is then missing.
+            with suppress(Exception):
                 await self.process.crawl(crawler, job=job.name)
             assert crawler.stats is not None
             reason = crawler.stats.get_value("finish_reason")

@@ -1,1 +1,1 @@
-"""The settings: their types and bounds, and the checks that commands make before they start."""
+"""How the project is set up: the types and checks of its settings, its add-on and components, the event loop."""

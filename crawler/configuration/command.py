@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.configuration.check import check_settings
 from crawler.configuration.declaration import declarations
-from crawler.exit_codes import WRONG_USE
+from crawler.configuration.exit_codes import WRONG_USE
 
 
 class CheckedCommand(ScrapyCommand):

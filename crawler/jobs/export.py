@@ -154,10 +154,13 @@ async def _read(jobs: Jobs, statement: Statement, values: dict[str, Any]) -> lis
     return rows
 
 
-async def notes(jobs: Jobs, job: int, root: bytes) -> list[Any]:
-    """Return the notes of a root's finished targets in the order of their commits, to restore a scraper's state."""
+async def notes(jobs: Jobs, job: int, root: bytes) -> list[tuple[str, Any]]:
+    """Return the codes and notes of a root's finished targets, in the order of their commits.
+
+    A spider restores its state from them.
+    """
     rows = await jobs.reads.transact(lambda session: session.rows(sql.NOTES, job=job, root=root), write=False)
-    return [orjson.loads(note) for (note,) in rows]
+    return [(code, orjson.loads(note)) for code, note in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, cast
 
 import structlog
@@ -11,6 +12,7 @@ from scrapy.exceptions import CloseSpider
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.outputs.feeds import FAILED
+from crawler.targets.incremental import SinceDate
 from crawler.targets.target import TargetParser
 from crawler.targets.tracker import TargetTracker
 
@@ -61,11 +63,22 @@ class JobWorker:
         if is_of_sandbox(job.options) != self.crawler.settings.getbool("SANDBOX"):
             await jobs.close()
             raise CloseSpider(f"the job {job.name!r} was made with another value of SANDBOX")
-        spider.args = type(spider.args)(**job.options.get("arguments", {}), job=job.name)
-        lease, exits = self.crawler.settings.getfloat("JOB_LEASE"), self.crawler.settings.getint("JOB_EXITS")
-        self.source = JobSource(jobs, job, spider.platform, TargetParser(spider.scrapers), lease, exits)
+        spider.args = type(spider.args)(**job.options.get("arguments", {})).model_copy(update={"job": job.name})
+        tracker = cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
+        tracker.leave_unfinished = True
+        self.source = JobSource(
+            jobs,
+            job,
+            spider.platform,
+            TargetParser(spider.scrapers),
+            self.crawler.settings.getfloat("JOB_LEASE"),
+            self.crawler.settings.getint("JOB_EXITS"),
+            spider.restore,
+            tracker.abandon,
+        )
         spider.source = self.source
-        cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker)).leave_unfinished = True
+        if (since := spider.args.since) is not None:
+            spider.since = self.source.seen if since == "last" else SinceDate(date.fromisoformat(since))
         self._count()
 
     def spider_closed(self) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
+import itertools
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs import export
 from crawler.jobs.job import Claim, Finished, Followup, Key, followup_key
+from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
 
+    Restore = Callable[[list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
+
 CLAIMED_AT_ONCE = 8
-"""Targets that a worker claims at once. Few, because no other worker can take the ones that wait in this worker."""
+"""Targets that a worker claims at once. Few, because no other worker can take targets that wait in this worker."""
 POLL_SECONDS = 0.5
 """Interval at which new targets are searched while other workers have the last ones."""
 
@@ -35,6 +40,9 @@ class JobSource(TargetSource):
 
     An outcome is reported to the crawl after its commit. The outcome of a target that another worker has taken
     meanwhile is not reported.
+
+    In a job of whole roots, the spider keeps state between the targets of a root. When such a root is claimed, the
+    spider restores its state from the notes of the root's finished targets.
     """
 
     jobs: Jobs
@@ -43,21 +51,37 @@ class JobSource(TargetSource):
     parser: TargetParser
     lease: float
     exits: int
+    restore: Restore
+    """``PlatformSpider.restore``."""
+    abandon: Callable[[str], None]
+    """Stops scraping a target, by its id, that another worker may have taken."""
     keeps_followups: ClassVar[bool] = True
     taken: int = 0
+    seen: StoredSeen | None = field(default=None, init=False)
+    """The seen entries of the job's listings, if it has the argument ``since=last``."""
     _expected: int | None = None
     _claims: dict[str, Claim] = field(default_factory=dict)
     """Id of a target in flight -> its claim."""
     _results: dict[Key, asyncio.Future[bool]] = field(default_factory=dict)
     """Claims whose outcomes are not committed yet -> whether they were stored."""
+    _ready: deque[Target | InvalidTarget] = field(default_factory=deque)
+    """Claimed targets that are not taken yet."""
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _further: dict[str, tuple[Target, ...]] = field(default_factory=dict)
+    """Id of a target -> follow-ups that its root lacks, which are stored with its own."""
+    _root_names: dict[str, bytes] = field(default_factory=dict)
+    """Id of a requested target -> its root."""
 
     def __post_init__(self) -> None:
+        if self.job.options.get("arguments", {}).get("since") == "last":
+            self.seen = StoredSeen(self.jobs, self.job, self.root_of)
         options: dict[str, Any] = {"lease": self.lease, "exits": self.exits, "job": self.job.id}
         self.worker = Worker(
             self.jobs.writes,
             lambda finished: self._resolve(finished.claim, stored=True),
             self._lost,
-            lambda _: None,
+            self._take,
+            also_store=None if self.seen is None else self.seen.store,
             **options,
         )
 
@@ -79,17 +103,28 @@ class JobSource(TargetSource):
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         while True:
+            while self._ready:
+                target = self._ready.popleft()
+                claim = self._claims.get(target.id)
+                if claim is not None and claim.target in self.worker.held:  # the lease may have been lost meanwhile
+                    self.taken += 1
+                    yield target
+            self._arrived.clear()
             try:
-                claims = await self.worker.claim(self.platform, CLAIMED_AT_ONCE)
+                claims = await self.worker.claim(self.platform, 1 if self.job.whole_roots else CLAIMED_AT_ONCE)
             except WorkerStoppedError as error:
                 raise TargetsUnavailableError(str(error)) from error
-            for claim in claims:
-                if claim.target in self.worker.held:  # its lease may have been lost while earlier ones were in flight
-                    yield self._target(claim)
-            if not claims:
+            for root, found in itertools.groupby(claims, lambda claim: claim.root):
+                if root is None:
+                    self._take(list(found))
+                else:
+                    await self._take_root(root, list(found))
+            if not claims and not self._ready:
                 if await self._is_finished():
                     return
-                await asyncio.sleep(POLL_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._arrived.wait()
 
     async def _is_finished(self) -> bool:
         try:
@@ -100,13 +135,51 @@ class JobSource(TargetSource):
         except StoreUnavailable:
             return False  # claim() ends the worker if this lasts too long
 
+    def _take(self, claims: Sequence[Claim]) -> None:
+        self._ready += [self._target(claim) for claim in claims]
+        self._arrived.set()
+
+    async def _take_root(self, root: bytes, claims: Sequence[Claim]) -> None:
+        """Take the waiting targets of a root, after the spider has restored the state of its finished ones."""
+        notes = await self._notes(root)
+        found = [self._target(claim) for claim in claims]
+        waiting = [each for each in found if isinstance(each, Target)]
+        name = next((each.root for each in waiting if each.root), None)
+        taken = self.restore([(code, {**note, "root": name}) for code, note in notes], waiting)
+        ids = {each.id for each in taken}
+        ended = [each for each in waiting if each.id not in ids]
+        further = tuple(each for each in taken if each.id not in self._claims)
+        self._ready += [each for each in found if each not in ended]
+        for carrier in (ended or taken)[:1]:
+            self._further[carrier.id] = further
+        for each in ended:  # the state shows that nothing is left to do for it
+            self.worker.finish(self._finished(self._claims.pop(each.id), Outcome(each, None, None, 0)))
+
+    async def _notes(self, root: bytes) -> list[tuple[str, dict[str, Any]]]:
+        while True:
+            try:
+                return await export.notes(self.jobs, self.job.id, root)
+            except StoreUnavailable:
+                if self.worker.failure is not None:
+                    raise TargetsUnavailableError(str(self.worker.failure)) from None
+                await asyncio.sleep(POLL_SECONDS)
+
     def _target(self, claim: Claim) -> Target | InvalidTarget:
-        self.taken += 1
-        target = self.parser.load(SavedTarget.model_validate(claim.work), row=claim.row)
-        if target.id in self._claims:  # ids are the user's, who may give one twice
-            target = self.parser.load(SavedTarget.model_validate({**claim.work, "id": claim.key.hex()}), row=claim.row)
+        work = claim.work
+        if claim.root is not None and (name := work.get("root")) is not None:
+            # Ids are the user's, who may give one twice.
+            unique = name if self._root_names.setdefault(name, claim.root) == claim.root else claim.root.hex()
+            work = {**work, "root": unique}
+        if work["id"] in self._claims:
+            work = {**work, "id": claim.key.hex()}
+        target = self.parser.load(SavedTarget.model_validate(work), row=claim.row)
         self._claims[target.id] = claim
         return target
+
+    def root_of(self, target_id: str) -> bytes | None:
+        """Return the root of a target in progress by its id."""
+        claim = self._claims.get(target_id)
+        return None if claim is None else claim.root
 
     @property
     def expected(self) -> int | None:
@@ -118,19 +191,28 @@ class JobSource(TargetSource):
 
     async def store(self, outcome: Outcome) -> bool:
         """Store an outcome. Return False if another worker has taken the target, or if nothing can be stored."""
-        claim = self._claims.pop(outcome.target.id)
-        if claim.target not in self.worker.held:
+        claim = self._claims.pop(outcome.target.id, None)
+        if claim is None or claim.target not in self.worker.held:
             return False
         result: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._results[claim.target] = result
-        self.worker.finish(finished(claim, outcome))
+        self.worker.finish(self._finished(claim, outcome))
         while self.worker.failure is None:
             await asyncio.wait({result}, timeout=POLL_SECONDS)
             if result.done():
                 return result.result()
         return False
 
+    def _finished(self, claim: Claim, outcome: Outcome) -> Finished:
+        further = self._further.pop(outcome.target.id, ())
+        note = outcome.note if self.seen is None else self.seen.note(outcome)
+        return finished(claim, replace(outcome, followups=outcome.followups + further, note=note))
+
     def _lost(self, claim: Claim) -> None:
+        for target_id, each in list(self._claims.items()):
+            if each.target == claim.target:
+                del self._claims[target_id]
+                self.abandon(target_id)
         self._resolve(claim, stored=False)
 
     def _resolve(self, claim: Claim, *, stored: bool) -> None:

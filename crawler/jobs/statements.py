@@ -15,7 +15,7 @@ from sqlalchemy import bindparam as param
 from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.jobs.job import STATES
-from crawler.jobs.tables import OPEN, RUNNING, WAITING, J, T, inputs, jobs, parts, records, tallies, targets
+from crawler.jobs.tables import OPEN, RUNNING, WAITING, J, T, inputs, jobs, parts, records, seen, tallies, targets
 
 ONE = sa.and_(T.job == param("job_"), T.key == param("key_"))
 OF_JOB = T.job == param("job")
@@ -45,12 +45,16 @@ NUMBERED = sa.select(sa.func.count(T.seq), sa.func.max(T.seq), sa.func.count(T.s
 # Targets
 
 
-def _by_dialect(*, table: sa.Table, update: bool = False) -> dict[str, sa.Insert]:
-    """Return the INSERT statement of each dialect that skips rows whose key is stored, or adds their ``n`` to it."""
+def _by_dialect(*, table: sa.Table, update: str | None = None) -> dict[str, sa.Insert]:
+    """Return the INSERT statement of each dialect. It skips rows whose key is stored, or updates one column of them.
+
+    ``update``: the column. Numbers (``n``) are added.
+    """
     found: dict[str, sa.Insert] = {}
     for name, insert in (("sqlite", sqlite.insert(table)), ("postgresql", postgresql.insert(table))):
-        if update:
-            change = {"n": table.c.n + insert.excluded.n}
+        if update is not None:
+            new = insert.excluded[update]
+            change = {update: table.c.n + new if update == "n" else new}
             found[name] = insert.on_conflict_do_update(index_elements=table.primary_key.columns, set_=change)
         else:
             found[name] = insert.on_conflict_do_nothing()
@@ -62,7 +66,7 @@ ADD_INPUTS = _by_dialect(table=inputs)
 ADD_TARGETS = _by_dialect(table=targets)
 STORED = sa.select(T.key).where(OF_KEYS)
 """The keys of a list that are stored."""
-ADD_TALLIES = _by_dialect(table=tallies, update=True)
+ADD_TALLIES = _by_dialect(table=tallies, update="n")
 _FIRST_WAITING = (
     sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING).order_by(T.row).limit(1)
 )
@@ -145,7 +149,10 @@ COUNT_UNFINISHED = sa.select(sa.func.count()).where(OF_JOB, T.platform == param(
 
 # Reading
 
-NOTES = sa.select(T.note).where(OF_JOB, T.root == param("root"), T.note.is_not(None), T.seq > 0).order_by(T.seq)
+NOTES = sa.select(T.code, T.note).where(OF_JOB, T.root == param("root"), T.note.is_not(None), T.seq > 0).order_by(T.seq)
+SEEN = sa.select(seen.c.ids).where(seen.c.listing == param("listing"))
+LOCK_SEEN = SEEN.with_for_update()
+SET_SEEN = _by_dialect(table=seen, update="ids")
 TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
 _INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line)
 _LINE = (T.key, T.parent, T.row, T.platform, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)

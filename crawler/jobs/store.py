@@ -159,7 +159,7 @@ class Store:
                 if sqlstate(error) not in CONFLICTS or attempt + 1 == CONFLICT_TRIES:
                     self._failed(error)
                     raise _unavailable() from error
-            except Exception:
+            except Exception:  # of ``work``: what it left in the connection is not known
                 self.disconnect()  # the next transaction gets a new connection
                 raise
         if self._failing_since is not None:

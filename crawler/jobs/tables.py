@@ -88,6 +88,12 @@ parts = sa.Table(
     sa.Column("until", sa.BigInteger, nullable=False),
     sa.Column("uploaded", sa.Boolean, nullable=False),
 )
+seen = sa.Table(  # outlives the jobs
+    "seen",
+    metadata,
+    sa.Column("listing", sa.LargeBinary, primary_key=True),
+    sa.Column("ids", sa.LargeBinary, nullable=False),
+)
 sa.Table(
     "calls",
     metadata,

@@ -126,7 +126,7 @@ def _start(session: Session, holder: Holder, found: list[Any]) -> list[Claim]:
 
 
 def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tuple[int, bytes, int]]:
-    """Renew the leases of claims. Return (job, key, tries) of those that the worker still holds."""
+    """Renew the leases of claims. Return (job, key, tries) of the claims that the worker still holds."""
     values = {"worker_": holder.worker, "until": session.now() + holder.lease}
     held: set[tuple[int, bytes, int]] = set()
     for job, keys in by_job(each.target for each in claims).items():

@@ -224,7 +224,7 @@ class Worker:
             await loop()
         except WorkerStoppedError as error:
             self.failure = error
-        except Exception as error:  # claim() and close() raise it
+        except Exception as error:  # a fault of any kind must not end the loop in silence: claim() and close() raise it
             self.failure = WorkerStoppedError(f"The worker failed: {type(error).__name__}: {error}")
             logger.exception("worker_failed")
 
@@ -253,7 +253,7 @@ class Worker:
         stored = await asyncio.to_thread(lambda: [Stored.of(each) for each in batch])
         try:
             await self._finish(stored)
-        except Exception as refused:
+        except Exception as refused:  # _is_refusal() selects the exceptions for values
             if not _is_refusal(refused):
                 raise
             logger.warning("batch_refused", error=str(refused), outcomes=len(batch))
@@ -263,7 +263,7 @@ class Worker:
     async def _finish_alone(self, stored: Stored) -> None:
         try:
             await self._finish([stored])
-        except Exception as error:
+        except Exception as error:  # as above
             if not _is_refusal(error):
                 raise
             await self._finish([Stored.failure(stored.finished, str(error))])

@@ -22,7 +22,7 @@ MAX_LENGTH = 2_000
 """Maximum length of a link in characters."""
 SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _OTHER_SCHEME = re.compile(r"(?!https?://)[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
-_START_OF_LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//|https?(?::|%3a)|www\.", re.IGNORECASE)
+_START_OF_LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//[^\s/]|https?(?::|%3a)|www\.", re.IGNORECASE)
 _HOST_AND_PATH = re.compile(r"(?!@)[^\s/?#]+\.[a-z]{2,}(?::\d+)?[/?#]\S*", re.IGNORECASE)
 _DEFAULT_PORT = re.compile(r"(http(?=://[^/?#]*:80\b)|https(?=://[^/?#]*:443\b))(://[^/?#:@]+):\d+", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -162,8 +162,8 @@ def is_link(text: str) -> bool:
 
     >>> [is_link(text) for text in ("https://a.example", "www.a.example", "a.example/b", "//a.example/b", "see http://a")]
     [True, True, True, True, True]
-    >>> [is_link(text) for text in ("a.example", "AC/DC", "1.5/2 inch", "@a.b", "node.js and/or x")]
-    [False, False, False, False, False]
+    >>> [is_link(text) for text in ("a.example", "AC/DC", "1.5/2 inch", "@a.b", "node.js and/or x", "//", "a // b")]
+    [False, False, False, False, False, False, False]
     """
     text = text.strip()
     return "://" in text or _START_OF_LINK.match(text) is not None or _HOST_AND_PATH.fullmatch(text) is not None

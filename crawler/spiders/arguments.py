@@ -91,9 +91,9 @@ class CrawlArguments(BaseModel):
 
     @model_validator(mode="after")
     def _validate_job(self) -> Self:
-        beside = [name for name in ("targets", "resume", "queue", "since") if getattr(self, name)]
+        beside = sorted(self.model_fields_set - {"job"})
         if self.job is not None and beside:
-            raise ValueError(f"a job has its own targets and progress: remove {beside[0]}=, or remove job=")
+            raise ValueError(f"a job has its own targets and arguments: remove {beside[0]}=, or remove job=")
         return self
 
     @model_validator(mode="after")

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import structlog
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
-from crawler import components, platforms
+from crawler import platforms
 from crawler.browser.sessions import carry_browser
-from crawler.components import ABOVE_COMMAND_LINE
+from crawler.configuration.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.shared import SharedState
 from crawler.errors import (
     InvalidRequest,
@@ -107,7 +107,7 @@ class PlatformSpider(PageSpider):
             UsageError: ``ADDONS`` lacks this project's add-on, or an essential component is disabled.
         """
         super().update_settings(settings)
-        components.require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
+        require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
         settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
         # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
         # requests in addition to the requests of all targets. Use -a resume= to continue a run instead.
@@ -119,7 +119,7 @@ class PlatformSpider(PageSpider):
             carry_browser(settings)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PlatformSpider:
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.use_origins(platforms.origins(cls.platform, crawler.settings))
         spider.closing = Closing(crawler)
@@ -170,10 +170,10 @@ class PlatformSpider(PageSpider):
         return False
 
     def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore a resumed run's state, before the first target.
+        """Restore the state between the targets of a root, which another worker or an earlier run has begun.
 
-        ``notes``: for each stored target with data from ``TargetTracker.note``, the outcome's code and this data.
-        ``pending``: the follow-ups that earlier starts have not stored. Return the follow-ups to scrape.
+        ``notes``: for each finished target with data from ``TargetTracker.note``, the outcome's code and this data.
+        ``pending``: the targets without an outcome. Return the targets to scrape.
         """
         return pending
 
@@ -257,7 +257,7 @@ class PlatformSpider(PageSpider):
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
             record = None
-        except Exception as error:
+        except Exception as error:  # any exception may follow from the end of the release, such as an aborted download
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
             record = None
@@ -269,7 +269,13 @@ class PlatformSpider(PageSpider):
             yield record
 
     async def _record(self, target: Target, first: First) -> Record | None:
-        """Return the target's record. None if it has no new data, or already has an outcome."""
+        """Return the target's record. None if it has no new data, or already has an outcome.
+
+        Raises:
+            ScrapeError: the target failed.
+            ReleaseEnded: the target has its outcome, was released again, or was taken by another worker.
+        """
+        target.release.check()
         if self.since:
             await self.since.load(target)
         if first.error is not None:

@@ -26,7 +26,7 @@ class Listings:
         """
         tally = Tally() if is_first and target.parent is None else self._tallies.get(target.id)
         if tally is not None:
-            tally.add(ids, stated)
+            tally.add(target.id, ids, stated)
             self._tallies[target.id] = tally
 
     def pass_on(self, target: Target, followup: Target) -> None:

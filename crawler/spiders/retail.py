@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pydantic import Field, model_validator
 from scrapy import Request
@@ -28,7 +28,11 @@ from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.exceptions import LimitReached
 from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import Outcome, Scraper, Target
+from crawler.targets.tracker import target_failing
 from crawler.targets.warning import OutcomeWarning
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
 
 
 class RetailArguments(CrawlArguments):
@@ -56,8 +60,8 @@ class RetailArguments(CrawlArguments):
 
     @model_validator(mode="after")
     def _validate_exhaustive(self) -> Self:
-        if self.exhaustive and (self.queue or self.job):
-            raise ValueError("workers share no progress: leave out exhaustive, or leave out queue and job")
+        if self.exhaustive and self.queue:
+            raise ValueError("workers share no progress: leave out exhaustive, or leave out queue")
         if self.exhaustive and "max_pages" in self.model_fields_set:
             raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
         if self.exhaustive and (self.query or self._url_is_search):
@@ -108,6 +112,12 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         self._crawls: dict[str, ExhaustiveCrawl] = {}
         """The exhaustive crawls in progress, by the id of the requested target."""
 
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.target_failing, target_failing)
+        return spider
+
     @property
     def sliced(self) -> bool:
         return self.args.exhaustive
@@ -134,12 +144,12 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)
-            crawl = self._crawls[target.id] = self._new_crawl(root)
-            crawl.begin()
+            self._crawls[target.root or target.id] = new = self._new_crawl(root)
+            new.begin()
             return params.model_copy(update={"page": 1, "sort": DEFAULT_SORT})
-        reported = self._crawls.get(target.root or "")
-        if reported and reported.is_report(Step(slice_of(params), params.page)):
-            self._report(target, reported)
+        crawl = self._crawls.get(target.root or "")
+        if crawl and _is_report(target, crawl):
+            self._report(target, crawl)
         return params
 
     def _report(self, target: Target, crawl: ExhaustiveCrawl) -> NoReturn:
@@ -161,16 +171,18 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
     def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         if notes and not self.args.exhaustive:
             raise TargetsUnavailableError("this run is an exhaustive crawl: add exhaustive=true")
+        found: dict[str, ExhaustiveCrawl] = {}
         for code, note in notes:
             root = note["root"]
             if note["is_first"]:
-                self._crawls[root] = self._new_crawl(Slice(*note["slice"]))
+                found[root] = self._new_crawl(Slice(*note["slice"]))
             # After a power cut, the category's first page may be lost. The category is then scraped again, from there.
-            if root in self._crawls:
-                self._crawls[root].restore(note, stored=code == "OK")
+            if root in found:
+                found[root].restore(note, stored=code == "OK")
         if not notes:
             return pending
-        return [target for root, crawl in self._crawls.items() for target in self._resumed(crawl, root, pending)]
+        self._crawls |= found
+        return [target for root, crawl in found.items() for target in self._resumed(crawl, root, pending)]
 
     def _resumed(self, crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
         """Return targets for one category's pending pages, and for the pages that ``max_requests`` prevented before."""
@@ -228,18 +240,23 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
     def status_lines(self) -> list[str]:
         return [str(crawl) for crawl in self._crawls.values() if not crawl.finished]
 
+    def target_failing(self, target: Target, error: ScrapeError, *, has_note: bool) -> None:
+        """Continue the exhaustive crawl of a target whose ``scrape()`` did not end normally: a deadline or a bug."""
+        crawl = self._crawls.get(target.root or "")
+        if crawl is None or has_note or isinstance(error, ShuttingDown):
+            return
+        if isinstance(target.params, CategoryParams) and not _is_report(target, crawl):
+            self._push(target, crawl.fail(*_step(target, crawl)))
+
     def target_completed(self, outcome: Outcome) -> None:
         super().target_completed(outcome)
         target = outcome.target
         if not isinstance(target, Target) or target.root not in self._crawls:
             return
         crawl = self._crawls[target.root]
-        reported = isinstance(target.params, CategoryParams) and target.parent is not None
-        reported = reported and crawl.is_report(_step(target, crawl))
+        reported = isinstance(target.params, CategoryParams) and _is_report(target, crawl)
         if outcome.error is not None and outcome.note is not None:
             crawl.release(outcome.note.get("ids", ()))
-        elif outcome.error is not None and not reported and not isinstance(outcome.error, ShuttingDown):
-            self._push(target, crawl.fail(*_step(target, crawl)))  # scrape() did not end normally: a deadline or a bug
         if crawl.finished and (reported or not crawl.reported):
             crawl.log_end()
             del self._crawls[target.root]
@@ -248,6 +265,11 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
 def _is_last(data: Data) -> bool:
     """Whether the platform states that a page is the last one, or that there is none."""
     return bool(data["products"]) or data["total_results"] == 0
+
+
+def _is_report(target: Target, crawl: ExhaustiveCrawl) -> bool:
+    """Whether a target stands for no page, and only reports that an exhaustive crawl has ended without all products."""
+    return target.parent is not None and crawl.is_report(_step(target, crawl))
 
 
 def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:

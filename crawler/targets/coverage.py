@@ -19,7 +19,7 @@ NOTES = frozenset({CEILING, FEWER})
 
 
 class Coverage(NamedTuple):
-    """The rows of a listing that a platform states, and those that were collected from all of its pages.
+    """The numbers of rows of a listing: stated by the platform, and collected from all of its pages.
 
     docs/completeness.md lists what each platform states, and the reasons.
     """
@@ -64,13 +64,19 @@ class Tally:
         self._rows = 0
         self._expected: int | None = None
         self._repeated = False
+        self._page = ""
 
-    def add(self, ids: Sequence[str], stated: int | None) -> None:
-        """Add a page: the ids of its rows, and the number of rows in the whole listing that it states."""
+    def add(self, page: str, ids: Sequence[str], stated: int | None) -> None:
+        """Add a page: its target's id, the ids of its rows, and the number of rows in the whole listing that it states.
+
+        A page that was just added, and is fetched again on another lane, counts once.
+        """
         before = len(self._ids)
         self._ids.update(ids)
-        self._rows += len(ids)
-        self._repeated = self._repeated or (len(ids) > 0 and len(self._ids) == before)
+        if page != self._page:
+            self._page = page
+            self._rows += len(ids)
+            self._repeated = self._repeated or (len(ids) > 0 and len(self._ids) == before)
         if stated is not None:
             self._expected = max(stated, self._expected or 0)
 

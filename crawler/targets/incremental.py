@@ -91,6 +91,26 @@ class SinceDate:
         """Do nothing: nothing is stored."""
 
 
+class ComparesEntries:
+    """Compares the entries of pages with those that earlier runs have seen."""
+
+    def seen(self, target: Target) -> frozenset[str]:
+        """Return the ids of the entries that earlier runs have seen in the target's listing."""
+        raise NotImplementedError
+
+    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
+        """Whether the pages after this page may contain entries that no earlier run has seen.
+
+        Only the page's last entry is compared: the first entries may be pinned posts, which are seen in every run.
+        """
+        ids = entry_ids(target, data)
+        return not ids or ids[-1] not in self.seen(target)
+
+    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
+        """Return the ids of the page's entries that no earlier run has seen. None: its scraper has no entries."""
+        return None if target.scraper.entries is None else frozenset(entry_ids(target, data)) - self.seen(target)
+
+
 class SeenFile:
     """An SQLite file with the seen ids of each listing. Each call opens it again, so that several runs can share it."""
 
@@ -129,7 +149,7 @@ class _Listing:
     ids: list[str] = field(default_factory=list)
 
 
-class Seen:
+class Seen(ComparesEntries):
     """Collects the entries of each listing during a run, and stores them after the last page of the listing.
 
     If a page fails, none of its listing's entries are stored, so that the next run reads the listing again. The file is
@@ -160,20 +180,9 @@ class Seen:
             seen = frozenset()
         self._listings[target.id] = _Listing(key, seen)
 
-    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
-        """Whether the pages after this page may contain entries that no earlier run has seen.
-
-        Only the page's last entry is compared: the first entries may be pinned posts, which are seen in every run.
-        """
+    def seen(self, target: Target) -> frozenset[str]:
         listing = self._listings.get(target.id)
-        ids = entry_ids(target, data)
-        return listing is None or not ids or ids[-1] not in listing.seen
-
-    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
-        if target.scraper.entries is None:
-            return None
-        listing = self._listings.get(target.id)
-        return frozenset(entry_ids(target, data)).difference(listing.seen if listing else ())
+        return listing.seen if listing else frozenset()
 
     def completed(self, outcome: Outcome) -> None:
         """Add the entries of a page to its listing. If it was the last page, store the entries of the listing."""

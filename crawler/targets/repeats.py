@@ -1,7 +1,7 @@
 """Fetches a target that stands in several rows of targets files only once. Each row has an outcome of its own.
 
-The rows are read twice: first to find those that repeat the target of an earlier row, then to crawl. What the first
-reading finds is in a temporary SQLite database, so that the memory does not grow with the rows.
+The rows are read twice: first to find repeated targets, then to crawl. What the first reading finds is in a temporary
+SQLite database, so that the memory does not grow with the rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CACHE_KIBIBYTES = 16 * 1024
 
 @dataclass
 class FetchedOnce(TargetSource):
-    """The targets of another source without those that repeat an earlier one, which must be iterable twice.
+    """The different targets of another source, which must be iterable twice.
 
     The outcome of a target is followed by the outcomes of the rows that repeat it, with their own ids and columns. So
     are the outcomes of its follow-ups.

@@ -46,6 +46,11 @@ logger = structlog.get_logger(__name__)
 
 target_completed = object()
 """Signal: a target has its outcome. Arguments: ``outcome``, ``spider``."""
+target_failing = object()
+"""Signal: a target is about to get an error as its outcome. Arguments: ``target``, ``error``, ``has_note``, ``spider``.
+
+Receivers may push follow-ups and add a note, which belong to the outcome.
+"""
 
 
 PARTIAL = "targets/partial"
@@ -244,6 +249,9 @@ class TargetTracker:
         entry = self._entry(target)
         if entry is None:
             return
+        if error is not None:
+            arguments = {"target": target, "error": error, "has_note": entry.note is not None}
+            self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
         del self._in_flight[target.id]
         target.release.end()
         if entry.timer:
@@ -255,6 +263,15 @@ class TargetTracker:
         followups, warnings = tuple(entry.followups), tuple(entry.warnings)
         self._report(Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries))
         self._release(entry.followups)
+
+    def abandon(self, target_id: str) -> None:
+        """Drop a target in flight, because another worker may have taken it: it has no outcome here."""
+        entry = self._in_flight.pop(target_id, None)
+        if entry is not None:
+            entry.target.release.end()
+            if entry.timer:
+                entry.timer.cancel()
+            self._changed.set()
 
     def hand_back(self, target: Target) -> bool:
         """Release a target again, because its egress has failed: ``target.release.successor`` starts on another lane.

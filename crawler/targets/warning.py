@@ -37,7 +37,7 @@ UNREAD_ROWS = "unread_rows/"
 MISSING_ROWS = "coverage/missing/"
 """Prefix of the stats ``coverage/missing/<source>/<reason>``: listings that ended without all rows, for this reason."""
 EXPECTED, COLLECTED = "coverage/expected", "coverage/collected"
-"""Stats: rows of incomplete listings that the platform states, and those that were collected."""
+"""Stats: the rows of incomplete listings that the platform states, and the rows that were collected."""
 
 
 class OutcomeWarning(NamedTuple):

@@ -167,6 +167,9 @@ class Chaos:
         with suppress(sqlite3.Error, psycopg.Error):
             if self.server:
                 with psycopg.connect(self.location) as connection:
+                    # A worker that is suspended within a transaction is only continued after this fault. The server
+                    # does not end its transaction in time if its clock was set back meanwhile.
+                    connection.execute("SET lock_timeout = '20s'")
                     connection.execute("LOCK TABLE jobs")
                     time.sleep(self.plan.locked)
             else:

@@ -19,13 +19,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from crawler.sandbox.retail.site import Site
 from tests import forks
-from tests.crawls import ROOT, lines, sandbox
+from tests.crawls import ROOT, comparable, lines, sandbox
 from tests.jobs.conftest import location
 
 __all__ = ["location"]
 
 SEARCH = "retail-search-v4"
+TRUTH = Site()
 EXAMPLES: dict[str, dict[str, Any]] = {
     SEARCH: {"query": "mustard"},
     "professional-profile-v4": {"username": "mara-lindqvist"},
@@ -149,7 +151,7 @@ def test_a_table_of_several_scrapers_is_refused_before_the_first_request(command
         (["jobs", "export", "nothing", "-O", "x.jsonl", "--part", "0"], "No job is called 'nothing'"),
         (["work", "retail"], "takes no arguments"),
         (["crawl", "retail", "-a", "job=x", "-a", "targets=TARGETS"], "a job has its own targets"),
-        (["crawl", "retail", "-a", "job=x", "-a", "exhaustive=true"], "workers share no progress"),
+        (["crawl", "retail", "-a", "job=x", "-a", "exhaustive=true"], "remove exhaustive=, or remove job="),
     ],
 )
 def test_wrong_use_is_refused(commands: Commands, arguments: list[str], message: str) -> None:
@@ -245,10 +247,18 @@ def test_further_pages_belong_to_the_job(commands: Commands) -> None:
     assert "has other options (max_pages=3, SANDBOX)" in run.stderr
 
 
-def test_a_plain_crawl_opens_no_store(commands: Commands) -> None:
-    run = commands.run("crawl", "retail", "-a", "query=mustard", "-O", commands.folder / "out.jsonl")
-    assert run.returncode == 0, run.stderr
-    assert sorted(each.name for each in commands.folder.iterdir()) == ["out.jsonl"]
+def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:
+    """Neither a store nor a folder ``.scrapy``, also with targets from a file."""
+    (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
+    write(tmp_path / "targets.jsonl", searches(2))
+    program = [sys.executable, "-m", "scrapy", "crawl", "retail", "-s", "SANDBOX=1", "-O", "out.jsonl"]
+    for given in ("query=mustard", "targets=targets.jsonl"):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        run = forks.run(
+            [*program, "-a", given], check=False, capture_output=True, text=True, cwd=tmp_path, env=environment
+        )
+        assert run.returncode == 0, run.stderr
+        assert sorted(each.name for each in tmp_path.rglob("*")) == ["out.jsonl", "scrapy.cfg", "targets.jsonl"]
 
 
 # Workers beside each other, and kills
@@ -266,12 +276,13 @@ def in_shop(tmp_path: Path, location: str, shop: dict[str, Any], delay: float) -
 
 
 def assert_complete(commands: Commands, job: str, n: int) -> None:
-    """Each target has one outcome, and the output is the truth."""
+    """Each target has one outcome, and the output is what the simulated platform has."""
     out = commands.folder / "all.jsonl"
     assert commands.run("jobs", "export", job, "-O", out).returncode == 0
     found = lines(out)
     assert [(line["id"], line["params"]["query"]) for line in found] == [(f"t{i}", f"mustard {i}") for i in range(n)]
-    assert all(line["data"]["query"] == line["params"]["query"] for line in found)
+    for line in found:
+        assert comparable(line["data"]) == comparable(TRUTH.expected_record({"scraper": SEARCH, **line["params"]}))
     assert commands.run("jobs", "check", job).stdout == "no differences\n"
     shown = commands.show(job)
     assert (shown["state"], shown["targets"]["done"]) == ("done", n)

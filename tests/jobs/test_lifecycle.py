@@ -331,7 +331,7 @@ async def test_one_worker_takes_a_root_whole(jobs: Jobs, location: str) -> None:
     # The first worker has released the rest of its root: it is taken whole, even by a claim of one.
     whole = await second.claim(1)
     assert {each.key for each in whole} == {each.key for each in first.own[1:]}
-    assert await notes(jobs, job.id, root.key) == [{"page": 1}, {"page": 2}]
+    assert await notes(jobs, job.id, root.key) == [("OK", {"page": 1}), ("OK", {"page": 2})]
     async with second.worker:
         for claim in (*claims, *whole):
             second.worker.finish(done(claim))

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler import cursors
+from crawler.platforms import cursors
 from crawler.platforms.ids import shipped_ids
 from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
 from crawler.platforms.microblog.schema import CURSOR as PURPOSE

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crawler import cursors
+from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR
 from crawler.sandbox.microblog.expected import post_record
 from crawler.sandbox.microblog.faults import FAULTS, failing_sources

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import os
+import shlex
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +22,9 @@ import pytest
 from crawler.registry import spiders
 from crawler.targets.files import FileSource
 from crawler.targets.repeats import FetchedOnce
-from crawler.targets.sources import TargetsUnavailableError
-from crawler.targets.target import Target, TargetParser
-from tests.shop import Shop, open_shop
+from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.target import InvalidTarget, Target, TargetParser
+from tests.shop import ROOT, Shop, open_shop
 
 ROWS = "id,cat_id,sku,shop\na,976759,A-1,=1+1\nb,976759,B-2,\nc,1_2_3,C-3,x\nd,1_2_3,D-4,\ne,976759,,\n"
 
@@ -72,8 +76,9 @@ def test_targets_check_counts_them(shop: Shop, tmp_path: Path) -> None:
 def test_own_columns_are_in_every_format(shop: Shop, tmp_path: Path) -> None:
     crawl(shop, tmp_path, *(part for name in ("csv", "xlsx", "parquet") for part in ("-O", f"{tmp_path}/out.{name}")))
     with (tmp_path / "out.csv").open(newline="") as file:
-        csv.field_size_limit(10_000_000)
+        before = csv.field_size_limit(10_000_000)
         table = [(row["target_id"], row["columns.sku"], row["columns.shop"]) for row in csv.DictReader(file)]
+        csv.field_size_limit(before)
     assert table == [("a", "A-1", "'=1+1"), ("b", "B-2", ""), ("e", "", "")]
     header, *rows = ([cell.value for cell in row] for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["records"])
     shown = [[row[header.index(name)] for name in ("target_id", "columns.sku", "columns.shop")] for row in rows]
@@ -118,6 +123,41 @@ def test_the_first_object_names_the_own_keys(shop: Shop, tmp_path: Path) -> None
     assert (
         failed["message"] == "Line 2 of t.jsonl has the key 'm', which the first row lacks: add it there, or remove it."
     )
+
+
+def test_a_pipe_is_read_once_though_files_are_read_twice() -> None:
+    parser = TargetParser(spiders()["retail"].scrapers)
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer, "w") as file:
+        file.write(ROWS)
+        file.close()
+        for _ in range(2):  # the second source reads the same copy
+            source = FetchedOnce(FileSource(parser, f"/dev/fd/{reader}"))
+            source.check()
+            asyncio.run(source.open())
+            assert source.repeated == 3
+            assert [each.id for each in asyncio.run(all_of(source))] == ["a", "c"]
+    reader, writer = os.pipe()  # the same path again
+    with os.fdopen(reader), os.fdopen(writer, "w") as file:
+        file.write("cat_id\n1_2_3\n")
+        file.close()
+        assert [each.id for each in asyncio.run(all_of(FileSource(parser, f"/dev/fd/{reader}")))] == [f"{reader}:2"]
+
+
+async def all_of(source: TargetSource) -> list[Target | InvalidTarget]:
+    await source.open()
+    return [each async for each in source]
+
+
+def test_a_shell_may_pipe_targets(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(ROWS)
+    options = " ".join(f"-s {name}={shlex.quote(value)}" for name, value in shop.settings().items())
+    crawl = f"{sys.executable} -m scrapy crawl retail -a targets=<(cat {tmp_path}/t.csv) -O {tmp_path}/out.jsonl"
+    run = subprocess.run(
+        ["/bin/bash", "-c", f"{crawl} {options}"], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert run.returncode == 4, run.stderr
+    assert [each["id"] for each in lines(tmp_path / "out.jsonl")] == ["a", "b", "e"]
 
 
 class Full(FetchedOnce):

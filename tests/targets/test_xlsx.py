@@ -1,4 +1,4 @@
-"""US3-17: targets in Excel workbooks. Each is read right, or refused with a sentence, whoever has written it."""
+"""US3-17: targets in Excel workbooks. Each is read right, or refused with a sentence. The writers differ."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from crawler import cursors
 from crawler.errors import CircuitOpen, ScrapeError, TargetError
+from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN
 from crawler.platforms.microblog.user import FIELDS, merged
 from crawler.platforms.page import missing_error

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from crawler import cursors
+from crawler.platforms import cursors
 from crawler.platforms.microblog.link import LINKS
 from crawler.platforms.model import Entity, LinkParams, Model, refuse_link
 

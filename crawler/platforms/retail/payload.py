@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
+from crawler.reading.contract import Contract, NonEmpty, always, identity, often, sometimes
 from crawler.reading.values import amount, amounts
 
 PRODUCT = ("__typename", "Product")
@@ -41,22 +41,27 @@ class PriceLine(Contract):
     values: list[PriceValue] = always("values[]")
 
 
+class PriceDetails(Contract):
+    """The lines of a price."""
+
+    currency: str | None = sometimes("currency")
+    lines: list[PriceLine] = always("priceLines[]")
+
+
 class RenderedPrice(Contract):
     """The price of a row of a page. Since July 2026 some rows have lines, and their older keys are "" or 0.
 
     ``itemPrice`` is not read: it is the struck-through price. The row's ``price`` is not read: it may be cut.
     """
 
-    lines: list[PriceLine] = sometimes("priceDetails.priceLines[]")
-    currency: str | None = sometimes("priceDetails.currency")
+    details: PriceDetails | None = sometimes("priceDetails")
     line_price: str | None = always("linePrice")
     line_price_display: str | None = always("linePriceDisplay")
     range: str | None = always("priceRangeString")
 
     def read(self) -> Price:
         """Return the price of the lines, or else of the older keys."""
-        lines = self.lines
-        if lines and (price := _of_lines(lines, self.currency or "")):
+        if self.details and (price := _of_lines(self.details)):
             return price
         current = amount(self.line_price) or amount(self.line_price_display)
         if not self.range:
@@ -65,12 +70,12 @@ class RenderedPrice(Contract):
         return Price(current, low, high)
 
 
-def _of_lines(lines: list[PriceLine], currency: str) -> Price | None:
-    stated = {(line.kind, each.key): amount(each.amount) for line in lines for each in line.values}
+def _of_lines(details: PriceDetails) -> Price | None:
+    stated = {(line.kind, each.key): amount(each.amount) for line in details.lines for each in line.values}
     current = stated.get(("DISCOUNTED_PRICE", "PRICE")) or stated.get(("CURRENT_PRICE", "PRICE"))
     low = stated.get(("OPTIONS_RANGE", "LOW_PRICE")) or stated.get(("OPTIONS", "LOW_PRICE"))
     high = stated.get(("OPTIONS_RANGE", "HIGH_PRICE"))
-    return None if current is None and low is None else Price(current, low, high, currency)
+    return None if current is None and low is None else Price(current, low, high, details.currency or "")
 
 
 class ApiPrice(Contract):
@@ -92,9 +97,9 @@ class ApiPrice(Contract):
 class Badge(Contract):
     """A flag ("Best seller") or a tag of a product."""
 
-    key: str | None = sometimes("key")
-    text: str | None = sometimes("text")
-    kind: str | None = sometimes("type")
+    key: str | None = always("key")
+    text: str | None = always("text")
+    kind: str | None = often("type")
 
 
 class BadgePart(Contract):

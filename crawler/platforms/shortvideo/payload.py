@@ -2,7 +2,7 @@
 
 Counted over the items of seven captures since 2024 (``tests/contracts``), of which one is a photo post. The keys of the
 pictures are those of this post and of the notes on the platform. An item of a page's state, unlike one of a list, lacks
-``statsV2``, ``isAd`` and others, so these are not ``always``.
+``statsV2``, ``isAd`` and others, so these are ``often``: a page of ten items or more is a list.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Music(Contract):
     cover_large: str | None = always("coverLarge")
     cover_medium: str | None = always("coverMedium")
     cover_thumb: str | None = always("coverThumb")
-    author: str | None = sometimes("authorName")
+    author: str | None = often("authorName")
     album: str | None = sometimes("album")
-    duration: Count | None = sometimes("duration")
-    is_original: bool | None = sometimes("original")
+    duration: Count | None = often("duration")
+    is_original: bool | None = often("original")
 
 
 class Figures(Contract):
@@ -99,16 +99,16 @@ class Item(Contract):
     description: str | None = always("desc")
     pictures: Pictures | None = sometimes("imagePost")
     video: Video | None = always("video")
-    music: Music | None = sometimes("music")
+    music: Music | None = often("music")
     figures: Figures | None = always("stats", often=True)
     exact_figures: ExactFigures | None = often("statsV2")
     live: LiveRoom | None = sometimes("liveRoomInfo")
-    is_private: bool | None = sometimes("privateItem")
+    is_private: bool | None = often("privateItem")
     is_pinned: bool | None = sometimes("isPinnedItem")
-    is_ad: bool | None = sometimes("isAd")
+    is_ad: bool | None = often("isAd")
     is_paid: bool | None = sometimes("adAuthorization")
-    language: str | None = sometimes("textLanguage")
-    comment_status: int | None = sometimes("itemCommentStatus")
+    language: str | None = often("textLanguage")
+    comment_status: int | None = often("itemCommentStatus")
     place: str | None = sometimes("locationCreated")
     anchors: list[dict[str, Any]] | None = sometimes("anchors")
 

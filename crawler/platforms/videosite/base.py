@@ -181,6 +181,10 @@ class ListPage(VideositePage):
     @cached_property
     def _shapes(self) -> list[tuple[Placed, Shape]]:
         """All rows with an item that has a valid id. The others are reported."""
+        blank = 0 if self._lost else sum(row.is_blank for row, _ in self.rows)  # unknown rows are blank, too
+        if blank:
+            path = f"{self.rows_path}.…unknown"
+            self.unread.append(Unread(path, "unknown", blank, len(self.rows), loses_rows=True))
         found = [(placed, shape) for placed in self.rows if (shape := placed.row.item) is not None]
         valid = [(placed, shape) for placed, shape in found if is_video_id(shape.id)]
         invalid = Counter(id_path(shape) for _, shape in found if not is_video_id(shape.id)) if found != valid else {}

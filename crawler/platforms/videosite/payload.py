@@ -53,7 +53,7 @@ class Tab(Contract):
     """A tab of a channel. Titles are translated, and the order varies."""
 
     url: str | None = always("endpoint.commandMetadata.webCommandMetadata.url")
-    params: str | None = sometimes("endpoint.browseEndpoint.params")
+    params: str | None = always("endpoint.browseEndpoint.params")
     selected: bool | None = sometimes("selected")
     content: Row | None = sometimes("content")
 
@@ -67,6 +67,7 @@ class UnnamedTab(Tab):
     """A tab of a page that is not a usual channel's. It may have no URL."""
 
     url: str | None = sometimes("endpoint.commandMetadata.webCommandMetadata.url")
+    params: str | None = sometimes("endpoint.browseEndpoint.params")
 
 
 class TabEntry(Contract, one_of=True):
@@ -125,7 +126,7 @@ class Channel(Page):
     attachments: list[Attachment] = sometimes(BADGE_PATH)
     lines: list[HeaderLine] = always(f"{_HEADER}.metadata.contentMetadataViewModel.metadataRows[]")
     banner: Banner | None = sometimes(f"{_HEADER}.banner")
-    about_token: str | None = sometimes(
+    about_token: str | None = always(
         f"{_HEADER}.description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}",
         f"{_HEADER}.attribution.attributionViewModel.suffix.commandRuns[0].{_PANEL_REQUEST}",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crawler.reading.declaration import Contract, always, identity, often, sometimes
+from crawler.reading.declaration import Contract, always, identity, often, sometimes, values
 
 _URL = "commandMetadata.webCommandMetadata.url"
 _TAP = "onTap.innertubeCommand"
@@ -173,6 +173,11 @@ class Formats(Contract, one_of=True):
         """The token of the list's next page, "" if the row does not lead to it."""
         link = self.next_page or self.next_page_model
         return "" if link is None else link.token
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the row has no value at all. No recorded row is empty."""
+        return not any(getattr(self, each.name) for each in values(Formats))
 
     @property
     def is_empty_list(self) -> bool:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from crawler import cursors
+from crawler.platforms import cursors
 from crawler.platforms.page import mismatch_error
 from crawler.platforms.videosite.schema import CURSOR_KIND, TABS, Continuation
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from crawler import cursors
-from crawler.platforms import content
+from crawler.platforms import content, cursors
 from crawler.platforms.model import LinkParams, Model, refuse_link
 from crawler.platforms.videosite import link
 

@@ -28,7 +28,7 @@ def known_names(names: Iterable[str], parser: TargetParser) -> tuple[str, ...]:
 
 @lru_cache(1_000)
 def is_misspelt(name: str, known: tuple[str, ...]) -> bool:
-    """Whether an unknown name is so similar to a known one that it is hardly the user's own.
+    """Whether an unknown name is probably a misspelt known name, and not a column of the user.
 
     >>> is_misspelt("Cat_ID", ("cat_id",)), is_misspelt("sku", ("cat_id",))
     (True, False)

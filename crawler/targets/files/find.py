@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import lzma
 import os
+import shutil
+import stat
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
 from tarfile import TarError
 from typing import TYPE_CHECKING, Any
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from crawler.targets.files.json import read_json_lines
 from crawler.targets.files.text import TextFile
@@ -27,13 +33,16 @@ READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMA
 def find_files(location: str) -> tuple[list[OpenFile], list[int]]:
     """Return the files that match a path, a glob or a URL, sorted by path, and their sizes in bytes.
 
+    A pipe, such as ``/dev/stdin`` or a shell's ``<(zcat x.csv.gz)``, is read to its end and replaced by a copy, because
+    targets files are read several times.
+
     Raises:
         WrongTargetsError: no file matches.
         TargetsUnavailableError: the files cannot be listed.
     """
     try:
         found = fsspec.open_files(location, "rb", compression="infer")
-        files = sorted(found, key=lambda file: str(file.path))
+        files = sorted(map(_rereadable, found), key=lambda file: str(file.path))
         sizes = [file.fs.size(file.path) or 0 for file in files]
     except FileNotFoundError:
         files = []
@@ -42,6 +51,29 @@ def find_files(location: str) -> tuple[list[OpenFile], list[int]]:
     if not files:
         raise WrongTargetsError(f"no such targets file: {location}")
     return files, sizes
+
+
+def _rereadable(file: OpenFile) -> OpenFile:
+    """Return the file, or a file with the content of a pipe."""
+    if isinstance(file.fs, LocalFileSystem):
+        status = Path(file.path).stat()
+        if not stat.S_ISREG(status.st_mode):
+            file.path = str(_copy_of(Path(file.path), status.st_dev, status.st_ino))
+    return file
+
+
+@cache
+def _copy_of(pipe: Path, _device: int, _inode: int) -> Path:
+    """Return a copy of a pipe, with its name, which is deleted when the process exits.
+
+    A pipe can be read only once. Its device and inode distinguish it from a later pipe with the same path.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="targets-")
+    atexit.register(folder.cleanup)
+    copy = Path(folder.name) / pipe.name
+    with pipe.open("rb") as source, copy.open("wb") as file:
+        shutil.copyfileobj(source, file)
+    return copy
 
 
 def name_of(file: OpenFile, files: list[OpenFile]) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler import cursors
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
+from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR
 from crawler.platforms.microblog.text import id_seconds
 from crawler.registry import scrapers

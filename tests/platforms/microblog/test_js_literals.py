@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.microblog.js_literals import MAX_CHARACTERS, Literals
+from crawler.platforms.microblog.js_literals import MAX_CHARACTERS, MAX_ELEMENTS, Literals
 from crawler.sandbox.microblog.page import _Literal
 from crawler.sandbox.microblog.site import PLANS, Site
 from scripts.captures import captures
@@ -77,14 +77,22 @@ def test_a_script_that_ends_within_a_value_is_incomplete(script: str) -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        *("[" * 100_000 + "]" * 100_000, "(" * 200_000 + "}" * 200_000, "({a:[1}" * 70_000, "}" * 50_000),
-        *("((((" * 30_000, '"\\' * 50_000, "$R[" * 9_999, "$R[0]=" * 80_000, "{a:$R[1]=" * 50_000),
+        *("[" * 24_000 + "]" * 24_000, "(" * 24_000 + "}" * 24_000, "({a:[1}" * 12_000, "}" * 49_999),
+        *('"\\' * 49_999, "$R[" * 9_999, "$R[0]=" * 20_000, "{a:$R[1]=" * 16_000),
     ],
     ids=lambda script: f"{script[:9]} {len(script)}",
 )
 def test_deep_and_malformed_scripts_do_not_raise(script: str) -> None:
     """They are read in linear time. Otherwise, some of these would take minutes."""
     read(script)
+
+
+@pytest.mark.parametrize(
+    "script", ["[" * 500_000, "(}" * 250_000, "({a:[1}" * 71_000, "$R[0]=!" * 71_000, "'a'," * 125_000]
+)
+def test_at_5_long_malformed_scripts_are_refused(script: str) -> None:
+    with pytest.raises(ExtractionFailed, match="50,000 elements or more"):
+        read(script)
 
 
 @given(st.text(max_size=200))
@@ -231,3 +239,13 @@ def test_sp_8_scripts_that_take_too_long_to_read_are_refused() -> None:
         asyncio.run(page.to_item())
     assert raised.value.reason == "broken_data_block"
     assert raised.value.details
+
+
+@pytest.mark.parametrize("scripts", [1, 4])
+@pytest.mark.parametrize("element", ["[", "a:", "!", "1,"])
+def test_at_5_scripts_with_too_many_elements_are_refused(element: str, scripts: int) -> None:
+    found, script = Literals(), element * (MAX_ELEMENTS // scripts)
+    for _ in range(scripts - 1):
+        found.read(script)
+    with pytest.raises(ExtractionFailed, match="50,000 elements or more"):
+        found.read(script * 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crawler import cursors
+from crawler.platforms import cursors
 from crawler.platforms.microblog.merge import Part, record
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, ProfileParams
 from crawler.platforms.microblog.user import FIELDS

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from crawler import cursors
 from crawler.errors import InvalidRequest
+from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, ProfileParams
 from crawler.registry import scrapers
 from crawler.targets.target import check_params

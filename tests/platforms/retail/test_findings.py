@@ -61,7 +61,9 @@ def test_re_2_re3_3_promises_of_delivery_are_not_badges(group: str) -> None:
 
 
 def test_re_2_badges_in_old_and_new_lists_are_listed_once() -> None:
-    both = badges({"name": "badges", "members": [member(piece("TEXT", "Deal"))]}) | {"flags": [{"text": "Deal"}]}
+    both = badges({"name": "badges", "members": [member(piece("TEXT", "Deal"))]}) | {
+        "flags": [{"key": "", "text": "Deal"}]
+    }
     assert row(badges=both)["badges"] == ["Deal"]
 
 

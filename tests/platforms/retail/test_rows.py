@@ -162,13 +162,16 @@ def test_currency_requires_a_price(keys: dict[str, Any], currency: str) -> None:
         ({"type": "VARIANT", "variantList": []}, "variant_count", None),
         ({"type": None}, "variant_count", None),
         ({"flag": "Best seller"}, "flag", "Best seller"),
-        ({"flag": "", "badges": {**BADGES, "flags": [{"text": "Deal"}]}}, "flag", "Deal"),
+        ({"flag": "", "badges": {**BADGES, "flags": [{"key": "", "text": "Deal"}]}}, "flag", "Deal"),
         (
             {
                 "badges": {
                     **BADGES,
-                    "flags": [{"text": "Deal"}, {"text": ""}],
-                    "tags": [{"type": "ICON", "key": "SAVE", "text": "Save with"}, {"type": "TEXT", "text": "New"}],
+                    "flags": [{"key": "", "text": "Deal"}, {"key": "", "text": ""}],
+                    "tags": [
+                        {"type": "ICON", "key": "SAVE", "text": "Save with"},
+                        {"type": "TEXT", "key": "", "text": "New"},
+                    ],
                     "groups": [{"name": "fulfillment"}],
                 }
             },
@@ -199,3 +202,19 @@ def test_fields(keys: dict[str, Any], field: str, value: Any) -> None:
 )
 def test_missing_labels_are_absent(keys: dict[str, Any]) -> None:
     assert not {"badges", "flag"} & read(**keys).keys()
+
+
+def test_re3_7_renamed_lines_of_a_price_are_reported() -> None:
+    price = lines(CURRENT)
+    price["priceDetails"]["linesV9"] = price["priceDetails"].pop("priceLines")
+    row, unread = read_plain(RenderedRow, {**ROW, "priceInfo": price})
+    assert row is not None
+    assert [(each.path, each.cause) for each in unread] == [("priceInfo.priceDetails.priceLines[]", "missing")]
+
+
+@pytest.mark.parametrize("key", ["key", "text"])
+def test_re3_7_a_renamed_key_of_badges_is_reported(key: str) -> None:
+    tags = [{("renamed" if each == key else each): "x" for each in ("type", "key", "text")}] * 3
+    row, unread = read_plain(RenderedRow, {**ROW, "badges": {**BADGES, "tags": tags}})
+    assert row is not None
+    assert [(each.path, each.rows) for each in unread] == [(f"badges.tags[].{key}", 3)]

@@ -68,6 +68,36 @@ def test_whole_pages_have_nothing_unread() -> None:
         assert (len(item["posts"]), item["more"], unread) == (30, True, [])
 
 
+@pytest.mark.parametrize("data", [CHANNEL, CONTINUATION], ids=["channel", "continuation"])
+@pytest.mark.parametrize("number", [1, 30])
+def test_pa_2_rows_without_content_are_reported(number: int, data: Any) -> None:
+    def change(changed: Any) -> None:
+        for row in rows_of(changed)[:number]:
+            row["richItemRenderer"]["content"] = {}
+
+    kind = ChannelPage if data is CHANNEL else ContinuationPage
+    if number == 30:
+        with pytest.raises(ExtractionFailed, match="unknown in 30 of 31"):
+            read(change, data, kind)
+        return
+    item, unread = read(change, data, kind)
+    assert len(item["posts"]) == 29
+    assert [(each.cause, each.rows, each.of, each.loses_rows) for each in unread] == [("unknown", 1, 31, True)]
+
+
+def test_pa_2_renamed_params_of_tabs_and_tokens_of_the_about_panel_are_reported() -> None:
+    def change(changed: Any) -> None:
+        for entry in changed["contents"]["twoColumnBrowseResultsRenderer"]["tabs"]:
+            if "tabRenderer" in entry:
+                rename(entry["tabRenderer"]["endpoint"]["browseEndpoint"], "params")
+        for key in {"description", "attribution"} & header(changed).keys():
+            rename(header(changed), key)
+
+    _, unread = read(change)
+    ends = sorted(each.path.rpartition(".")[2] for each in unread)
+    assert ends == ["params", "token"]
+
+
 # PA-1
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openapi_schema_validator import OAS31Validator
 
-from crawler import cursors
 from crawler.errors import InvalidRequest
+from crawler.platforms import cursors
 from crawler.platforms.videosite.schema import CURSOR_KIND, Continuation, ProfileParams, continuation_of
 from crawler.targets.target import check_params
 from tests.videosite import SCRAPER

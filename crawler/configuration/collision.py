@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scrapy.utils.conf import closest_scrapy_cfg
 
-OWN = Path(__file__).parent
+OWN = Path(__file__).parents[1]
 
 
 def hidden_package() -> str | None:
@@ -23,7 +23,7 @@ def hidden_package() -> str | None:
         found = PathFinder.find_spec(OWN.name, [entry])
         locations = list(found.submodule_search_locations or ()) if found else []
         # Copies of this package, such as a clone in which the installed package is used, have the same spiders.
-        is_own = _has("collision", locations)
+        is_own = _has("reading", locations)
         is_package = found is not None and found.origin is not None  # and not a folder with data
         if (is_package or _has("settings", locations)) and not is_own:
             return locations[0]

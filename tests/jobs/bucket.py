@@ -1,0 +1,47 @@
+"""A file system like a bucket: a file is there as a whole or not at all, and some uploads fail."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+from fsspec.spec import AbstractFileSystem
+
+FAIL = "BUCKET_FAILURES"
+"""Environment variable: the share of uploads that fail, half of them after the file is stored."""
+VERSIONS = "versions"
+"""The folder in which each stored version of each file is kept."""
+
+
+class Bucket(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Stores the files below a local folder."""
+
+    protocol: ClassVar[str] = "bucket"
+    cachable: ClassVar[bool] = False
+
+    def put_file(self, lpath: str, rpath: str, **_: Any) -> None:
+        """Upload a file."""
+        chance, share = random.SystemRandom(), float(os.environ.get(FAIL, "0"))
+        target = Path(rpath)
+        if chance.random() < share / 2:
+            raise OSError("the connection was closed")
+        versions = target.parent / VERSIONS
+        versions.mkdir(parents=True, exist_ok=True)
+        version = versions / f"{target.name}.{time.time_ns()}"
+        shutil.copyfile(lpath, f"{version}.tmp")
+        Path(f"{version}.tmp").rename(version)
+        shutil.copyfile(version, f"{target}.tmp")
+        Path(f"{target}.tmp").rename(target)
+        if chance.random() < share / 2:
+            raise OSError("the answer was lost")
+
+
+fsspec.register_implementation("bucket", Bucket, clobber=True)
+
+IMPORT = f"import {__name__}"
+"""Code that makes the file system known to a process."""

@@ -1,0 +1,112 @@
+"""Jobs whose workers, database and exports are killed at random: the output is complete, and has nothing twice."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import forks
+from tests.crawls import ROOT, lines
+from tests.jobs import bucket
+from tests.jobs.conftest import location
+from tests.jobs.postgresql_server import PostgreSqlServer
+from tests.jobs.test_collect import assert_complete, in_shop, searches, shop, write
+
+__all__ = ["location", "shop"]
+
+LENGTHS = pytest.mark.parametrize(
+    ("targets", "kills"), [(60, 2), pytest.param(300, 20, marks=pytest.mark.soak)], ids=["short", "long"]
+)
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSqlServer]:
+    folder = tmp_path_factory.mktemp("postgresql")
+    for each in (folder, *folder.parents[:3]):
+        each.chmod(0o755)
+    started = PostgreSqlServer(folder)
+    yield started
+    started.close()
+
+
+@LENGTHS
+def test_three_workers_and_the_server_are_killed(
+    tmp_path: Path, server: PostgreSqlServer, shop: dict[str, Any], targets: int, kills: int
+) -> None:
+    """``scrapy work``, three times on one machine. The server is killed twice while they run."""
+    commands = in_shop(tmp_path, server.url, shop, 0.05)
+    assert commands.run("jobs", "push", "killed", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
+    chance = random.Random(kills)  # noqa: S311  # no secret
+    workers = [commands.start("work", "--drain") for _ in range(3)]
+    crashes = {kills // 3, 2 * kills // 3}
+    for number in range(kills):
+        time.sleep(1 + chance.random() * 2)
+        index = chance.randrange(len(workers))
+        workers[index].kill()
+        workers[index].communicate()
+        if number in crashes:
+            server.kill()
+            time.sleep(1 + chance.random())
+            server.start()
+        workers[index] = commands.start("work", "--drain")
+    for worker in workers:
+        _, errors = worker.communicate(timeout=300)
+        assert worker.returncode == 0, errors
+    assert_complete(commands, "killed", targets)
+
+
+@contextmanager
+def drained(worker: forks.Popen) -> Iterator[list[str]]:
+    """Read what a worker writes, so that it is not blocked by a full pipe."""
+    read: list[str] = []
+    thread = threading.Thread(target=lambda: read.append(worker.communicate()[1]), daemon=True)
+    thread.start()
+    yield read
+    thread.join(timeout=300)
+
+
+@LENGTHS
+def test_parts_in_a_failing_bucket_are_the_truth(
+    tmp_path: Path, location: str, shop: dict[str, Any], targets: int, kills: int
+) -> None:
+    """``export --part --follow`` is killed while the job runs, and uploads fail, also after the file is stored."""
+    commands = in_shop(tmp_path, location, shop, 0.1)
+    assert commands.run("jobs", "push", "parts", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
+    parts = f"bucket://{tmp_path}/bucket/part-%(part)03d.jsonl.gz"
+    command = commands.command("jobs", "export", "parts", "-O", parts, "--part", 7, "--follow")
+    environment = {**os.environ, bucket.FAIL: "0.3"}
+    chance = random.Random(kills)  # noqa: S311  # no secret
+    ends: Counter[int] = Counter()
+    worker = commands.start("work", "--drain")
+    with drained(worker):
+        while not ends[0]:
+            with forks.Popen(command, text=True, cwd=ROOT, env=environment, before=bucket.IMPORT) as export:
+                if ends[-9] < kills:
+                    time.sleep(1 + chance.random() * 2)
+                    export.kill()
+                ends[export.wait(timeout=120)] += 1
+            assert ends.keys() <= {0, 1, -9}
+    assert worker.returncode == 0
+    assert ends[-9] == kills or ends[0], ends
+
+    folder = tmp_path / "bucket"
+    found = sorted(folder.glob("part-*.gz"))
+    assert [each.name for each in found] == [f"part-{number:03}.jsonl.gz" for number in range(len(found))]
+    for part in found:
+        versions = {each.read_bytes() for each in (folder / bucket.VERSIONS).glob(f"{part.name}.*[0-9]")}
+        assert versions == {part.read_bytes()}, "no part differs from its first version"
+    assert_complete(commands, "parts", targets)
+    exported = [line for part in found for line in map(json.loads, gzip.decompress(part.read_bytes()).splitlines())]
+    whole = lines(tmp_path / "all.jsonl")
+    assert sorted(exported, key=lambda line: str(line["id"])) == sorted(whole, key=lambda line: str(line["id"]))

@@ -1,0 +1,229 @@
+"""Jobs whose spiders keep state between targets: ``exhaustive`` and ``since=``, with workers that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.jobs.export import in_order
+from crawler.jobs.job import InputLine, target_key
+from crawler.jobs.lifecycle import Jobs
+from crawler.sandbox.retail.site import Site as Shop
+from tests import forks
+from tests.crawls import ROOT, lines, sandbox
+from tests.jobs.conftest import location
+from tests.jobs.test_collect import Commands, in_shop, write
+from tests.targets.test_incremental import Site, site
+
+__all__ = ["location", "site"]
+
+CATEGORIES = {"a": "4044_28310", "b": "4044_28309"}
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[dict[str, Any]]:
+    with sandbox() as settings:
+        yield settings
+
+
+def categories(folder: Path) -> Path:
+    rows = [{"id": name, "scraper": "retail-category-v4", "cat_id": cat_id} for name, cat_id in CATEGORIES.items()]
+    return write(folder / "categories.jsonl", rows)
+
+
+def assert_all_products(out: Path) -> None:
+    """Each product of the categories is in the output once."""
+    found = lines(out)
+    assert {line["root"] for line in found} == set(CATEGORIES)
+    for name, cat_id in CATEGORIES.items():
+        priced, unpriced = Shop().products_of(cat_id)
+        ids = [each["item_id"] for line in found if line["root"] == name for each in line["data"]["products"]]
+        assert len(ids) == len(set(ids))
+        assert set(ids) == priced | unpriced
+
+
+def kill_after(commands: Commands, job: str, done: int, *arguments: object) -> None:
+    """Start a worker, and kill it when the job has so many finished targets."""
+    process = commands.start(*arguments)
+    deadline = time.monotonic() + 60
+    while asyncio.run(counted(commands.location, job)) < done:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+
+
+async def counted(location: str, name: str) -> int:
+    jobs = Jobs(location)
+    try:
+        job = await jobs.find(name)
+        return 0 if job is None else job.counts["done"]
+    finally:
+        await jobs.close()
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.soak)], ids=["short", "long"])
+def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
+    tmp_path: Path, location: str, shop: dict[str, Any], kills: int
+) -> None:
+    commands = in_shop(tmp_path, location, shop, 0.02)
+    commands.settings["JOB_EXITS"] = kills + 1
+    file, out = categories(tmp_path), tmp_path / "out.jsonl"
+    collect = ("collect", file, "-O", out, "--job", "all", "-a", "exhaustive=true")
+    chance = random.Random(kills)  # noqa: S311  # no secret
+    done = 0
+    for number in range(kills):
+        done += chance.randint(2, max(3, 50 // kills))
+        kill_after(commands, "all", done, *(collect if number % 2 == 0 else ("crawl", "retail", "-a", "job=all")))
+    run = commands.run(*collect)
+    assert run.returncode == 0, run.stderr
+    assert_all_products(out)
+    assert commands.run("jobs", "check", "all").stdout == "no differences\n"
+
+
+def test_two_workers_share_the_categories_of_an_exhaustive_job(
+    tmp_path: Path, location: str, shop: dict[str, Any]
+) -> None:
+    commands = in_shop(tmp_path, location, shop, 0.02)
+    push = commands.run("jobs", "push", "two", categories(tmp_path), "-a", "exhaustive=true")
+    assert push.returncode == 0, push.stderr
+    workers = [commands.start("work", "--drain") for _ in range(2)]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=120)
+        assert worker.returncode == 0, errors
+    out = tmp_path / "out.jsonl"
+    assert commands.run("jobs", "export", "two", "-O", out).returncode == 0
+    assert_all_products(out)
+
+
+@pytest.mark.parametrize(
+    ("scraper", "arguments", "message"),
+    [
+        ("microblog-profile", ["exhaustive=true"], "microblog-profile: no argument is called exhaustive"),
+        ("retail-category-v4", ["since=last"], "since requires a listing that is sorted by newest first"),
+        ("retail-category-v4", ["exhaustive=true", "max_pages=2"], "an exhaustive crawl reads all pages"),
+        ("retail-category-v4", ["since=yesterday"], "'yesterday' is not a day"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_targets_are_refused(
+    tmp_path: Path, scraper: str, arguments: list[str], message: str
+) -> None:
+    commands = Commands(tmp_path, str(tmp_path / "jobs.sqlite3"))
+    params = {"username": "quiet_harbor"} if scraper == "microblog-profile" else {"cat_id": "976759"}
+    file = write(tmp_path / "targets.jsonl", [{"scraper": scraper, **params}])
+    given = [part for each in arguments for part in ("-a", each)]
+    for start in (["collect", file], ["jobs", "push", "refused", file]):
+        run = commands.run(*start, *given)
+        assert run.returncode == 2
+        assert message in run.stderr
+    assert commands.run("jobs", "list").stdout == ""
+
+
+# since=
+
+
+def new_job(location: str, name: str, users: list[str], since: str = "last") -> None:
+    """A job of the timelines of users."""
+
+    async def push() -> None:
+        jobs = Jobs(location)
+        options = {"arguments": {"since": since, "max_pages": "50"}, "sandbox": False}
+        job = await jobs.create(name, options=options, whole_roots=since == "last")
+        for row, user in enumerate(users):
+            params = {"user": user}
+            work = {"id": user, "scraper": "timeline-posts", "params": params}
+            await jobs.push(job, [InputLine(row, user, target_key("timeline-posts", params), "timeline", work)])
+        await jobs.open(job)
+        await jobs.close()
+
+    asyncio.run(push())
+
+
+def timeline_worker(tmp_path: Path, location: str, site: Site, job: str) -> list[str]:
+    settings = {
+        "SPIDER_MODULES": "tests.timeline",
+        "PLATFORM_ORIGINS": json.dumps({"timeline": site.origin}),
+        "PLATFORM_BUDGETS": json.dumps({"timeline": {"concurrency": 4, "delay": 0.05}}),
+        "STORE": location,
+        "JOB_LEASE": 3,
+        "FAILURES_FEED": tmp_path / "failures.jsonl",
+    }
+    given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    return [sys.executable, "-m", "scrapy", "crawl", "timeline", "-a", f"job={job}", *given]
+
+
+def work(tmp_path: Path, location: str, site: Site, job: str) -> dict[str, list[list[int]]]:
+    """Run a worker of a job to its end. Return the posts of each page, by user."""
+    start = timeline_worker(tmp_path, location, site, job)
+    run = forks.run(start, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert run.returncode in {0, 4}, run.stderr
+    return asyncio.run(pages_of(location, job))
+
+
+async def pages_of(location: str, name: str) -> dict[str, list[list[int]]]:
+    jobs = Jobs(location)
+    try:
+        job = await jobs.find(name)
+        assert job is not None
+        assert await jobs.check(job) == []
+        found: dict[str, list[list[int]]] = {}
+        records = [line async for line in in_order(jobs, job.id) if line.record is not None]
+        for line in sorted(records, key=lambda line: int(line.work["params"].get("cursor") or 0)):
+            posts = [int(post["post_id"]) for post in line.record["posts"]["main"]]
+            found.setdefault(line.work["params"]["user"], []).append(posts)
+        return found
+    finally:
+        await jobs.close()
+
+
+def test_the_second_job_reads_only_down_to_what_the_first_has_seen(tmp_path: Path, location: str, site: Site) -> None:
+    site.posts = list(range(10, 0, -1))
+    new_job(location, "monday", ["ann", "bob"])
+    whole = [[10, 9, 8], [7, 6, 5], [4, 3, 2], [1]]
+    assert work(tmp_path, location, site, "monday") == {"ann": whole, "bob": whole}
+    site.posts = list(range(14, 0, -1))
+    new_job(location, "tuesday", ["ann", "eve"])
+    every = [[14, 13, 12], [11, 10, 9], [8, 7, 6], [5, 4, 3], [2, 1]]
+    assert work(tmp_path, location, site, "tuesday") == {"ann": every[:2], "eve": every}
+
+
+def test_a_listing_that_another_worker_continues_is_seen_as_a_whole(tmp_path: Path, location: str, site: Site) -> None:
+    site.posts = list(range(60, 0, -1))
+    new_job(location, "monday", ["ann"])
+    process = forks.Popen(timeline_worker(tmp_path, location, site, "monday"), cwd=ROOT)
+    while asyncio.run(counted(location, "monday")) < 3:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    pages = work(tmp_path, location, site, "monday")["ann"]
+    assert [post for page in pages for post in page] == site.posts
+    new_job(location, "tuesday", ["ann"])
+    assert work(tmp_path, location, site, "tuesday") == {"ann": [[60, 59, 58]]}
+    site.posts = site.posts[3:]  # the newest are deleted: those of the first worker's pages are known, too
+    new_job(location, "wednesday", ["ann"])
+    assert work(tmp_path, location, site, "wednesday") == {"ann": [[57, 56, 55]]}
+
+
+def test_an_incompletely_read_listing_is_read_again_by_the_next_job(tmp_path: Path, location: str, site: Site) -> None:
+    site.posts, site.broken = list(range(10, 0, -1)), {"6"}
+    new_job(location, "monday", ["ann"])
+    assert work(tmp_path, location, site, "monday") == {"ann": [[10, 9, 8], [7, 6, 5]]}
+    site.broken = set()
+    new_job(location, "tuesday", ["ann"])
+    assert work(tmp_path, location, site, "tuesday") == {"ann": [[10, 9, 8], [7, 6, 5], [4, 3, 2], [1]]}
+
+
+def test_a_day_stops_paging_in_a_job(tmp_path: Path, location: str, site: Site) -> None:
+    site.posts = list(range(10, 0, -1))
+    site.times = {post: 1_793_491_200 + (post - 5) * 86_400 for post in site.posts}  # 5: 2026-11-01
+    new_job(location, "november", ["ann"], since="2026-11-01")
+    assert work(tmp_path, location, site, "november") == {"ann": [[10, 9, 8], [7, 6, 5], [4, 3, 2]]}
