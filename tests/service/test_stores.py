@@ -15,6 +15,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.errors import InvalidApiKey, StoreUnavailable
+from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store, _AbandonedError, _Job
 from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
@@ -453,3 +454,41 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
     assert (await Idempotency(store, ttl=60).once("k", Call(client_id="acme", scraper="a"), target(60), serve)).billable
     await store.close()
     await other.close()
+
+
+def test_at_9_processes_on_hosts_with_different_clocks_have_the_time_of_the_database(
+    postgresql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their own clocks, 20 s apart, each took over the running calls of the other."""
+    real, times = time.time, []
+    for behind in (0, 20):
+        clock = StoreTime()
+        monkeypatch.setattr("crawler.jobs.store.STORE_TIME", clock)
+        monkeypatch.setattr(time, "time", lambda behind=behind: real() - behind)
+        store = Store(postgresql, SCHEMA)
+        store.transact_sync(lambda session: session.rows("SELECT 1"))
+        times.append(clock.now() - real())
+        store.disconnect()
+    assert max(times) - min(times) < 1
+
+
+@pytest.mark.parametrize("hours", [26, -26])
+def test_at_10_the_time_of_the_store_has_no_jumps(hours: int) -> None:
+    passed = 0.0
+    clock = StoreTime(needed=10, monotonic=lambda: passed)
+    steady = []
+    for second in range(40):
+        passed = float(second)
+        clock.observe(1_000_000 + second + (hours * 3_600 if 20 <= second < 24 else 0))
+        assert abs(clock.now() - 1_000_000 - second) < 1
+        steady.append(clock.is_steady)
+    assert steady == [False] * 10 + [True] * 10 + [False] * 14 + [True] * 6
+
+
+def test_at_10_a_clock_that_was_set_is_followed() -> None:
+    passed = 0.0
+    clock = StoreTime(needed=10, monotonic=lambda: passed)
+    for second in range(40):
+        passed = float(second)
+        clock.observe(1_000_000 + second + (3_600 if second >= 20 else 0))
+    assert clock.now() == 1_000_000 + 39 + 3_600
