@@ -62,6 +62,7 @@ def test_the_examples_are_right() -> None:
     assert (found.attempted, found.failed) == (2, 0)
 
 
+@pytest.mark.soak
 def test_the_command_prints_the_rooms_of_this_checkout() -> None:
     printed = subprocess.check_output([sys.executable, "-m", "benchmarks", "lines"], cwd=ROOT, text=True, timeout=60)
     assert printed == report(ROOT)

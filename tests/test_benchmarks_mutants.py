@@ -67,6 +67,7 @@ def test_a_probe_stands_at_the_place_of_the_change_and_alters_nothing(source: st
         assert ast.dump(ast.parse(without)) == ast.dump(ast.parse(source))
 
 
+@pytest.mark.soak
 def test_the_choice_depends_on_the_seed_alone_and_has_all_rooms() -> None:
     first = chosen(ROOT, 1, 15)
     assert first == chosen(ROOT, 1, 15)

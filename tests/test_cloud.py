@@ -95,7 +95,17 @@ def expected_item(scraper: Scraper) -> dict[str, Any]:
     return {**site.expected_record({"scraper": scraper.name, **scraper.example}), "_type": scraper.item.__name__}
 
 
-@pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))
+FAST = {"microblog-profile", "professional-profile", "retail-search-v4"}
+"""Scrapers whose items the fast tests send through the runner: it takes two seconds to start."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in FAST else pytest.mark.soak)
+        for name in sorted({scraper.name for scraper in scrapers().values()})
+    ],
+)
 def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) -> None:
     scraper = scrapers()[name]
     items, log = cloud_job(tmp_path, spider_for(scraper).name, {"scraper": name, **scraper.example})

@@ -13,8 +13,24 @@ from tests.crawls import ROOT
 CRAWL = "crawl retail -a cat_id=976759 -a max_pages=2 -s SANDBOX=1 -o -:jsonl"
 
 
-@pytest.mark.parametrize("unbuffered", ["1", ""])
-@pytest.mark.parametrize("arguments", ["list", "targets check targets.csv", "settings --get USER_AGENT", CRAWL])
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"),
+    [
+        ("list", "1"),
+        ("targets check targets.csv", ""),
+        (CRAWL, ""),
+        *(
+            pytest.param(*each, marks=pytest.mark.soak)
+            for each in [
+                ("list", ""),
+                ("targets check targets.csv", "1"),
+                ("settings --get USER_AGENT", "1"),
+                ("settings --get USER_AGENT", ""),
+                (CRAWL, "1"),
+            ]
+        ),
+    ],
+)
 def test_us3_20_a_closed_output_ends_a_command_without_a_traceback(arguments: str, unbuffered: str) -> None:
     """Each command runs in an interpreter of its own, because what it writes last is written when Python ends."""
     reader, writer = os.pipe()

@@ -222,7 +222,7 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
         dict.fromkeys((PAGE, EMBED, USER), _honest)),
     "stale-ids": ("OK", "all query ids are out of date", dict.fromkeys(CALLS, _stale)),
     "stale-first-id": ("OK", "the first query id is out of date", dict.fromkeys(CALLS, _stale_first)),
-    "wrong-query-ids": ("OK", "all query ids are out of date except those that the public page names", {
+    "wrong-query-ids": ("OK", "all query ids are out of date except the ids on the public page", {
         PAGE: _names_new_ids, **dict.fromkeys(CALLS, _new_ids_only),
     }),
     "missing-flag": ("OK", "the queries require a new flag", dict.fromkeys(CALLS, _missing_flag)),

@@ -58,7 +58,7 @@ def differences(seed: int) -> Iterator[tuple[str, str]]:
         yield from ((slug, key) for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
     assert list(differences(seed)) == []
 

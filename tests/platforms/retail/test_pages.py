@@ -56,7 +56,7 @@ def listing(data: Any) -> Any:
     return data
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 20))])
 def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
     site = Site(seed, light=True)
     for params in (
@@ -208,9 +208,23 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 PATHS = list(paths(PAYLOAD["props"]["pageProps"]["initialData"]))
 
 
-@given(st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just("<remove>")), min_size=1, max_size=6))
-@settings(derandomize=True, max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+DAMAGES = st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just("<remove>")), min_size=1, max_size=6)
+
+
+@given(DAMAGES)
+@settings(derandomize=True, max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
+    check_damage(damages)
+
+
+@pytest.mark.soak
+@given(DAMAGES)
+@settings(derandomize=True, max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_much_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
+    check_damage(damages)
+
+
+def check_damage(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
     data = orjson.loads(orjson.dumps(PAYLOAD))  # quicker than a deep copy
     for path, value in damages:
         holder: Any = data["props"]["pageProps"]["initialData"]

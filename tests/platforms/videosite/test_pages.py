@@ -365,7 +365,7 @@ def assert_survives(path: tuple[str | int, ...], value: Any) -> None:
     assert record["profile"]["profile_id"] == HARBOR.id
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sampled_from(PATHS), st.one_of(st.just("remove"), JUNK))
 def test_damaged_data_gives_a_record_or_a_typed_error(path: tuple[str | int, ...], value: Any) -> None:
     assert_survives(path, value)
