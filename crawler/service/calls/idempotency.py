@@ -95,11 +95,16 @@ class Idempotency:
                 quotas.settle(session, [(call.client_id, call.request_id)])
 
         storing = asyncio.ensure_future(self.store.transact(store, seconds=seconds))
+
+        def stored(done: asyncio.Future[None]) -> None:
+            call.is_billed = not done.cancelled() and done.exception() is None
+
+        storing.add_done_callback(stored)
         try:
             await asyncio.shield(storing)
-        finally:
+        except asyncio.CancelledError:
             await asyncio.wait([storing])
-            call.is_billed = storing.exception() is None
+            raise
 
     async def _release(self, owned: Owned) -> None:
         """Release the key. Wait at most ``STORE_SECONDS``: it continues then. If it fails, the claim expires."""
