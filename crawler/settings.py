@@ -85,6 +85,9 @@ failed, and its targets are sent through another one."""
 PLATFORM_IDS: IdFiles = {}
 """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags and
 client versions that the platform changes at will. Checked when a command starts."""
+PAYLOAD_NAMES: Optional[File] = None
+"""Path or URI of a JSON file with further paths of the platforms' contracts, so that a changed payload is read without
+a release (``docs/contracts.md``). Checked when a command starts; ``scrapy serve`` reads it again at SIGHUP."""
 SANDBOX: Switch = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 
@@ -122,11 +125,6 @@ COOKIES_ENABLED: Switch  # the add-on disables cookies, for this project's spide
 
 TARGETS_IN_FLIGHT: Positive = 32
 """Maximum number of targets in flight in a crawl."""
-QUEUE_IDLE: PositiveSeconds = 60.0
-"""If a queue's worker sends no heartbeat for this many seconds, other workers take over its targets."""
-QUEUE_TRIES: Positive = 5
-"""If this many workers have crashed while a target was in flight, the target becomes a dead letter. The target may not
-be the cause, because a crash affects all targets that the worker has in flight."""
 STORE: Optional[Database] = None
 """Database of jobs, asynchronous calls, stored responses and usage: an SQLite file, or a ``postgresql://`` URL for
 several machines. None: ``store.sqlite3`` in the project's ``.scrapy`` folder."""

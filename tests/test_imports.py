@@ -27,10 +27,6 @@ LAYERS = {
     "middlewares": 6,
     "monitoring": 6,
     "browser": 6,
-    # The parts of targets that depend on outputs.
-    "targets.checkpoint": 7,
-    "targets.journal": 6,
-    "targets.redis_queue": 6,
     # The parts of jobs that depend on targets and outputs.
     "jobs.seen": 4,
     "jobs.source": 5,

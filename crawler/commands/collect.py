@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STDIN = "-"
-OF_JOBS = ("max_pages", "exhaustive", "since")
+LIMITS = ("max_requests",)
+"""The spider arguments that pause a job. A paused job continues with a higher limit."""
+OF_JOBS = ("max_pages", "exhaustive", "since", *LIMITS)
 """The spider arguments that a job keeps, because they change its records."""
 
 
@@ -125,6 +127,8 @@ class Command(CheckedCommand):
             for path in written:
                 _say(path)
             _say(summary(job))
+            if job.state == "paused":
+                _say("A limit was reached: the same command with a higher one continues the job.")
             return exit_code(job, await jobs.tallies(job.id))
         finally:
             await jobs.close()
@@ -140,13 +144,14 @@ class Command(CheckedCommand):
         for source in sources:
             source.check()
         options = job_options(self.settings, arguments)
-        name = opts.job or intake.job_name(files, {**options, "scraper": opts.scraper, "encoding": opts.encoding})
+        named = {**unlimited(options), "scraper": opts.scraper, "encoding": opts.encoding}
+        name = opts.job or intake.job_name(files, named)
         jobs = open_jobs(self.settings)
         try:
             if opts.fresh and (former := await jobs.find(name)):
                 await jobs.remove(former)
             job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(arguments))
-            if job.options != options:
+            if unlimited(job.options) != unlimited(options):
                 raise UsageError(f"The job {name!r} has other options ({_text(job.options)}): use --fresh or --job.")
             if job.state == "cancelled":
                 raise UsageError(f"The job {name!r} is cancelled: use --fresh to begin anew.")
@@ -155,7 +160,7 @@ class Command(CheckedCommand):
                 await check_scrapers(jobs, job)
             if layout is not None:
                 await layout.shapes(jobs, job)
-            await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
+            await open_or_continue(jobs, job, options)
             await intake.fail_invalid(jobs, job)
             found = await jobs.get(job.id)
             assert found is not None
@@ -225,6 +230,19 @@ def job_arguments(given: list[str]) -> dict[str, str]:
         known = argument_problems(spider("retail"), arguments)  # its spider has all arguments of jobs
         raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in known.items()))
     return arguments
+
+
+def unlimited(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a job without its limits."""
+    arguments = {name: value for name, value in options.get("arguments", {}).items() if name not in LIMITS}
+    return {**options, "arguments": arguments}
+
+
+async def open_or_continue(jobs: Jobs, job: Job, options: dict[str, Any]) -> None:
+    """Let workers claim the targets of a job that was loading, or is paused, with the limits of these options."""
+    if job.options != options:
+        await jobs.set_options(job, options)
+    await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
 
 
 def needs_whole_roots(arguments: dict[str, str]) -> bool:

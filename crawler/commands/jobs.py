@@ -20,8 +20,10 @@ from crawler.commands.collect import (
     job_arguments,
     layout_of,
     needs_whole_roots,
+    open_or_continue,
     run_async,
     summary,
+    unlimited,
 )
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
@@ -225,12 +227,12 @@ async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[
     for source in sources:
         source.check()
     job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
-    if job.options != options:
+    if unlimited(job.options) != unlimited(options):
         raise UsageError(f"The job {name!r} has other options: push to another job.")
     rows = await intake.push(jobs, job, sources)
     if job.state == "loading":
         await check_scrapers(jobs, job)
-    await jobs.open(job)
+    await open_or_continue(jobs, job, options)
     await intake.fail_invalid(jobs, job)
     _say(f"{rows:,} lines pushed")
     found = await jobs.find(name)

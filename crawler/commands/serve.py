@@ -6,6 +6,7 @@ import argparse
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import sqlite3
 import sys
@@ -200,6 +201,7 @@ class Command(CheckedCommand):
 
         def started() -> None:
             endpoint.open()
+            signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(endpoint.names.reload))
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
             else:

@@ -144,6 +144,11 @@ class Jobs:
         if await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
             await self._sweep(job, ("waiting", "paused"), _cancel)
 
+    async def set_options(self, job: Job, options: dict[str, Any]) -> None:
+        """Replace the options of a job. Workers that have started keep the former ones."""
+        values = {"job_": job.id, "options_": orjson.dumps(options)}
+        await self.writes.transact(lambda session: session.run(sql.SET_OPTIONS, **values))
+
     async def resume(self, job: Job) -> None:
         """Continue a job that is paused because a limit was reached."""
         await self._sweep(job, ("paused",), _resume)

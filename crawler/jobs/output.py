@@ -94,7 +94,8 @@ class Layout:
         self.check()
         scrapers, own = await jobs.described(job)
         try:
-            found = shapes_of(scrapers, own, self.explode, self.fields)
+            sliced = "exhaustive" in job.options.get("arguments", {})
+            found = shapes_of(scrapers, own, self.explode, self.fields, sliced=sliced)
         except ValueError as error:
             raise OutputError(str(error)) from error
         if len(found) > 1 and format_of(self.path) in TABLES and "%(scraper)s" not in self.path:
@@ -154,7 +155,8 @@ class Output:
                 form: dict[str, Any] = {"has_more_keys": more, "escape": escape, "bom": bom}
                 exporter = CsvExporter(self._open(path), fields=shape.columns, **form)
             case "parquet":
-                form = {"row_path": shape.row_path, "selection": shape.selection, "has_own": bool(shape.own)}
+                form = {"row_path": shape.row_path, "selection": shape.selection}
+                form |= {"sliced": shape.sliced, "has_own": bool(shape.own)}
                 exporter = ParquetExporter(self._open(path), fields=shape.data, **form)
             case "json":
                 exporter = JsonItemExporter(cast("BytesIO", self._open(path)), encoding="utf-8", indent=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path
@@ -50,6 +50,8 @@ class Shape:
     own: tuple[str, ...] = ()
     """The names of the user's own columns in targets files."""
     row_path: RecordPath | None = None
+    sliced: bool = False
+    """Whether requested targets are split into slices. Then ``root`` contains the id of the requested target."""
     selection: Selection | None = None
 
     @property
@@ -62,7 +64,7 @@ class Shape:
         """The columns of tables, as nested objects."""
         if self.selection is not None:
             return self.selection.fields
-        provenance = provenance_columns([self.scraper], self.row_path, sliced=False, own=self.own)
+        provenance = provenance_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
         return Struct({**provenance.of, **(self.data if self.row_path is None else self.row_path.fields).of})
 
     def rows(self, line: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -82,7 +84,9 @@ class Shape:
             yield {**line, "data": self.selection.row(line["data"])}
 
 
-def shapes_of(scrapers: Iterable[str], own: tuple[str, ...], explode: str | None, fields: str | None) -> list[Shape]:
+def shapes_of(
+    scrapers: Iterable[str], own: tuple[str, ...], explode: str | None, fields: str | None, *, sliced: bool
+) -> list[Shape]:
     """Return the shapes of the rows of scrapers that have the list ``explode``, and at least one of the ``fields``.
 
     Raises:
@@ -93,7 +97,7 @@ def shapes_of(scrapers: Iterable[str], own: tuple[str, ...], explode: str | None
     for scraper in map(find_scraper, scrapers):
         try:
             data = column_type_of_models([scraper.data])
-            found.append(Shape(scraper, own, find_row_path(data, explode) if explode else None))
+            found.append(Shape(scraper, own, find_row_path(data, explode) if explode else None, sliced))
         except ValueError as error:
             problems.append(str(error))
     if problems and not found:
@@ -101,6 +105,6 @@ def shapes_of(scrapers: Iterable[str], own: tuple[str, ...], explode: str | None
     if fields is None or not found:
         return found
     tables = [([each.scraper], each.row_path) for each in found]
-    selections = Selection.of_tables(fields, tables, sliced=False)
+    selections = Selection.of_tables(fields, tables, sliced=sliced)
     pairs = zip(found, selections, strict=True)
-    return [Shape(each.scraper, own, each.row_path, selection) for each, selection in pairs if selection.tree]
+    return [replace(each, selection=selection) for each, selection in pairs if selection.tree]

@@ -33,6 +33,7 @@ COUNT = (
     .values({name: param(f"{name}_") for name in (*STATES, "seq", "state", "ended")})
 )
 OWNERS = sa.select(J.owner, sa.func.sum(J.running)).where(OPEN).group_by(J.owner).having(sa.func.sum(J.waiting) > 0)
+SET_OPTIONS = sa.update(jobs).where(J.id == param("job_")).values(options=param("options_"))
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
 _RECORD = (records.c.job == T.job) & (records.c.seq == T.seq)
 _BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.seq)).select_from(

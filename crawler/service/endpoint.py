@@ -14,6 +14,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
+from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings
@@ -64,7 +65,9 @@ class Endpoint:
         self.store = Store(store_location(self.settings), SCHEMA)
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
-        self.crawlers = OpenCrawlers(self.settings, SharedState())
+        shared = SharedState()
+        self.names = shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
+        self.crawlers = OpenCrawlers(self.settings, shared)
         self.status = Status(self.crawlers, self.settings, self.store)
         cache = Cache(
             self.crawlers.call,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import random
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from crawler.jobs.export import in_order
@@ -103,6 +105,33 @@ def test_two_workers_share_the_categories_of_an_exhaustive_job(
     out = tmp_path / "out.jsonl"
     assert commands.run("jobs", "export", "two", "-O", out).returncode == 0
     assert_all_products(out)
+
+
+def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
+    tmp_path: Path, location: str, shop: dict[str, Any]
+) -> None:
+    commands = in_shop(tmp_path, location, shop, 0.02)
+    file, out = categories(tmp_path), tmp_path / "out.jsonl"
+    pages: list[int] = []
+    for limit in (2, 2, 4):
+        run = commands.run("collect", file, "-O", out, "-a", "exhaustive=true", "-a", f"max_requests={limit}")
+        assert run.returncode == 4, run.stderr
+        assert ": paused (" in run.stderr
+        assert "the same command with a higher one continues the job" in run.stderr
+        pages.append(len(lines(out)))
+    assert pages == [4, 4, 8], "each category has as many pages as the limit"
+    run = commands.run("collect", file, "-O", out, "-a", "exhaustive=true")
+    assert run.returncode == 0, run.stderr
+    assert_all_products(out)
+    name = json.loads(commands.run("jobs", "list", "--json").stdout)["name"]
+    tables = {kind: tmp_path / f"out.{kind}" for kind in ("csv", "parquet")}
+    for table in tables.values():
+        assert commands.run("jobs", "export", name, "-O", table, "--explode", "products").returncode == 0
+    expected = [(line["id"], line["root"]) for line in lines(out) for _ in line["data"]["products"]]
+    with tables["csv"].open(newline="") as file_of_rows:
+        assert [(row["target_id"], row["root"]) for row in csv.DictReader(file_of_rows)] == expected
+    rows = pq.read_table(tables["parquet"]).to_pylist()
+    assert [(row["target_id"], row["root"]) for row in rows] == expected
 
 
 @pytest.mark.parametrize(
