@@ -66,8 +66,7 @@ async def pushed(location: str, n: int) -> dict[str, Any]:
     job = await jobs.create("pushed")
     before, begin = resident_megabytes(), time.process_time()
     await jobs.push(job, lines(n))
-    seconds = time.process_time() - begin
-    await jobs.open(job)
+    seconds = time.process_time() - begin  # the job is not opened, so that no target of it is claimed below
     await jobs.close()
     return {"seconds": seconds * PUSHED / n, "megabytes": peak_megabytes(os.getpid()), "before": before}
 

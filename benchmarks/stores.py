@@ -1,4 +1,4 @@
-"""The rates and the memory of the stores: SQL sink, Redis queue, Parquet feed, usage counts and targets files."""
+"""The rates and the memory of the stores: SQL sink, Parquet feed, usage counts and targets files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.databases import postgresql, redis_server
+from benchmarks.databases import postgresql
 from benchmarks.figures import Figure, Table, ratio
 from benchmarks.records import SCRAPER, records
 from benchmarks.stack import ROOT
@@ -22,14 +22,11 @@ from crawler.outputs.sql.rows import rows_of, tables_of
 from crawler.outputs.sql.sink import SqlSink
 from crawler.service.clients.usage import Usage
 from crawler.targets.files import FileSource
-from crawler.targets.redis_queue.source import StreamSource
-from crawler.targets.redis_queue.stream import TargetStream
-from crawler.targets.target import Outcome, Target, TargetParser
+from crawler.targets.target import Target, TargetParser
 
 SQL_ROWS = 100_000
 """Rows that all rounds write together."""
 ROWS_PER_WRITE = 1_000
-QUEUE_TARGETS = 2_000
 FILE_LINES = 20_000
 EXPORTED_ROWS = 20_000
 USAGE_CALLS = 10_000
@@ -43,9 +40,8 @@ CONDITIONS = f"""\
 Each line is the work of one process without a crawl. SQL: rows of products from records of a search, converted from
 the records and written, {ROWS_PER_WRITE:,} in a transaction. All rounds together write {SQL_ROWS:,} different rows into
 one database, each round its share, so the spread contains the growth of the table. "Unchanged rows" are a quarter of
-the first round's, written once more in each round. Both databases are as durable as they are by default. Redis:
-{QUEUE_TARGETS:,} targets per round are pushed, taken and completed by one worker that does not scrape them. Redis runs
-without persistence. Parquet and JSON lines: the peak of a process that writes {EXPORTED_ROWS:,} rows of products, and
+the first round's, written once more in each round. Both databases are as durable as they are by default. Parquet and
+JSON lines: the peak of a process that writes {EXPORTED_ROWS:,} rows of products, and
 of a process that makes the rows and writes nothing. Usage: the bytes by which the store of the usage counts grows for
 {USAGE_CALLS:,} calls of {CLIENTS} clients to {SCRAPERS} scrapers with {len(CODES)} codes, on a new day and later on the
 same day. Targets file: {FILE_LINES:,} JSON lines per round, read and validated. Rates are by the clock."""
@@ -77,34 +73,6 @@ def sql_figures(name: str, url: str, rounds: int) -> list[Figure]:
     """Measure the SQL sink with a database."""
     new, unchanged = write_sql(url, rounds)
     return [Figure(f"{name}, new rows", "rows/s", new), Figure(f"{name}, unchanged rows", "rows/s", unchanged)]
-
-
-async def work_queue(url: str, number: int) -> float:
-    """Push, take and complete one round's targets. Return the targets per second.
-
-    Raises:
-        SystemExit: a target was not taken.
-    """
-    parser = TargetParser((SCRAPER,))
-    stream = TargetStream(url, f"benchmark-{number}", "retail")
-    source = StreamSource(stream, parser, tries=3)
-    lines = []
-    for target_number in range(QUEUE_TARGETS):
-        target = parser.parse({"id": str(target_number), "query": "mustard"})
-        assert isinstance(target, Target)
-        lines.append(json.dumps(target.dump()).encode())
-    await source.open()
-    begin = time.perf_counter()
-    for start in range(0, QUEUE_TARGETS, 500):
-        await stream.push(lines[start : start + 500])
-    taken = 0
-    async for each in source:
-        taken += 1
-        source.stored(Outcome(each, None, None, 0))
-    await source.close()
-    if taken != QUEUE_TARGETS:
-        raise SystemExit(f"The worker took {taken} of {QUEUE_TARGETS} targets.")
-    return QUEUE_TARGETS / (time.perf_counter() - begin)
 
 
 def exported(kind: str, folder: Path) -> float:
@@ -186,12 +154,6 @@ def run(rounds: int = 5) -> Table:
         figures += sql_figures("SQLite", str(folder / "sink.sqlite3"), rounds)
         measures: dict[str, tuple[str | None, Callable[[str], list[Figure]]]] = {
             "PostgreSQL": (running.enter_context(postgresql()), lambda url: sql_figures("PostgreSQL", url, rounds)),
-            "Redis": (
-                running.enter_context(redis_server()),
-                lambda url: [
-                    Figure("Redis queue", "targets/s", [asyncio.run(work_queue(url, n)) for n in range(rounds)])
-                ],
-            ),
         }
         for name, (url, measure) in measures.items():
             if url is None:

@@ -85,14 +85,21 @@ failed, and its targets are sent through another one."""
 PLATFORM_IDS: IdFiles = {}
 """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags and
 client versions that the platform changes at will. Checked when a command starts."""
+PAYLOAD_NAMES: Optional[File] = None
+"""Path or URI of a JSON file with further paths of the platforms' contracts, so that a changed payload is read without
+a release (``docs/contracts.md``). Checked when a command starts; ``scrapy serve`` reads it again at SIGHUP."""
 SANDBOX: Switch = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 
 PROCESSES: Positive = 1
-"""Number of processes that crawl the same platforms and serve the same API keys. Without Redis, each process gets an
-equal share of every limit. ``scrapy serve --workers N`` multiplies this number by N."""
+"""Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and while
+``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it by N."""
+SHARED_LIMITS: Switch = False
+"""Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys. Always on for jobs
+(``scrapy collect``, ``scrapy work``, ``-a job=``), for ``scrapy serve --workers N``, and for ``scrapy serve`` if
+``STORE`` is a ``postgresql://`` URL."""
 REDIS_URL: Optional[RedisUrl] = None
-"""URL (``redis://...``) of the Redis server for shared limits and queues. Needs the extra ``redis``."""
+"""URL (``redis://...``) of the Redis server for queues. Needs the extra ``redis``."""
 ZYTE_API_KEY: Optional[Secret] = None
 """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
 
@@ -122,11 +129,6 @@ COOKIES_ENABLED: Switch  # the add-on disables cookies, for this project's spide
 
 TARGETS_IN_FLIGHT: Positive = 32
 """Maximum number of targets in flight in a crawl."""
-QUEUE_IDLE: PositiveSeconds = 60.0
-"""If a queue's worker sends no heartbeat for this many seconds, other workers take over its targets."""
-QUEUE_TRIES: Positive = 5
-"""If this many workers have crashed while a target was in flight, the target becomes a dead letter. The target may not
-be the cause, because a crash affects all targets that the worker has in flight."""
 STORE: Optional[Database] = None
 """Database of jobs, asynchronous calls, stored responses and usage: an SQLite file, or a ``postgresql://`` URL for
 several machines. None: ``store.sqlite3`` in the project's ``.scrapy`` folder."""

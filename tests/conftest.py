@@ -1,6 +1,7 @@
 """Shared by all tests: no traffic beyond this machine, no settings of the developer, Redis and PostgreSQL servers."""
 
 import gc
+import itertools
 import os
 import pwd
 import shutil
@@ -135,6 +136,9 @@ def _program(name: str) -> str | None:
     return shutil.which(name) or (str(packaged[-1]) if packaged else None)
 
 
+DATABASES = itertools.count()
+
+
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
     """The URL of a PostgreSQL server on a socket file. It runs as an unprivileged user if the tests run as root."""
@@ -171,3 +175,29 @@ def postgresql() -> Iterator[str]:
         server.send_signal(signal.SIGINT)  # SIGTERM waits until all clients disconnect
         server.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def sqlite_store(tmp_path: Path) -> str:
+    """The path of a store that does not exist yet."""
+    return str(tmp_path / "jobs.sqlite3")
+
+
+@pytest.fixture
+def postgresql_store(postgresql: str) -> Iterator[str]:
+    """The URL of an empty database."""
+    name = f"jobs_{os.getpid()}_{next(DATABASES)}"
+    engine = sa.create_engine(postgresql.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    yield postgresql.replace("/postgres?", f"/{name}?")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite_store", "postgresql_store"])
+def location(request: pytest.FixtureRequest) -> str:
+    """The location of an empty store."""
+    found: str = request.getfixturevalue(request.param)
+    return found

@@ -240,21 +240,6 @@ def test_waiting_targets_end_at_once(tmp_path: Path, settings: dict[str, Any], a
     assert "SHUTTING_DOWN" in closed.codes.values()
 
 
-def test_a_resumable_crawl_leaves_unfinished_targets_without_outcome(tmp_path: Path) -> None:
-    with hanging_platform() as platform:
-        crawl = Crawl(tmp_path, platform.origin, ["mustard", *HANGING], {})
-        first = crawl.run(
-            "-a", f"resume={tmp_path / 'state'}", stop=event_when(platform, lambda seen: seen.unanswered == 3)
-        )
-        assert first.codes == {"mustard": "OK"}, first.log
-        assert f"in_flight={len(HANGING)}" in first.log
-        platform.respond = platform.page
-        second = crawl.run("-a", f"resume={tmp_path / 'state'}")
-    assert second.outcomes == Counter(["mustard", *HANGING])
-    assert set(second.codes.values()) == {"OK"}
-    assert second.code == 0
-
-
 def test_browser_downloads_end_within_the_grace(tmp_path: Path) -> None:
     require_chromium()
     with hanging_platform(lambda _path, _args: None) as platform:

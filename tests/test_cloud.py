@@ -30,7 +30,7 @@ def test_forms_describe_every_argument(name: str) -> None:
     assert metadata["description"]
     fields: dict[str, Any] = metadata["param_schema"]["properties"]
     params = {field for scraper in spider.scrapers for field in scraper.params.model_fields}
-    assert params | {"scraper", "targets", "shard", "resume", "max_pages", "since"} <= set(fields)
+    assert params | {"scraper", "targets", "shard", "job", "max_pages", "since"} <= set(fields)
     assert [field for field, schema in fields.items() if not schema.get("description")] == []
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -102,14 +101,3 @@ def test_a_crawl_without_targets_succeeds(project: Path) -> None:
     done = run(project, "crawl", "retail", "-a", "targets=empty.jsonl", "-s", "SANDBOX=1")
     assert "total=0" in done.stderr
     assert done.returncode == 0
-
-
-def test_a_parquet_file_cannot_be_resumed(project: Path) -> None:
-    (project / "targets.jsonl").write_text('{"query": "mustard"}\n')
-    arguments = ("crawl", "retail", "-a", "targets=targets.jsonl", "-a", "resume=state", "-s", "SANDBOX=1")
-    refused = run(project, *arguments, "-O", "out.parquet")
-    assert "nothing can be added to the Parquet file" in refused.stderr
-    assert refused.returncode == 1
-    for _ in range(2):
-        assert run(project, *arguments, "-O", "out-%(time)s.parquet").returncode == 0
-        time.sleep(1.1)  # the time in the name has a resolution of seconds

@@ -167,10 +167,10 @@ def test_the_check_of_working_egresses_sums_the_platforms(at: Stage) -> None:
     assert json.loads(output)["targets_per_hour"] == {"retail": 5_400, "photoapp": 180}
 
 
-def test_processes_share_the_budget_of_each_egress(at: Stage, tmp_path: Path, redis_url: str) -> None:
+def test_processes_share_the_budget_of_each_egress(at: Stage, tmp_path: Path) -> None:
     delay = 0.4
     budgets = json.dumps({"retail": {"concurrency": 1, "delay": delay}})
-    settings = {"PLATFORM_BUDGETS": budgets, "REDIS_URL": redis_url}
+    settings = {"PLATFORM_BUDGETS": budgets, "SHARED_LIMITS": 1, "STORE": str(tmp_path / "jobs.sqlite3")}
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()

@@ -120,11 +120,10 @@ def test_a_target_starts_anew_if_its_egress_fails_during_its_enrichment(at: Stag
     assert comparable(record["data"]) == comparable(undisturbed.records[0]["data"])
 
 
-def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(
-    at: Stage, tmp_path: Path, redis_url: str
-) -> None:
+def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(at: Stage, tmp_path: Path) -> None:
     """``scrapy targets retry`` makes the targets file of a second crawl, which other processes run."""
-    settings = {"REDIS_URL": redis_url, "BREAKER_THRESHOLD": 1, "BREAKER_COOLDOWN": 600}
+    store = {"SHARED_LIMITS": 1, "STORE": str(tmp_path / "jobs.sqlite3")}
+    settings = store | {"BREAKER_THRESHOLD": 1, "BREAKER_COOLDOWN": 600}
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
@@ -142,7 +141,7 @@ def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(
     refused = at.seen()[0]["client"]
     assert [each["client"] for each in at.seen()].count(refused) == 1, "the egress rests in the second crawl, too"
 
-    code, found, _ = check_egresses(at, "retail", REDIS_URL=redis_url)
+    code, found, _ = check_egresses(at, "retail", **store)
     (name,) = [name for name, source in at.proxies.sources.items() if source == refused]
     assert code == 4
     assert [(rest["source"], rest["reason"]) for rest in found[name]["rests"]] == [("search", "challenge")]
@@ -150,21 +149,23 @@ def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(
 
 
 @pytest.mark.soak
-def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(
-    at: Stage, tmp_path: Path, redis_url: str
-) -> None:
+def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(at: Stage, tmp_path: Path) -> None:
     """The delay is longer than the deadlines of calls, so each egress can serve only one call of all processes."""
     at.proxies.relays["egress-3"].set("407")
     keys = tmp_path / "keys.sqlite"
     headers = {"X-API-Key": KeyStore(keys).create("tests"), "Content-Type": "application/json"}
-    settings = at.settings | {
-        "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 5_000}}),
-        "SERVICE_RECYCLE_TARGETS": 1,
-        "BREAKER_COOLDOWN": 600,
-        "BREAKER_THRESHOLD": 5,
-        "REDIS_URL": redis_url,
-        "KEYS_FILE": str(keys),
-    }
+    store = {"STORE": str(tmp_path / "jobs.sqlite3")}
+    settings = (
+        at.settings
+        | store
+        | {
+            "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 5_000}}),
+            "SERVICE_RECYCLE_TARGETS": 1,
+            "BREAKER_COOLDOWN": 600,
+            "BREAKER_THRESHOLD": 5,
+            "KEYS_FILE": str(keys),
+        }
+    )
     given = [f"{name}={value}" for name, value in settings.items()]
 
     def codes(url: str, number: int) -> Counter[str]:
@@ -180,7 +181,7 @@ def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(
     with running(tmp_path / "restarted", *given, sandbox=False, workers=2) as service:
         assert codes(service.url, 6) == {"OVERLOADED": 6}
     assert at.clients() == {"egress-1": 1, "egress-2": 1}
-    _, found, _ = check_egresses(at, "retail", REDIS_URL=redis_url)
+    _, found, _ = check_egresses(at, "retail", **store)
     rests = {name: [(rest["source"], rest["reason"]) for rest in each["rests"]] for name, each in found.items()}
     assert rests == {"egress-1": [], "egress-2": [], "egress-3": [("(connection)", "egress_failed")]}
 

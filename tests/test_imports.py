@@ -27,15 +27,13 @@ LAYERS = {
     "middlewares": 6,
     "monitoring": 6,
     "browser": 6,
-    # The parts of targets that depend on outputs.
-    "targets.checkpoint": 7,
-    "targets.journal": 6,
-    "targets.redis_queue": 6,
     # The parts of jobs that depend on targets and outputs.
     "jobs.seen": 4,
     "jobs.source": 5,
     "jobs.intake": 4,
     "jobs.extension": 6,
+    "downloads.facts": 1,  # imports nothing
+    "jobs.shared_facts": 4,
     "jobs.rows": 9,
     "jobs.output": 10,
     "spiders": 7,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +17,13 @@ import pytest
 
 from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR
-from crawler.registry import scrapers, spider_for
+from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as Photoapp
 from crawler.sandbox.shortvideo.site import Site as Shortvideo
+from crawler.targets.target import TargetParser
 from tests.browsers import require_chromium
-from tests.crawls import crawl
+from tests.crawls import ROOT, crawl
 from tests.service.client import HEADERS, Reply, many
 from tests.service.conftest import Service, running
 from tests.service.downloads_log import ENABLED
@@ -53,10 +56,13 @@ def numbered(spider: str, params: dict[str, str], number: int) -> dict[str, Any]
     return {name: f"{value}{'_' if spider == 'microblog' else '-'}{number}"}
 
 
-def crawl_throttled(tmp_path: Path, spider: str, params: dict[str, str], *options: str) -> tuple[int, Any, Any, str]:
-    """Crawl fifty targets with the same fault, until the crawl gives up."""
+def crawl_throttled(
+    tmp_path: Path, spider: str, params: dict[str, str], *options: str, job: bool = False
+) -> tuple[int, Any, Any, str]:
+    """Crawl fifty targets with the same fault, until the crawl gives up. ``job``: in a job, if it has none yet."""
     targets = tmp_path / "targets.jsonl"
-    rows = ({"id": str(n), **numbered(spider, params, n)} for n in range(TARGETS))
+    scraper = TargetParser(spiders()[spider].scrapers).scraper(None, params).name
+    rows = ({"id": str(n), "scraper": scraper, **numbered(spider, params, n)} for n in range(TARGETS))
     targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = {
         "TARGETS_IN_FLIGHT": IN_FLIGHT,
@@ -66,7 +72,14 @@ def crawl_throttled(tmp_path: Path, spider: str, params: dict[str, str], *option
         "DOWNLOAD_TIMEOUT": 60,
     }
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    return crawl(tmp_path, *given, "-a", f"targets={targets}", *options, spider=spider)
+    if not job:
+        return crawl(tmp_path, *given, "-a", f"targets={targets}", *options, spider=spider)
+    store = tmp_path / "jobs.sqlite3"
+    given += ["-s", f"STORE={store}"]
+    if not store.exists():
+        push = [sys.executable, "-m", "scrapy", "jobs", "push", "throttled", str(targets), "-s", "SANDBOX=1", *given]
+        subprocess.run(push, check=True, cwd=ROOT, capture_output=True)
+    return crawl(tmp_path, *given, "-a", "job=throttled", *options, spider=spider)
 
 
 def responses(log: str) -> int:
@@ -99,7 +112,7 @@ def test_ph_2_throttled_targets_stop_a_crawl(
     tmp_path: Path, spider: str, params: dict[str, str], sources: int, redirects: int
 ) -> None:
     """At most the threshold and the targets in flight are downloaded from each of the sources."""
-    code, out, failures, log = crawl_throttled(tmp_path, spider, params, "-a", f"resume={tmp_path / 'state'}")
+    code, out, failures, log = crawl_throttled(tmp_path, spider, params, job=True)
     assert (code, out) == (1, []), log
     assert "platform_shut" in log
     assert "stayed shut" in log
@@ -112,11 +125,10 @@ def test_ph_2_throttled_targets_stop_a_crawl(
 
 
 def test_ph_2_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -> None:
-    state = ("-a", f"resume={tmp_path / 'state'}")
     params = {"query": "challenge"}
-    code, _, first, log = crawl_throttled(tmp_path, "retail", params, *state)
+    code, _, first, log = crawl_throttled(tmp_path, "retail", params, job=True)
     assert code == 1, log
-    code, _, failures, log = crawl_throttled(tmp_path, "retail", params, *state, "-s", "BREAKER_THRESHOLD=0")
+    code, _, failures, log = crawl_throttled(tmp_path, "retail", params, "-s", "BREAKER_THRESHOLD=0", job=True)
     assert code == 4, log
     ids = Counter(failure["id"] for failure in failures)
     assert ids == {str(n): 1 for n in range(TARGETS)}, first
@@ -153,9 +165,7 @@ CHALLENGE = {"source": "search", "code": "UPSTREAM_BLOCKED", "reason": "challeng
 
 @pytest.mark.parametrize("fault", INTERRUPTED)
 def test_sv3_1_interrupted_searches_stop_a_crawl_although_each_has_rows(tmp_path: Path, fault: str) -> None:
-    code, out, failures, log = crawl_throttled(
-        tmp_path, "shortvideo", {"keywords": fault}, "-a", f"resume={tmp_path / 'state'}"
-    )
+    code, out, failures, log = crawl_throttled(tmp_path, "shortvideo", {"keywords": fault}, job=True)
     assert (code, failures) == (1, []), log
     assert "platform_shut" in log
     assert THRESHOLD <= len(out) <= THRESHOLD + IN_FLIGHT

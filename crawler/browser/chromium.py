@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 from playwright.async_api import Browser, BrowserContext, BrowserType, Error, Page, Playwright, async_playwright
 
-from crawler.downloads.throttle import LocalThrottle
+from crawler.downloads.throttle import Throttle
 from crawler.errors import ServiceError
 
 logger = structlog.get_logger(__name__)
@@ -101,13 +101,13 @@ class Chromium:
 
     def __init__(self) -> None:
         self._users = 0
-        self._pages = LocalThrottle(1)
+        self._pages = Throttle(1)
         self._options: dict[str, Any] = {}
         self._playwright: Playwright | None = None
         self._start: asyncio.Task[Browser] | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
-    def join(self, pages: LocalThrottle, options: dict[str, Any]) -> None:
+    def join(self, pages: Throttle, options: dict[str, Any]) -> None:
         """Register a crawler. The first crawler sets the maximum number of open pages and the launch options."""
         if not self._users:
             self._pages = pages

@@ -23,9 +23,10 @@ from crawler.browser.chromium import Chromium
 from crawler.browser.proxy import FilteringProxy, launch_proxy
 from crawler.browser.sessions import PageSession
 from crawler.downloads.egress_transfers import ThroughEgress
+from crawler.downloads.facts import Facts
 from crawler.downloads.handlers import BoundedTransfers
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.throttle import LocalThrottle
+from crawler.downloads.throttle import Throttle
 from crawler.downloads.tunnel import through, through_proxy
 from crawler.errors import BrowserGone, UpstreamBlocked, UpstreamTimeout
 from crawler.platforms import platforms
@@ -46,7 +47,7 @@ LOGGED_HOSTS = 10
 class SharedBrowser:
     """The browser provider of scrapy-playwright. All crawlers share one browser, which starts with the first page."""
 
-    def __init__(self, chromium: Chromium, pages: LocalThrottle, options: dict[str, Any], _config: object) -> None:
+    def __init__(self, chromium: Chromium, pages: Throttle, options: dict[str, Any], _config: object) -> None:
         self.chromium = chromium
         self.pages = pages
         self.options = options
@@ -75,7 +76,7 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
         options = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
         proxy = options.pop("proxy", None)
         self.connect = through_proxy(launch_proxy(proxy)) if proxy else asyncio.open_connection
-        pages = LocalThrottle(settings.getint("BROWSER_PAGES")).share(settings.getint("PROCESSES"))
+        pages = Throttle(settings.getint("BROWSER_PAGES"), facts=Facts(settings.getint("PROCESSES")))
         self.spider = cast("PlatformSpider", crawler.spider)
         self.chromium = self.spider.shared.get(Chromium, "", Chromium)
         self.browser_provider_cls = partial(SharedBrowser, self.chromium, pages, options)

@@ -29,7 +29,7 @@ from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
 from crawler.outputs.feed_files import CLOSED_FORMATS
-from crawler.outputs.feeds import FAILED, UNSTORED
+from crawler.outputs.feeds import FAILED
 from crawler.platforms.model import validation_details
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.sources import WrongTargetsError
@@ -161,11 +161,11 @@ def exit_code(crawler: Crawler) -> int:
     """Return the exit code for a crawler that has ended, from its stats."""
     assert crawler.stats is not None
     stats = crawler.stats.get_stats()
-    not_written = any(key.startswith(FAILED.format("")) for key in stats) or stats.get(UNSTORED)
+    not_written = any(key.startswith(FAILED.format("")) for key in stats)
     if stats.get("finish_reason") != "finished" or not_written:
         return RUN_FAILED
     codes = outcomes_by_code(stats).keys()
-    if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file, shard or queue
+    if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file or shard
         return RUN_FAILED
     lacks_rows = any(key.startswith((UNREAD_ROWS, MISSING_ROWS)) for key in stats)
     return ALL_HAVE_DATA if codes <= {"OK"} and not lacks_rows else SOME_FAILED

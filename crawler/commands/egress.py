@@ -7,8 +7,10 @@ import asyncio
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
@@ -20,16 +22,16 @@ from scrapy.exceptions import UsageError
 from crawler import platforms
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, SOME_FAILED
-from crawler.downloads.breaker import CONNECTION, PLATFORM, resting_seconds
+from crawler.downloads.breaker import CONNECTION, PLATFORM, Blocks, BreakerKey, resting_seconds
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import Egress, egresses_of
 from crawler.downloads.tunnel import check
+from crawler.errors import StoreUnavailable
+from crawler.jobs.location import store_location
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawler.downloads.breaker import BreakerKey
-    from crawler.downloads.redis_breaker import SharedBreaker
 
 TABLE_WIDTH = 160
 """Width of the table if the output is not a terminal."""
@@ -60,8 +62,8 @@ class Row:
     concurrency: int
     delay: float
     resting_until: float | None
-    """Unix time at which a source may be requested again. None: at least one source may be requested now, or Redis is
-    not used."""
+    """Unix time at which a source may be requested again. None: at least one source may be requested now, or
+    processes share no limits."""
     rests: list[Rest]
     """The sources for which the egress rests, even if other sources may be requested."""
     targets_per_hour: float
@@ -86,7 +88,7 @@ class Command(CheckedCommand):
     def long_desc(self) -> str:
         return (
             "Opens a connection to each platform through each of its egresses, without a request. Only running "
-            "processes know which egresses rest; this command shows it if they share it through REDIS_URL."
+            "processes know which egresses rest; this command shows it if they share limits through STORE."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -110,15 +112,13 @@ class Command(CheckedCommand):
 
 async def check_all(names: list[str], settings: BaseSettings) -> list[Row]:
     """Check each egress of each of these platforms. All checks run concurrently."""
-    breakers = await _shared_breakers(settings)
+    breakers = await asyncio.to_thread(_shared_breakers, names, settings)
     return await asyncio.gather(
         *(_check(egress, name, settings, breakers) for name in names for egress in egresses_of(name, settings))
     )
 
 
-async def _check(
-    egress: Egress, name: str, settings: BaseSettings, breakers: Mapping[BreakerKey, SharedBreaker]
-) -> Row:
+async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Mapping[BreakerKey, Rest]) -> Row:
     origins = platforms.origins(name, settings)
     origin = origins if isinstance(origins, str) else origins["page"]
     result = await check(egress, origin, verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"))
@@ -128,12 +128,9 @@ async def _check(
         for key, breaker in breakers.items()
         if key.platform == name and (key.egress == egress.key or key.source == PLATFORM)
     }
-    now, left = time.time(), resting_seconds({source: breaker.cooldown_left for source, breaker in own.items()})
-    rests = [
-        Rest(source, now + breaker.cooldown_left, breaker.reason)
-        for source, breaker in sorted(own.items())
-        if breaker.cooldown_left
-    ]
+    now = time.time()
+    left = resting_seconds({source: max(0.0, rest.until - now) for source, rest in own.items()})
+    rests = [rest for _, rest in sorted(own.items()) if rest.until > now]
     return Row(
         egress=egress.name,
         platform=name,
@@ -148,24 +145,25 @@ async def _check(
     )
 
 
-async def _shared_breakers(settings: BaseSettings) -> Mapping[BreakerKey, SharedBreaker]:
-    """Return the circuit breakers that the running processes share through Redis. Empty without Redis."""
-    url = settings.get("REDIS_URL")
-    if not url:
-        return {}
-    from redis.exceptions import RedisError  # noqa: PLC0415  # an extra
+def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[BreakerKey, Rest]:
+    """Return the circuit breakers of platforms that processes share through ``STORE``. Empty if there is no store."""
+    with suppress(UsageError):  # no file can be the store
+        location = store_location(settings)
+        if "://" in location or Path(location).exists():
+            from crawler.jobs.shared_facts import stored_facts  # noqa: PLC0415  # imports SQLAlchemy
 
-    from crawler.downloads.redis_breaker import shared_breakers  # noqa: PLC0415  # likewise
-    from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
-
-    redis = connect(url)
-    try:
-        return await shared_breakers(redis)
-    except RedisError as error:
-        print(f"Redis is unavailable, so it is not known which egresses rest: {error}", file=sys.stderr)
-        return {}
-    finally:
-        await redis.aclose()
+            try:
+                found, now = stored_facts(location, Blocks, names)
+            except StoreUnavailable as error:
+                print(f"The store is unavailable, so it is not known which egresses rest: {error}", file=sys.stderr)
+                return {}
+            return {
+                (key := BreakerKey.parse(name)): Rest(
+                    key.source, time.time() + max(0.0, blocks.open_until - now), blocks.reason or ""
+                )
+                for name, blocks in found.items()
+            }
+    return {}
 
 
 def sums(rows: list[Row]) -> dict[str, float]:

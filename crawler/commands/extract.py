@@ -8,7 +8,7 @@ import gzip
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from crawler.configuration.exit_codes import SOME_FAILED
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms import platforms
+from crawler.platforms.names import names_in
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper, check_params
@@ -58,7 +59,10 @@ class Command(CheckedCommand):
             url = opts.url or platforms()[scraper.platform].origin
             assert self.settings is not None
             overrides = overrides_for(url, self.settings)
-            data = asyncio.run(extract(scraper, bodies, params, url=url, overrides=overrides))
+            pages = saved_pages(scraper, bodies, params, url=url, overrides=overrides)
+            for page in pages:
+                page.names = names_in(self.settings)
+            data = asyncio.run(joined(scraper, pages))
         except (InvalidRequest, OSError, EOFError, zlib.error) as error:
             raise UsageError(str(error)) from None
         except ScrapeError as error:
@@ -118,13 +122,23 @@ async def extract(
     url: str,
     overrides: Mapping[type, type] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the data that the scraper extracts from the bodies of saved responses for one target.
+    """Return the data of one target from the bodies of saved responses: ``saved_pages``, and then ``joined``."""
+    return await joined(scraper, saved_pages(scraper, bodies, params, url=url, overrides=overrides))
 
-    ``overrides``: page object class -> the class that is used instead. Parts that were not understood are printed to
-    stderr.
+
+def saved_pages(
+    scraper: Scraper,
+    bodies: list[bytes],
+    params: dict[str, Any],
+    *,
+    url: str,
+    overrides: Mapping[type, type] = MappingProxyType({}),
+) -> list[PlatformPage]:
+    """Return the page objects of the bodies of saved responses for one target.
+
+    ``overrides``: page object class -> the class that is used instead.
 
     Raises:
-        ScrapeError: a page object has raised an error.
         ExtractionFailed: a body is not a page that the scraper recognises.
         UsageError: two bodies have the same page type, but a target has only one page of each type.
     """
@@ -133,9 +147,18 @@ async def extract(
     for kind, number in Counter(page.source for page in pages).items():
         if number > 1:
             raise UsageError(f"{number} files are of the page type {kind}; pass the files of one target at a time.")
+    return pages
+
+
+async def joined(scraper: Scraper, pages: Sequence[PlatformPage]) -> dict[str, Any]:
+    """Return the data of one target from its pages. Parts that were not understood are printed to stderr.
+
+    Raises:
+        ScrapeError: a page object has raised an error.
+    """
     # The spider of a platform joins the pages of one kind of record. A page that is alone needs no joining.
-    joined = spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item()
-    data = validated(scraper.data, await joined)
+    whole = spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item()
+    data = validated(scraper.data, await whole)
     for page in pages:
         for error in page.skipped:
             print(f"Warning: {page.source}: {error} {_paths(error)}", file=sys.stderr)

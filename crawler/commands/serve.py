@@ -6,6 +6,7 @@ import argparse
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import sqlite3
 import sys
@@ -145,6 +146,8 @@ class Command(CheckedCommand):
     def _configure(self, opts: argparse.Namespace) -> None:
         assert self.settings is not None
         self.settings.set("PROCESSES", self.settings.getint("PROCESSES") * opts.workers, priority="cmdline")
+        if opts.workers > 1 or "://" in (self.settings["STORE"] or self.settings["SERVICE_STORE"] or ""):
+            self.settings.set("SHARED_LIMITS", value=True, priority="cmdline")
         self.settings.set("LOG_INSTALL_ROOT_HANDLER", value=False, priority="cmdline")
         configure_logging(self.settings)
         structure_everything(self.settings)
@@ -200,6 +203,7 @@ class Command(CheckedCommand):
 
         def started() -> None:
             endpoint.open()
+            signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(endpoint.names.reload))
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
             else:

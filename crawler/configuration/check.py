@@ -15,6 +15,7 @@ from crawler.configuration.names import misspelled_name
 from crawler.downloads.egress import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
+from crawler.platforms.names import check_payload_names
 from crawler.registry import scraper_names, spider
 
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
@@ -110,6 +111,7 @@ CHECKS = (
     _check_browser_fallback,
     _check_response_cache,
     check_platform_ids,
+    check_payload_names,
     check_egresses,
 )
 """The checks of values that depend on other settings, on platforms or on files."""

@@ -57,10 +57,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "EXTENSIONS": {
         "crawler.targets.closing.AnnounceClosing": 0,
         "scrapy.extensions.feedexport.FeedExporter": None,
-        "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter, and sends a signal when a target is stored
+        "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter: a target's failure has a line, too
         "crawler.monitoring.monitors.Monitors": 500,
-        "crawler.targets.checkpoint.Resume": 400,
-        "crawler.targets.redis_queue.extension.Queue": 400,
         "crawler.jobs.extension.JobWorker": 400,
         "crawler.monitoring.progress.Progress": 600,
         "crawler.monitoring.summary.Summary": 600,

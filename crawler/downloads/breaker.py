@@ -1,4 +1,4 @@
-"""Circuit breakers: what stops the requests to a source that blocks or limits them. ``redis_breaker.py`` shares them.
+"""Circuit breakers: what stops the requests to a source that blocks or limits them.
 
 A breaker opens after ``threshold`` consecutive blocks or rate limits, or at once for one with ``Retry-After``. After
 the cooldown one request is let through, the trial: its response closes the breaker, or opens it for longer.
@@ -7,11 +7,12 @@ the cooldown one request is let through, the trial: its response closes the brea
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import ClassVar, NamedTuple
 
+from crawler.downloads.facts import Fact, Facts
 from crawler.errors import (
     CircuitOpen,
     EgressFailed,
@@ -29,6 +30,8 @@ TRIAL_SECONDS = 120.0
 """If a trial has no result after this many seconds, the next trial is let through. Its process may have been killed."""
 TRIAL_POLL_SECONDS = 1.0
 """While a trial is in flight, the other requests wait this many seconds before they check the breaker again."""
+KEPT_SECONDS = 86_400.0
+"""Closed breakers are kept for so long after their last use: they show which sources are requested."""
 
 
 CONNECTION = "(connection)"
@@ -85,31 +88,14 @@ class BreakerPolicy:
             return 0.0
         return min(self.cooldown * 2.0 ** min(blocks - self.threshold, 10), MAX_COOLDOWN_SECONDS)
 
+    @property
+    def longest(self) -> float:
+        """The longest possible cooldown."""
+        return max(self.max_retry_after, MAX_COOLDOWN_SECONDS)
+
     def retry_after(self, error: ScrapeError) -> float:
         """Return the seconds of the error's ``Retry-After``, at most ``max_retry_after``; 0 without the header."""
         return min(error.retry_after or 0, self.max_retry_after)
-
-
-class CircuitBreaker(Protocol):
-    """Interface of the breaker of one source. One process uses it alone, or several processes share it."""
-
-    @property
-    def cooldown_left(self) -> float:
-        """Seconds until a trial may be let through, as far as this process knows; 0 if the breaker is not open."""
-
-    @property
-    def open_seconds(self) -> float | None:
-        """Seconds since the breaker opened; a failed trial does not restart the count. None while it is closed."""
-
-    @property
-    def reason(self) -> str | None:
-        """The last ``refusal_reason()``, as far as this process knows. None if the source has answered since."""
-
-    async def enter(self) -> float:
-        """Return 0 if a request may be sent, else the seconds to wait."""
-
-    async def record(self, error: ScrapeError | None) -> None:
-        """Count the result of a request. ``error``: None if the response contained data."""
 
 
 def is_block(error: ScrapeError | None) -> bool:
@@ -136,60 +122,114 @@ def is_answer(error: ScrapeError | None) -> bool:
     return error is None or isinstance(error, TargetError)
 
 
-@dataclass
-class LocalBreaker:
-    """The breaker of one source within this process.
+class Blocks(Fact):
+    """The consecutive blocks of a source, and until when its breaker is open.
 
-    While the breaker is open, results of requests that were sent earlier are ignored, except for a longer
-    ``Retry-After``.
+    While it is open, results of requests that were sent earlier are ignored, except for a longer ``Retry-After``.
     """
 
-    policy: BreakerPolicy
-    _blocks: int = 0
-    _opened: float | None = None
-    _open_until: float = 0.0
-    _trial_until: float = 0.0
+    kind: ClassVar[str] = "breaker"
+    number: int = 0
+    opened: float | None = None
+    """When the breaker opened. None: it is closed."""
+    open_until: float = 0.0
+    trial_until: float = 0.0
     reason: str | None = None
-    """See ``CircuitBreaker``."""
+    """The reason of the last block."""
+    changed: float = 0.0
+
+    def ends(self) -> float:
+        return max(self.open_until, self.changed) + KEPT_SECONDS
+
+    def use(self, now: float, _processes: int) -> None:
+        """Note that the source is requested."""
+        self.changed = now
+
+    def enter(self, now: float, _processes: int, *, policy: BreakerPolicy) -> float:
+        """Return 0 if a request may be sent, else the seconds to wait.
+
+        The first request after the cooldown is the trial.
+        """
+        if self.opened is None:
+            return 0.0
+        self.open_until = min(self.open_until, now + policy.longest)  # it is later if the clock was set back
+        if now < self.open_until:
+            return self.open_until - now
+        if now < self.trial_until <= now + TRIAL_SECONDS:
+            return TRIAL_POLL_SECONDS
+        self.trial_until = now + TRIAL_SECONDS
+        return 0.0
+
+    def block(self, now: float, _processes: int, *, policy: BreakerPolicy, retry_after: float, reason: str) -> None:
+        """Count a block. ``retry_after``: seconds, 0 without the header."""
+        current = self._end_trial(now)
+        self.number += current
+        self.reason = reason
+        if retry_after or (current and self.number >= policy.threshold):
+            pause = max(retry_after, policy.pause(self.number) if current else 0.0)
+            self.opened = now if self.opened is None else self.opened
+            self.open_until = max(self.open_until, now + pause)
+
+    def answer(self, now: float, _processes: int) -> None:
+        """Count an answer, which closes the breaker."""
+        if self._end_trial(now):
+            self.number, self.opened, self.open_until, self.reason = 0, None, 0.0, None
+
+    def failure(self, now: float, _processes: int) -> None:
+        """Count a request without a block or an answer: if it was the trial, another one can be it."""
+        self._end_trial(now)
+
+    def _end_trial(self, now: float) -> bool:
+        """Return whether the cooldown is over."""
+        self.changed = now
+        if now < self.open_until:
+            return False
+        self.trial_until = 0.0
+        return True
+
+
+class CircuitBreaker:
+    """The breaker of one source."""
+
+    def __init__(self, policy: BreakerPolicy, key: BreakerKey, facts: Facts) -> None:
+        self.policy = policy
+        self.name = str(key)
+        self.facts = facts
+        self._blocks = facts.known(Blocks, self.name)
 
     @property
     def cooldown_left(self) -> float:
-        return max(0.0, self._open_until - time.monotonic())
+        """Seconds until a trial may be let through, as far as this process knows. 0 if the breaker is not open."""
+        return 0.0 if self._blocks.opened is None else max(0.0, self._blocks.open_until - self.facts.now())
 
     @property
     def open_seconds(self) -> float | None:
-        return None if self._opened is None else time.monotonic() - self._opened
+        """Seconds since the breaker opened. None: it is closed."""
+        return None if self._blocks.opened is None else self.facts.now() - self._blocks.opened
+
+    @property
+    def reason(self) -> str | None:
+        """The reason of the last block, None if an answer has come since."""
+        return self._blocks.reason
 
     async def enter(self) -> float:
-        """See ``CircuitBreaker``. The first request after the cooldown is the trial."""
-        now = time.monotonic()
-        if self._opened is None:
+        """Return 0 if a request may be sent, else the seconds to wait. Only one process may send the trial."""
+        if self.facts.shared and not await self.facts.refresh(Blocks, self.name):
+            self.facts.change_soon(Blocks, self.name, Blocks.use)
+        if self._blocks.opened is None:
             return 0.0
-        if now < self._open_until:
-            return self._open_until - now
-        if now < self._trial_until:
-            return TRIAL_POLL_SECONDS
-        self._trial_until = now + TRIAL_SECONDS
-        return 0.0
+        return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
 
     async def record(self, error: ScrapeError | None) -> None:
-        """See ``CircuitBreaker``."""
+        """Count the result of a request. ``error``: None if the response contained data."""
         if not self.policy.threshold:
             return
-        now = time.monotonic()
-        current = now >= self._open_until
-        if current:
-            self._trial_until = 0.0
         if error is not None and is_block(error):
-            self._blocks += current
-            self.reason = refusal_reason(error)
-            retry_after = self.policy.retry_after(error)
-            if retry_after or (current and self._blocks >= self.policy.threshold):
-                pause = max(retry_after, self.policy.pause(self._blocks) if current else 0.0)
-                self._opened = now if self._opened is None else self._opened
-                self._open_until = max(self._open_until, now + pause)
-        elif current and is_answer(error):
-            self._blocks, self._opened, self._open_until, self.reason = 0, None, 0.0, None
+            retry_after, reason = self.policy.retry_after(error), refusal_reason(error)
+            block = partial(Blocks.block, policy=self.policy, retry_after=retry_after, reason=reason)
+            await self.facts.change(Blocks, self.name, block)
+        elif self._blocks.number or self._blocks.opened is not None:
+            await self.facts.change(Blocks, self.name, Blocks.answer if is_answer(error) else Blocks.failure)
 
 
 @dataclass
@@ -198,14 +238,16 @@ class Breakers:
 
     platform: str
     policy: BreakerPolicy
-    make: Callable[[BreakerKey], CircuitBreaker]
+    facts: Facts
     egress: str = ""
     """``Egress.key``: empty for the direct connection."""
     _by_source: dict[str, CircuitBreaker] = field(default_factory=dict)
 
     def __getitem__(self, source: str) -> CircuitBreaker:
         if source not in self._by_source:
-            self._by_source[source] = self.make(BreakerKey(self.platform, source, self.egress))
+            self._by_source[source] = CircuitBreaker(
+                self.policy, BreakerKey(self.platform, source, self.egress), self.facts
+            )
         return self._by_source[source]
 
     def __iter__(self) -> Iterator[tuple[str, CircuitBreaker]]:

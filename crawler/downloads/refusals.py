@@ -1,48 +1,23 @@
 """The memory of refusals: through which egress a platform refused a target, and which egresses have met a wall.
 
 A wall is one source's refusals for one reason, such as its login wall. An egress has met it when the refusals have
-opened the source's circuit breaker. A refused target is not sent through another egress. ``redis_refusals.py`` shares
-the memory among processes.
+opened the source's circuit breaker. A refused target is not sent through another egress.
 """
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
-from typing import Protocol
+from typing import ClassVar
 
 import orjson
 
+from crawler.downloads.facts import Fact, Facts
 from crawler.targets.target import Target
 
 WALL_SECONDS = 600.0
 """If more than half of a platform's egresses meet the same wall within this many seconds, all egresses rest."""
-MAX_TARGETS = 100_000
-"""Maximum number of refused targets that a process remembers."""
-
-
-class Refusals(Protocol):
-    """Interface of the memory of one platform's refusals."""
-
-    async def remember(self, key: str, egress: str) -> None:
-        """Remember that a target was refused through an egress."""
-
-    def known(self, key: str) -> str | None:
-        """Return the name of the egress through which a target was refused in this process, or None."""
-
-    async def egress_of(self, key: str) -> str | None:
-        """Return the name of the egress through which a target was refused in any process, or None."""
-
-    async def meet(self, wall: str, egress: str) -> int:
-        """Note that an egress has met a wall. Return how many egresses have met it in the last ``WALL_SECONDS``.
-
-        ``wall``: the source and the reason of the refusals.
-        """
-
-    async def forget(self, wall: str) -> None:
-        """Forget which egresses have met a wall."""
 
 
 def target_key(target: Target) -> str:
@@ -51,36 +26,75 @@ def target_key(target: Target) -> str:
     return sha256(text).hexdigest()[:32]
 
 
+class Refused(Fact):
+    """A target that the platform has refused through an egress."""
+
+    kind: ClassVar[str] = "refused"
+    egress: str = ""
+    until: float = 0.0
+
+    def ends(self) -> float:
+        return self.until
+
+    def remember(self, now: float, _processes: int, *, egress: str, seconds: float) -> None:
+        """Remember the egress for this many seconds."""
+        self.egress, self.until = egress, now + seconds
+
+
+class Wall(Fact):
+    """A wall, and the egresses that have met it."""
+
+    kind: ClassVar[str] = "wall"
+    met: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
+    """Egress -> when it has met the wall."""
+
+    def ends(self) -> float:
+        return max(self.met.values(), default=0.0) + WALL_SECONDS
+
+    def meet(self, now: float, _processes: int, *, egress: str) -> int:
+        """Note that an egress has met the wall. Return how many have met it in the last ``WALL_SECONDS``."""
+        self.met = {name: at for name, at in self.met.items() if abs(now - at) <= WALL_SECONDS} | {egress: now}
+        return len(self.met)
+
+    def forget(self, _now: float, _processes: int) -> None:
+        """Forget all egresses."""
+        self.met = {}
+
+
 @dataclass
-class LocalRefusals:
-    """One platform's refusals in one process. ``keep_seconds``: how long a refused target is remembered."""
+class Refusals:
+    """The memory of one platform's refusals. ``keep_seconds``: how long a refused target is remembered."""
 
     keep_seconds: float
-    _targets: OrderedDict[str, tuple[str, float]] = field(default_factory=OrderedDict)
-    _walls: defaultdict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    platform: str = ""
+    facts: Facts = field(default_factory=Facts)
 
     async def remember(self, key: str, egress: str) -> None:
-        """See ``Refusals``."""
-        self._targets[key] = egress, time.monotonic() + self.keep_seconds
-        self._targets.move_to_end(key)
-        if len(self._targets) > MAX_TARGETS:
-            self._targets.popitem(last=False)
+        """Remember that a target was refused through an egress."""
+        remember = partial(Refused.remember, egress=egress, seconds=self.keep_seconds)
+        await self.facts.change(Refused, self._name(key), remember)
 
     def known(self, key: str) -> str | None:
-        """See ``Refusals``."""
-        egress, until = self._targets.get(key, (None, 0.0))
-        return egress if time.monotonic() < until else None
+        """Return the name of the egress through which a target was refused, as far as this process knows, or None."""
+        return self._valid(self.facts.find(Refused, self._name(key)))
 
     async def egress_of(self, key: str) -> str | None:
-        """See ``Refusals``."""
-        return self.known(key)
+        """Return the name of the egress through which a target was refused in any process, or None."""
+        return self._valid(await self.facts.look_up(Refused, self._name(key)))
 
     async def meet(self, wall: str, egress: str) -> int:
-        """See ``Refusals``."""
-        now = time.monotonic()
-        self._walls[wall][egress] = now
-        return sum(now - met <= WALL_SECONDS for met in self._walls[wall].values())
+        """Note that an egress has met a wall. Return how many egresses have met it in the last ``WALL_SECONDS``.
+
+        ``wall``: the source and the reason of the refusals.
+        """
+        return await self.facts.change(Wall, self._name(wall), partial(Wall.meet, egress=egress))
 
     async def forget(self, wall: str) -> None:
-        """See ``Refusals``."""
-        self._walls.pop(wall, None)
+        """Forget which egresses have met a wall."""
+        await self.facts.change(Wall, self._name(wall), Wall.forget)
+
+    def _name(self, key: str) -> str:
+        return f"{self.platform}:{key}"
+
+    def _valid(self, found: Refused | None) -> str | None:
+        return found.egress if found is not None and self.facts.now() < found.until else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crawler import platforms
@@ -20,14 +19,14 @@ from crawler.downloads.breaker import (
     BreakerPolicy,
     Breakers,
     CircuitBreaker,
-    LocalBreaker,
 )
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import egresses_of
+from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
 from crawler.downloads.lanes import Lanes
-from crawler.downloads.refusals import LocalRefusals, Refusals
-from crawler.downloads.throttle import LocalThrottle, Throttle
+from crawler.downloads.refusals import Refusals
+from crawler.downloads.throttle import Throttle
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -52,6 +51,12 @@ class SharedState:
             self._parts[key] = make()
         return cast("T", self._parts[key])
 
+    async def close(self) -> None:
+        """Store what other processes need to know, and disconnect from the store."""
+        facts: Facts | None = self._parts.get((Facts, ""))
+        if facts is not None:
+            await facts.close()
+
 
 def platform_lanes(shared: SharedState, name: str, settings: BaseSettings) -> Lanes:
     """Return the throttles and circuit breakers of a platform, for each egress, made from the settings on first use.
@@ -59,66 +64,54 @@ def platform_lanes(shared: SharedState, name: str, settings: BaseSettings) -> La
     Raises:
         ValueError: the setting ``EGRESSES`` is wrong.
     """
-    return shared.get(Lanes, name, lambda: Lanes(tuple(_lanes(name, settings)), _refusals(name, settings)))
+    return shared.get(Lanes, name, lambda: _make_lanes(name, settings, platform_facts(shared, settings)))
 
 
-def _lanes(name: str, settings: BaseSettings) -> Iterator[Lane]:
+def _make_lanes(name: str, settings: BaseSettings, facts: Facts) -> Lanes:
+    keep = max(settings.getfloat("RETRY_AFTER_MAX"), MAX_COOLDOWN_SECONDS)
+    return Lanes(tuple(_lanes(name, settings, facts)), Refusals(keep, name, facts))
+
+
+def platform_facts(shared: SharedState, settings: BaseSettings) -> Facts:
+    """Return the facts by which this process limits requests and calls: its own, or those in the store of jobs."""
+    return shared.get(Facts, "", lambda: _facts(settings))
+
+
+def _facts(settings: BaseSettings) -> Facts:
+    processes = settings.getint("PROCESSES")
+    if not settings.getbool("SHARED_LIMITS") or settings.getbool("SANDBOX"):
+        return Facts(processes)
+    from crawler.jobs.location import prepare, store_location  # noqa: PLC0415  # most crawls share nothing
+    from crawler.jobs.shared_facts import SharedFacts  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
+    location = store_location(settings)
+    prepare(location)
+    return SharedFacts(location, processes)
+
+
+def _lanes(name: str, settings: BaseSettings, facts: Facts) -> Iterator[Lane]:
     policy = BreakerPolicy(
         settings.getint("BREAKER_THRESHOLD"),
         settings.getfloat("BREAKER_COOLDOWN"),
         settings.getfloat("RETRY_AFTER_MAX"),
     )
-    make = _breaker_factory(settings)
     at_once = replace(policy, threshold=1)
     egresses = egresses_of(name, settings)
-    platform = make(at_once, BreakerKey(name, PLATFORM)) if len(egresses) > 1 else None
+    platform = CircuitBreaker(at_once, BreakerKey(name, PLATFORM), facts) if len(egresses) > 1 else None
+    lease = 2 * settings.getfloat("DOWNLOAD_TIMEOUT")
     for egress in egresses:
-        breakers = Breakers(name, policy, partial(make, policy), egress.key)
-        failures = make(at_once, BreakerKey(name, CONNECTION, egress.key))
+        breakers = Breakers(name, policy, facts, egress.key)
+        failures = CircuitBreaker(at_once, BreakerKey(name, CONNECTION, egress.key), facts)
         if settings.getbool("SANDBOX"):  # simulated platforms need no delay
             limits: dict[str, Any] = {"concurrency": 16, "delay": 0.0, "sources": {}}
-            yield Lane(egress, LocalThrottle(concurrency=16), {}, breakers, failures, platform, limits=limits)
+            yield Lane(egress, Throttle(16), {}, breakers, failures, platform, limits=limits)
             continue
         limits = egress.budget(name, settings)
         capacity = platform_capacity(name, limits) if name in platforms.platforms() else 0.0
         sources = {
-            source: _throttle(f"{name}:{source}{egress.key}", each, settings)
+            source: Throttle(**each, facts=facts, name=f"{name}:{source}{egress.key}", lease=lease)
             for source, each in limits["sources"].items()
         }
         budget = {key: value for key, value in limits.items() if key != "sources"}
-        throttle = _throttle(f"{name}{egress.key}", budget, settings)
+        throttle = Throttle(**budget, facts=facts, name=f"{name}:{egress.key}", lease=lease)
         yield Lane(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity, limits=limits)
-
-
-def _refusals(name: str, settings: BaseSettings) -> Refusals:
-    keep = max(settings.getfloat("RETRY_AFTER_MAX"), MAX_COOLDOWN_SECONDS)
-    url = settings.get("REDIS_URL")
-    if not url or settings.getbool("SANDBOX"):
-        return LocalRefusals(keep)
-    from crawler.downloads.redis_refusals import RedisRefusals  # noqa: PLC0415  # needs the extra "redis"
-    from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
-
-    return RedisRefusals(connect(url), name, keep)
-
-
-def _breaker_factory(settings: BaseSettings) -> Callable[[BreakerPolicy, BreakerKey], CircuitBreaker]:
-    url = settings.get("REDIS_URL")
-    if not url or settings.getbool("SANDBOX"):
-        return lambda policy, _: LocalBreaker(policy)
-    from crawler.downloads.redis_breaker import RedisBreaker  # noqa: PLC0415  # needs the extra "redis"
-    from crawler.storage.redis_client import connect  # noqa: PLC0415  # likewise
-
-    redis = connect(url)
-    return lambda policy, key: RedisBreaker(redis, key, policy)
-
-
-def _throttle(name: str, budget: dict[str, Any], settings: BaseSettings) -> Throttle:
-    whole = LocalThrottle(**budget)
-    local = whole.share(settings.getint("PROCESSES"))
-    url = settings.get("REDIS_URL")
-    if not url:
-        return local
-    from crawler.downloads.redis_throttle import RedisThrottle  # noqa: PLC0415  # needs the extra "redis"
-
-    timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
-    return RedisThrottle(url, f"turns:{name}", whole.concurrency, whole.delay, download_timeout=timeout, local=local)

@@ -1,4 +1,4 @@
-"""Rate limiting within this process. ``redis_throttle.py`` shares the limits."""
+"""Throttles: at most so many downloads at once, and their starts a delay apart."""
 
 from __future__ import annotations
 
@@ -6,67 +6,149 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from itertools import count
+from typing import ClassVar, NamedTuple
 
+from crawler.downloads.facts import Fact, Facts
 from crawler.errors import Overloaded, UpstreamTimeout
 
 ReleaseSlot = Callable[[], None]
 
 NO_SLOT = "no_turn"
 """Reason of an ``UpstreamTimeout``: no slot became free before the deadline of the target."""
+JITTER = 0.5
+POLL_SECONDS = 0.02, 0.25
+"""Shortest and longest time between two attempts while other processes have taken all slots."""
 
 
-class Throttle(Protocol):
-    """Interface of a platform's throttle, which makes downloads wait for a slot."""
-
-    concurrency: int
-
-    @property
-    def shortest_delay(self) -> float:
-        """See ``LocalThrottle``."""
-
-    def earliest(self, ahead: int = 0) -> float:
-        """See ``LocalThrottle``."""
-
-    def free_in(self) -> float:
-        """See ``LocalThrottle``."""
-
-    async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
-        """See ``LocalThrottle``."""
-
-
-@dataclass
-class LocalThrottle:
-    """A platform's throttle in one process.
-
-    At most ``concurrency`` downloads run at once. Their starts are about ``delay`` seconds apart.
-    """
+class Limit(NamedTuple):
+    """The limits of all processes together."""
 
     concurrency: int
     delay: float = 0.0
-    jitter: float = 0.5
-    """Maximum deviation from the delay, as a share of it. Delays are random, so that requests have no fixed rhythm."""
-    _next_start: float = 0.0
-    _slots: asyncio.Semaphore = field(init=False)
-    _background: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the background download that is next to start."""
+    lease: float = math.inf
+    """Seconds from its start after which a slot is free, because its process may have been killed."""
 
-    def __post_init__(self) -> None:
-        self._slots = asyncio.Semaphore(self.concurrency)
+
+class Start(NamedTuple):
+    """The answer to an attempt to start a download."""
+
+    seconds: float
+    """Seconds until the start."""
+    taken: bool = True
+    """Whether a slot and the start are reserved. If not, the start would be too late."""
+
+
+class Starts(Fact):
+    """The next start of a throttle, and its taken slots."""
+
+    kind: ClassVar[str] = "throttle"
+    next_at: float = 0.0
+    slots: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
+    """Token of the slot -> the time from which it is free without having been released."""
+
+    def ends(self) -> float:
+        return max([self.next_at, *self.slots.values()])
+
+    def leave_others(self, owner: str) -> None:
+        self.slots = {token: until for token, until in self.slots.items() if token.startswith(owner)}
+
+    def take(  # noqa: PLR0913  # the limits, and what the download accepts
+        self, now: float, processes: int, *, limit: Limit, token: str, patience: float = math.inf, spacing: float = 0.0
+    ) -> Start | None:
+        """Take a slot and the next start, if it is at most ``patience`` seconds from now. None: no slot is free.
+
+        ``spacing``: seconds from this start to the next one.
+        """
+        if any(until <= now for until in self.slots.values()):
+            self.slots = {name: until for name, until in self.slots.items() if until > now}
+        # Each reserved start has a slot, so none is later than this, unless the clock was set back.
+        last = now + 2 * (limit.concurrency + 1) * limit.delay * processes
+        start = min(max(now, self.next_at), last)
+        if start - now > patience:
+            return Start(start - now, taken=False)
+        if len(self.slots) >= max(1, limit.concurrency // processes):
+            latest = last + limit.lease
+            self.slots = {name: min(until, latest) for name, until in self.slots.items()}
+            return None
+        self.slots[token] = start + limit.lease
+        if limit.delay:
+            self.next_at = start + spacing * processes
+        return Start(start - now)
+
+    def release(self, _now: float, _processes: int, *, token: str) -> None:
+        """Release a slot."""
+        self.slots.pop(token, None)
+
+
+class Throttle:
+    """Limits downloads: at most ``concurrency`` at once, whose starts are about ``delay`` seconds apart.
+
+    Downloads start in the order in which they began to wait. Only the first of them reserves a start, so that none
+    that gives up has taken one from another process.
+    """
+
+    def __init__(  # noqa: PLR0913  # the limits, and where their facts are
+        self,
+        concurrency: int,
+        delay: float = 0.0,
+        jitter: float = JITTER,
+        *,
+        facts: Facts | None = None,
+        name: str = "",
+        lease: float = math.inf,
+    ) -> None:
+        """``jitter``: maximum deviation from the delay, as a share of it, so that requests have no fixed rhythm.
+
+        ``facts``: where the limits are kept. None: the throttle has its own. ``lease``: see ``Limit``.
+        """
+        self.limit = Limit(concurrency, delay, lease)
+        self.jitter = jitter
+        self.facts = facts or Facts()
+        self.name = name
+        self._starts = self.facts.known(Starts, name)
+        self._held: set[str] = set()
+        """Tokens of the slots of this process."""
+        self._tokens = count()
+        self._waiting = 0
+        """Number of downloads of this process that wait for their turn."""
+        self._turn = asyncio.Lock()
+        """Held by the download that is next to start, until it starts."""
+        self._background = asyncio.Lock()
+        """The same for downloads in the background."""
+        self._freed = asyncio.Event()
+
+    @property
+    def concurrency(self) -> int:
+        """Maximum number of downloads at once of the processes that share the limits."""
+        return max(1, self.limit.concurrency // self.facts.processes)
+
+    @property
+    def delay(self) -> float:
+        """Mean seconds between the starts of two downloads."""
+        return self.limit.delay * self.facts.processes
 
     @property
     def shortest_delay(self) -> float:
         """The shortest time in seconds between the starts of two downloads."""
         return self.delay * (1 - self.jitter)
 
+    def _start_in(self, ahead: int = 0) -> float:
+        """Return the seconds until a download can start after ``ahead`` others, and those that wait, at the earliest.
+
+        Downloads that other processes start may delay it further.
+        """
+        return max(0.0, self._starts.next_at - self.facts.now()) + (ahead + self._waiting) * self.shortest_delay
+
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others."""
-        return max(asyncio.get_running_loop().time(), self._next_start) + ahead * self.shortest_delay
+        return asyncio.get_running_loop().time() + self._start_in(ahead)
 
     def free_in(self) -> float:
-        """Return the seconds until ``acquire`` does not wait. ``inf``: until a slot is released."""
-        return math.inf if self._slots.locked() else max(0.0, self._next_start - asyncio.get_running_loop().time())
+        """Return the seconds until ``acquire`` does not wait. ``inf``: until this process releases a slot."""
+        return math.inf if len(self._held) >= self.concurrency else self._start_in()
 
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
         """Wait for a slot, and return the function that releases it. ``deadline`` is a time of the event loop.
@@ -74,58 +156,76 @@ class LocalThrottle:
         ``background``: let all other downloads start first. The start of a background download is not reserved ahead.
 
         Raises:
-            Overloaded: the download cannot start before the deadline. This is raised without waiting.
+            Overloaded: the download cannot start before the deadline. This is raised as soon as it is certain.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
-        if background:
-            await self._wait_for_others(deadline)
-        wait = self._book(deadline)
-        if wait > 0:
-            await asyncio.sleep(wait)
-        if not self._slots.locked():
-            await self._slots.acquire()  # does not wait
-            return self._slots.release
+        if deadline is not None and not background and self.earliest() >= deadline:
+            raise no_slot_before_deadline(self._start_in())
+        token = f"{self.facts.owner}:{next(self._tokens)}"
         try:
             async with asyncio.timeout_at(deadline):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise no_slot_in_time() from None
-        return self._slots.release
+                late = await (self._after_others(token) if background else self._start(token, deadline))
+        except BaseException as error:
+            self._release(token)
+            if not isinstance(error, TimeoutError):
+                raise
+            seconds = self._start_in()
+            raise (no_slot_before_deadline(seconds) if seconds else no_slot_in_time()) from None
+        if late:
+            raise no_slot_before_deadline(late)
+        return partial(self._release, token)
 
-    async def _wait_for_others(self, deadline: float | None) -> None:
-        """Wait until a download can start at once. Background downloads start in the order in which they began to wait.
+    async def _after_others(self, token: str) -> float:
+        """Wait until a download can start at once, and start."""
+        async with self._background:
+            while True:
+                while seconds := self._start_in():  # noqa: ASYNC110  # others move the next start
+                    await asyncio.sleep(seconds)
+                if not await self._start(token, None, patience=0.0):
+                    return 0.0
 
-        Raises:
-            Overloaded: no download could start at once before the deadline.
-        """
+    async def _start(self, token: str, deadline: float | None, patience: float = math.inf) -> float:
+        """Wait for the turn, a slot and the start. Return 0; if the start is too late, the seconds until it."""
         loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout_at(deadline), self._background:
-                while (start := self._next_start) > loop.time():  # noqa: ASYNC110  # others move the next start
-                    await asyncio.sleep(start - loop.time())
-        except TimeoutError:
-            raise no_slot_before_deadline(self._next_start - loop.time()) from None
+        async with AsyncExitStack() as turn:
+            self._waiting += 1
+            try:
+                await turn.enter_async_context(self._turn)
+                shortest, longest = POLL_SECONDS
+                while (
+                    start := await self._take(token, patience if deadline is None else deadline - loop.time())
+                ) is None:
+                    await self._slot_is_free(min(shortest, longest))
+                    shortest *= 1.2
+            finally:
+                self._waiting -= 1
+            if not start.taken:
+                return start.seconds
+            if start.seconds > 0:
+                await asyncio.sleep(start.seconds)
+            return 0.0
 
-    def _book(self, deadline: float | None) -> float:
-        """Reserve the next start. Return the seconds until it.
+    async def _take(self, token: str, patience: float) -> Start | None:
+        """See ``Starts.take``."""
+        spacing = self.limit.delay * jittered(self.jitter) if self.limit.delay else 0.0
+        take = partial(Starts.take, limit=self.limit, token=token, patience=patience, spacing=spacing)
+        start = await self.facts.change(Starts, self.name, take)
+        if start is not None and start.taken:
+            self._held.add(token)
+        return start
 
-        Raises:
-            Overloaded: the next start is not before the deadline.
-        """
-        now = asyncio.get_running_loop().time()
-        start = max(now, self._next_start)
-        if deadline is not None and start >= deadline:
-            raise no_slot_before_deadline(start - now)
-        if self.delay:
-            self._next_start = start + self.delay * jittered(self.jitter)
-        return start - now
+    async def _slot_is_free(self, seconds: float) -> None:
+        """Wait until this process releases a slot, or another one may have done so."""
+        self._freed.clear()
+        with suppress(TimeoutError):
+            wait = seconds * random.uniform(0.5, 1.5) if self.facts.shared else None  # noqa: S311  # no secret
+            async with asyncio.timeout(wait):
+                await self._freed.wait()
 
-    def share(self, processes: int) -> LocalThrottle:
-        """Return the throttle for one of several processes that divide the platform's budget among them.
-
-        Each process has at least one slot.
-        """
-        return LocalThrottle(max(1, self.concurrency // processes), self.delay * processes, self.jitter)
+    def _release(self, token: str) -> None:
+        self._held.discard(token)
+        self.facts.change_soon(Starts, self.name, partial(Starts.release, token=token))
+        self._freed.set()
 
 
 def jittered(jitter: float) -> float:

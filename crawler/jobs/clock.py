@@ -9,6 +9,9 @@ from dataclasses import dataclass
 JUMP_SECONDS = 2.0
 """A wall clock that gains or loses more than this against the monotonic clock has jumped."""
 
+OBSERVE_SECONDS = 1.0
+"""Interval at which the time of the database is read."""
+
 
 def lease_clock() -> float:
     """Return the time in seconds. The clock continues while the machine sleeps, because leases expire then, too."""
@@ -42,3 +45,45 @@ class SteadyClock:
                 self._since = here
         self._last = now, here
         return here - self._since >= self.needed
+
+
+class StoreTime:
+    """The Unix time of the store's host, without jumps of its wall clock.
+
+    It goes on with the monotonic clock. The wall clock is followed again when it has been steady for ``needed`` seconds
+    after a jump. Processes on several hosts agree, because the time of PostgreSQL is that of its server.
+    """
+
+    def __init__(self, needed: float = 10.0, monotonic: Callable[[], float] = lease_clock) -> None:
+        self.is_steady = False
+        """Whether nothing has jumped for ``needed`` seconds. Until then, nothing must be deleted because of its age."""
+        self._clock = SteadyClock(needed, monotonic)
+        self._monotonic = monotonic
+        self._offset: float | None = None
+        self._observe_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the time of the database should be observed."""
+        return self._monotonic() >= self._observe_at
+
+    def observe(self, now: float) -> None:
+        """Compare the time of the database with the monotonic clock."""
+        here = self._monotonic()
+        self._observe_at = here + OBSERVE_SECONDS
+        self.is_steady = self._clock.is_steady(now)
+        if self._offset is None or self.is_steady:
+            self._offset = now - here
+
+    def now(self) -> float:
+        """Return the Unix time in seconds. Before the first observation, it is that of this host."""
+        return time.time() if self._offset is None else self._monotonic() + self._offset
+
+
+STORE_TIME = StoreTime()
+"""The time of the store that this process uses. Its transactions observe it."""
+
+
+def store_time() -> float:
+    """Return the Unix time of the store, without jumps."""
+    return STORE_TIME.now()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
 
-    Restore = Callable[[list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
+    Restore = Callable[[str | None, list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
 
 CLAIMED_AT_ONCE = 8
 """Targets that a worker claims at once. Few, because no other worker can take targets that wait in this worker."""
@@ -56,6 +56,7 @@ class JobSource(TargetSource):
     abandon: Callable[[str], None]
     """Stops scraping a target, by its id, that another worker may have taken."""
     keeps_followups: ClassVar[bool] = True
+    stores: ClassVar[bool] = True
     taken: int = 0
     seen: StoredSeen | None = field(default=None, init=False)
     """The seen entries of the job's listings, if it has the argument ``since=last``."""
@@ -145,7 +146,7 @@ class JobSource(TargetSource):
         found = [self._target(claim) for claim in claims]
         waiting = [each for each in found if isinstance(each, Target)]
         name = next((each.root for each in waiting if each.root), None)
-        taken = self.restore([(code, {**note, "root": name}) for code, note in notes], waiting)
+        taken = self.restore(name, notes, waiting)
         ids = {each.id for each in taken}
         ended = [each for each in waiting if each.id not in ids]
         further = tuple(each for each in taken if each.id not in self._claims)
@@ -185,9 +186,6 @@ class JobSource(TargetSource):
     def expected(self) -> int | None:
         """The number of targets without an outcome when this worker started. Other workers may take some of them."""
         return self._expected
-
-    def owns(self, target: Target | InvalidTarget) -> bool:
-        return False  # it is known after the commit
 
     async def store(self, outcome: Outcome) -> bool:
         """Store an outcome. Return False if another worker has taken the target, or if nothing can be stored."""

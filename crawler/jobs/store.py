@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.databases import (
     CONFLICTS,
     TOO_LARGE,
@@ -173,6 +174,8 @@ class Store:
         if self._connection is None:
             self._connection = self._database.connect()
         connection = self._connection
+        if STORE_TIME.is_due:
+            STORE_TIME.observe(connection.now())
         with connection.begin(write=write):
             return work(Session(connection.execute, connection.now, connection.dialect))
 

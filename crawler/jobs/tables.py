@@ -88,6 +88,14 @@ parts = sa.Table(
     sa.Column("until", sa.BigInteger, nullable=False),
     sa.Column("uploaded", sa.Boolean, nullable=False),
 )
+limits = sa.Table(  # throttles, circuit breakers, refusals, limits of API keys: see shared_facts.py
+    "limits",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("scope", sa.Text, nullable=False),
+    sa.Column("fact", sa.LargeBinary, nullable=False),
+    sa.Column("ends", sa.Double, nullable=False),  # it can be deleted from this time on
+)
 seen = sa.Table(  # outlives the jobs
     "seen",
     metadata,
@@ -199,6 +207,8 @@ _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
 _index(
     "targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING
 )  # claimed as they are stored: few pages change
+_index("limits_scope", limits.c.scope)
+_index("limits_ends", limits.c.ends)
 _index("targets_leases", T.lease_until, where=RUNNING)
 _index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
 _index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))

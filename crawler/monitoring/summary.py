@@ -12,7 +12,7 @@ from scrapy.exceptions import NotConfigured
 
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import is_for_failures
-from crawler.outputs.feeds import FAILED, UNSTORED
+from crawler.outputs.feeds import FAILED
 from crawler.targets.target import Outcome
 from crawler.targets.tracker import REPEATED, outcomes_by_code, target_completed
 from crawler.targets.warning import FAILED_SOURCES, UNREAD_PATHS, UNREAD_ROWS
@@ -144,7 +144,7 @@ class Summary:
             yield _row("data", "SQL tables" if "://" in sink else str(sink))
         if has_data and not written:
             yield _row("data", "not written: add -O out.csv, -O out.jsonl or -O out.parquet")
-        if stats.get(UNSTORED) or any(key.startswith(FAILED.format("")) for key in stats):
+        if any(key.startswith(FAILED.format("")) for key in stats):
             yield _row("incomplete", "lines are missing from the data: see the errors above")
 
     def _next_steps(self, stats: dict[str, Any]) -> Iterator[str]:
@@ -155,8 +155,6 @@ class Summary:
             yield _row("next", f"scrapy targets retry {failures[0]}")
         elif self.retryable:
             yield _row("next", "run the command again: the error may be temporary")
-        if self._spider.args.resume and stats.get("finish_reason") != "finished":
-            yield _row("next", "run the command again: it continues where this run stopped")
 
 
 def _row(name: str, text: str) -> str:

@@ -57,19 +57,6 @@ def absolute_path(uri: str) -> str:
     return str(Path(file_uri_to_path(uri) if uri.startswith("file:") else uri).absolute())
 
 
-def path_pattern(template: str, spider: Spider) -> re.Pattern[str]:
-    """Return a pattern for all paths that a local feed's URI template can produce at any start of this run."""
-    parts, last = [], 0
-    text = absolute_path(template)
-    for found in _PLACEHOLDER.finditer(text):
-        name, conversion = found.groups()
-        fixed = name not in VARYING and hasattr(spider, name)
-        value = re.escape(f"%{conversion}" % getattr(spider, name)) if fixed else "[^/]+"
-        parts += [re.escape(text[last : found.start()]), value]
-        last = found.end()
-    return re.compile("".join([*parts, re.escape(text[last:])]))
-
-
 def fixed_path(template: str, spider: Spider) -> Path | None:
     """Return the path to which every start of a run writes a feed, or None if starts differ or the feed is remote."""
     names = {name for name, _ in _PLACEHOLDER.findall(template)}
@@ -87,7 +74,7 @@ def repair_last_line(path: Path) -> None:
     if not path.is_file() or not path.stat().st_size:
         return
     with path.open("rb+") as file:
-        start = end_of_last_line(file)
+        start = _end_of_last_line(file)
         file.seek(start)
         tail = file.read()
         if not tail:
@@ -99,15 +86,7 @@ def repair_last_line(path: Path) -> None:
             logger.warning("torn_line_truncated", feed=str(path), bytes=len(tail))
 
 
-def truncate(path: Path, size: int) -> None:
-    """Truncate a file to ``size`` bytes. If the size is 0, the file is removed."""
-    if size:
-        os.truncate(path, size)
-    else:
-        path.unlink()
-
-
-def end_of_last_line(file: Any) -> int:
+def _end_of_last_line(file: Any) -> int:
     """Return the offset after the last newline in a file, or 0 if it has no newline."""
     end: int = file.seek(0, os.SEEK_END)
     while end:

@@ -1,4 +1,4 @@
-"""The feed exporter: writes records and failures to feeds, and sends a signal when a target is stored.
+"""The feed exporter: writes the records and failures of targets to feeds.
 
 If a feed cannot be written, the run's exit code is 1. If further lines would fail too, as on a full disk, the run ends
 at once.
@@ -7,20 +7,15 @@ at once.
 from __future__ import annotations
 
 import asyncio
-import os
-import stat
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import structlog
-from scrapy import signals
 from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
-from scrapy.utils.defer import ensure_awaitable
 
 from crawler.outputs.csv_exporter import UnusableFileError, check_columns
 from crawler.outputs.exporters import exploded_rows
@@ -37,15 +32,13 @@ from crawler.outputs.feed_files import (
     CLOSED_FORMATS,
     absolute_path,
     holds_lines,
-    is_local,
-    path_pattern,
     repair_last_line,
 )
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import TargetTracker, target_completed, target_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
@@ -58,53 +51,19 @@ if TYPE_CHECKING:
 GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
 FAILED = "feedexport/failed_count/{}"
 """Name of Scrapy's stat that counts errors when a feed is written."""
-UNSTORED = "feeds/unstored"
-"""Name of the stat that counts targets that have an outcome and are not stored."""
 logger = structlog.get_logger(__name__)
-
-target_buffered = object()
-"""Signal: a target's line is in files that are not closed yet. Arguments: ``outcome``, ``uris``."""
-target_stored = object()
-"""Signal: a target is stored, so that a restart does not repeat it. Sent once for each target.
-
-Arguments: ``outcome``, and ``files``: a list of (path, end), the local files that contain its line and the offset after
-the line.
-"""
-
-
-@dataclass
-class _Buffered:
-    """A target whose line is in files that are not closed yet, and the feed slots of these files."""
-
-    outcome: Outcome
-    ends: list[tuple[str, int]]
-    slots: set[FeedSlot]
 
 
 class Feeds(FeedExporter):
-    """Extends Scrapy's feed exporter: tracks when a target is stored.
-
-    A target is stored when its line is stored in each feed that accepted it. A local JSON Lines feed has stored a line
-    when it has flushed it. Any other feed has stored a line when the file with the line is closed and its storage has
-    accepted it.
+    """Extends Scrapy's feed exporter: writes the outcome of each target, and repairs files before it appends to them.
 
     If a feed cannot be written, the run's exit code is 1. Scrapy alone would only log the error.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self.failed = False
-        """Whether writing a feed or the journal has failed. After that, no more records are written."""
-        self.before_open: list[Callable[[str, int | None], None]] = []
-        """Functions that are called before the first line of a feed is written.
-
-        Their arguments are the path of a local feed and the number of bytes to keep, or a remote URI and None.
-        """
-        self._appended: frozenset[str] = frozenset()
-        self._buffered: dict[FeedSlot, list[_Buffered]] = {}
-        self._damaged: set[FeedSlot] = set()
-        self._closed: set[FeedSlot] = set()
+        """Whether writing a feed has failed. After that, no more records are written."""
         self._outcomes: Counter[type] = Counter()
-        self._stored = 0
         self._ending: asyncio.Task[None] | None = None
         try:
             super().__init__(crawler)
@@ -113,7 +72,6 @@ class Feeds(FeedExporter):
                 raise RuntimeError("The feeds cannot be written as configured; the log has the reason.") from None
             if cast("PlatformSpider", crawler.spider).on_demand:
                 raise
-            # In a crawl without feeds, a target is stored when its pipelines have returned its item.
         if self.settings["FAILURES_FEED"] == AUTO and _is_single(cast("PlatformSpider", crawler.spider)):
             self.feeds.pop(AUTO_URI, None)
         for uri, options in self.feeds.items():
@@ -128,7 +86,6 @@ class Feeds(FeedExporter):
     def from_crawler(cls, crawler: Crawler) -> Self:
         feeds = super().from_crawler(crawler)
         crawler.signals.connect(feeds.target_completed, target_completed)
-        crawler.signals.connect(feeds.slot_closed, signals.feed_slot_closed)
         return feeds
 
     def open_spider(self, spider: Spider) -> None:
@@ -144,7 +101,7 @@ class Feeds(FeedExporter):
                 raise CloseSpider(error)
 
     async def close_spider(self, spider: Spider, reason: str = "finished") -> None:
-        """Close the feeds, and log how many targets are not stored.
+        """Close the feeds.
 
         A feed without items is written only if the run completed a valid target, or finished without any targets. This
         prevents a run that was refused from replacing the file of an earlier run with an empty file.
@@ -153,43 +110,13 @@ class Feeds(FeedExporter):
             for slot in self.slots:
                 slot.store_empty = False
         await super().close_spider(spider)
-        unstored = self._outcomes.total() - self._stored
-        if unstored:
-            assert self.crawler.stats is not None
-            self.crawler.stats.set_value(UNSTORED, unstored)
-            logger.error(
-                "targets_not_stored", count=unstored, hint="lines are missing from feeds: see the errors above"
-            )
 
     def end_run(self, reason: str) -> None:
         """End the run with a reason. The feeds get no further records."""
         self.failed = True
-        self._damaged.update(self.slots)
         engine = self.crawler.engine
         if self._ending is None and engine is not None and engine.spider is not None:
             self._ending = asyncio.create_task(engine.close_spider_async(reason=reason))
-
-    def append_to(self, paths: Iterable[str]) -> None:
-        """Append to these files even if the feeds are set to overwrite them: they contain lines of earlier starts."""
-        self._appended = frozenset(paths)
-        for slot in self.slots:
-            self._prepare(slot)
-
-    def local_files(self) -> list[tuple[str, int]]:
-        """Return the path of each local feed, and how many bytes of its file are kept when it is opened."""
-        return [
-            (absolute_path(slot.uri), _retained_bytes(slot, slot.storage))
-            for slot in self.slots
-            if isinstance(slot.storage, FileFeedStorage)
-        ]
-
-    def options_of(self, path: str) -> dict[str, Any] | None:
-        """Return the options of the feed that writes to this local file, or None if it is not a feed of this run."""
-        assert self.crawler.spider is not None
-        for uri, options in self.feeds.items():
-            if is_local(uri) and path_pattern(uri, self.crawler.spider).fullmatch(path):
-                return options
-        return None
 
     # Lines
 
@@ -200,37 +127,19 @@ class Feeds(FeedExporter):
             self._write_last_failure(outcome, spider)
             return
         try:
-            slots = self._export(_items(outcome, spider.row_path, spider.selection), spider)
+            self._export(_items(outcome, spider.row_path, spider.selection), spider)
         except BrokenPipeError:  # the run ends, and Scrapy would log a traceback
             logger.error("output_closed", hint="the reader of the output, such as head, has closed it")  # noqa: TRY400
-            return
-        lines = [slot for slot in slots if holds_lines(slot.uri, slot.feed_options)]
-        ends = [
-            (absolute_path(slot.uri), slot.file.tell())
-            for slot in lines
-            if slot.file is not None and isinstance(slot.storage, FileFeedStorage)
-        ]
-        waiting = set(slots).difference(lines)
-        if not waiting:
-            self._send_stored(outcome, ends)
-            return
-        buffered = _Buffered(outcome, ends, waiting)
-        for slot in waiting:
-            if slot not in self._buffered:
-                self._watch(slot)
-            self._buffered.setdefault(slot, []).append(buffered)
-        uris = [_location(slot) for slot in waiting]
-        self.crawler.signals.send_catch_log(target_buffered, outcome=outcome, uris=uris)
 
     def _write_last_failure(self, outcome: Outcome, spider: PlatformSpider) -> None:
         """Write the failure of a target that was in flight when a feed could not be written and the run ended.
 
-        Nothing is written if the run can be resumed or its targets are from a queue: they get another outcome later.
+        Nothing is written in a job, whose target another worker scrapes later.
         """
         tracker = self.crawler.get_spider_middleware(TargetTracker)
         if outcome.error is None or tracker is None or tracker.leave_unfinished:
             return
-        with suppress(OSError):  # the run already ends with an error, and the target is counted as not stored
+        with suppress(OSError):  # the run already ends with an error
             super().item_scraped(Failure(failure_line(outcome)), spider)
 
     def item_scraped(self, item: Any, spider: Spider, response: Response | None = None) -> None:
@@ -238,8 +147,8 @@ class Feeds(FeedExporter):
         if target_of(response) is None and not self.failed:
             self._export([item], spider)
 
-    def _export(self, items: Iterable[Any], spider: Spider) -> list[FeedSlot]:
-        """Write items and flush local JSON Lines feeds. Return the slots of the feeds that accepted an item."""
+    def _export(self, items: Iterable[Any], spider: Spider) -> None:
+        """Write items, and flush local JSON Lines feeds."""
         accepted: dict[FeedSlot, None] = {}
         try:
             for item in items:
@@ -262,54 +171,12 @@ class Feeds(FeedExporter):
             if lasting or accepted:
                 self.end_run(f"a feed cannot be written: {error}")
             raise
-        return list(accepted)
-
-    def _prepare(self, slot: FeedSlot) -> None:
-        if isinstance(slot.storage, FileFeedStorage) and absolute_path(slot.uri) in self._appended:
-            slot.storage.write_mode = "ab"
 
     def _open(self, slot: FeedSlot) -> None:
-        """Prepare a feed for its first line, and call the functions in ``before_open``."""
-        self._prepare(slot)
-        size = _retained_bytes(slot, slot.storage) if isinstance(slot.storage, FileFeedStorage) else None
-        for call in self.before_open:
-            call(_location(slot), size)
-
-    # Files
-
-    def _watch(self, slot: FeedSlot) -> None:
-        """Track whether the slot's file is stored. ``feed_slot_closed`` is sent even if storing the file has failed."""
-        store = slot.storage.store
-        local = isinstance(slot.storage, FileFeedStorage)
-
-        async def watched(file: IO[bytes]) -> None:
-            if local:
-                _sync(file)
-            await ensure_awaitable(store(file))
-            self._closed.add(slot)
-
-        slot.storage.store = watched  # type: ignore[method-assign, assignment]  # Scrapy awaits coroutines here
-
-    def slot_closed(self, slot: FeedSlot) -> None:
-        """Send ``target_stored`` for each target whose line was waiting only for this file, if the file is stored."""
-        buffered = self._buffered.pop(slot, [])
-        if slot not in self._closed:
-            return
-        self._closed.remove(slot)
-        if slot in self._damaged:
-            return
-        path = _location(slot)
-        size = Path(path).stat().st_size if isinstance(slot.storage, FileFeedStorage) else None
-        for each in buffered:
-            if size is not None:
-                each.ends.append((path, size))
-            each.slots.discard(slot)
-            if not each.slots:
-                self._send_stored(each.outcome, each.ends)
-
-    def _send_stored(self, outcome: Outcome, files: list[tuple[str, int]]) -> None:
-        self._stored += 1
-        self.crawler.signals.send_catch_log(target_stored, outcome=outcome, files=files)
+        """Prepare a feed for its first line: a line that an earlier run has begun is completed or removed."""
+        is_appended = isinstance(slot.storage, FileFeedStorage) and slot.storage.write_mode == "ab"
+        if is_appended and holds_lines(slot.uri, slot.feed_options):
+            repair_last_line(Path(absolute_path(slot.uri)))
 
     async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
         """Close a slot, and count an error of its exporter. Scrapy itself counts only errors of the storage."""
@@ -339,28 +206,6 @@ def _items(outcome: Outcome, row_path: RecordPath | None, selection: Selection |
         return [outcome.record if selection is None else selection.record(outcome.record)]
     rows = exploded_rows(outcome.record, row_path, outcome.new_entries)
     return rows if selection is None else map(selection.row, rows)
-
-
-def _location(slot: FeedSlot) -> str:
-    """Return a local feed's absolute path, or a remote feed's URI."""
-    return absolute_path(slot.uri) if isinstance(slot.storage, FileFeedStorage) else slot.uri
-
-
-def _retained_bytes(slot: FeedSlot, storage: FileFeedStorage) -> int:
-    """Repair the last line of a local feed, and return how many bytes of the file are kept when it is opened."""
-    path = Path(storage.path)
-    if storage.write_mode != "ab" or not path.is_file():
-        return 0
-    if holds_lines(slot.uri, slot.feed_options):
-        repair_last_line(path)
-    return path.stat().st_size
-
-
-def _sync(file: IO[bytes]) -> None:
-    """Sync a complete file to disk: after a power cut it must still contain the targets that are reported as stored."""
-    file.flush()
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        os.fsync(file.fileno())
 
 
 def _problem(slot: FeedSlot) -> str | None:

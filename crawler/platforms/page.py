@@ -19,6 +19,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.reading.contract import C, Reading, read, read_plain
+from crawler.reading.names import NO_NAMES, Names
 from crawler.reading.unread import Unread
 from crawler.reading.values import retry_after_seconds
 
@@ -42,6 +43,9 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
 
     item_cls: ClassVar[type[dict[str, Any]]] = dict
     """The item's type. Without it, web-poet would search the generic parameters of the base classes for every item."""
+
+    names: Names = attrs.field(default=NO_NAMES, init=False, eq=False, repr=False)
+    """The further paths of the contracts. The spider sets those of the target."""
 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
@@ -98,7 +102,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         Raises:
             ExtractionFailed: the document is not JSON, or lacks the identity of the contract.
         """
-        return self._of_contract(kind, read(kind, body, what=what, code_after=code_after))
+        return self._of_contract(kind, read(self.names.contract(kind), body, what=what, code_after=code_after))
 
     def plain_payload(self, kind: type[C], data: object) -> C:
         """Read plain data of the response by its contract, as ``payload`` does.
@@ -106,7 +110,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         Raises:
             ExtractionFailed: the data lacks the identity of the contract.
         """
-        return self._of_contract(kind, read_plain(kind, data))
+        return self._of_contract(kind, read_plain(self.names.contract(kind), data))
 
     def _of_contract(self, kind: type[C], reading: Reading[C]) -> C:
         self.unread += reading.unread

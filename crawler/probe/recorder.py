@@ -141,7 +141,9 @@ class Recorder:
 def _save(page: PlatformPage, folder: Path, clean: Any) -> tuple[Path, str]:
     inputs = {each.name: _scrubbed(getattr(page, each.name), clean) for each in attrs.fields(type(page)) if each.init}
     before = result_of(page)
-    item, error = result_of(type(page)(**inputs))
+    copy = type(page)(**inputs)
+    copy.names = page.names
+    item, error = result_of(copy)
     into = folder / get_fq_class_name(type(page))
     name = next(name for n in range(1, 10_000) if not (into / (name := f"probe-{n}")).exists())
     Fixture.save(into, inputs=list(inputs.values()), item=item, exception=error, meta={}, fixture_name=name)

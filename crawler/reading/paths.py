@@ -7,6 +7,7 @@ the badge under any key of each overlay.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 
 Step = str | int
@@ -62,3 +63,15 @@ def join(parent: str, path: str) -> str:
     ('rows[].title.text', 'rows[]', 'rows[][0].text')
     """
     return f"{parent}{path}" if path.startswith("[") else f"{parent}.{path}".lstrip(".")
+
+
+def joined(path: Iterable[Step]) -> str:
+    """Return the text of a path: the inverse of ``steps``.
+
+    >>> joined(("sources", -1, "url")), joined(("rows", "[]", "*", "text"))
+    ('sources[-1].url', 'rows[].*.text')
+    """
+    text = ""
+    for step in path:
+        text = f"{text}[{step}]" if isinstance(step, int) else join(text, step)
+    return text

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from crawler.downloads.shared import SharedState
+from crawler.downloads.shared import SharedState, platform_facts
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
+from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.call_store import CallSettings
@@ -64,7 +65,9 @@ class Endpoint:
         self.store = Store(store_location(self.settings), SCHEMA)
         self.usage = Usage(self.store)
         self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
-        self.crawlers = OpenCrawlers(self.settings, SharedState())
+        self.shared = SharedState()
+        self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
+        self.crawlers = OpenCrawlers(self.settings, self.shared)
         self.status = Status(self.crawlers, self.settings, self.store)
         cache = Cache(
             self.crawlers.call,
@@ -72,7 +75,7 @@ class Endpoint:
             max_bytes=self.settings.getint("RESPONSE_CACHE_MB") * 1024 * 1024,
             max_wait=MAX_WAIT_SECONDS,
         )
-        self.limits = KeyLimits(self.settings)
+        self.limits = KeyLimits(self.settings, platform_facts(self.shared, self.settings))
         addresses = Addresses.from_settings(self.settings)
         url = (self.settings["SERVICE_URL"] or "").rstrip("/")
         self.runner = Runner(
@@ -129,7 +132,7 @@ class Endpoint:
             logger.error("usage_lost", calls=self.usage.pending)
         await self.status.close(LAST_FLUSH_SECONDS)
         await self.store.close()
-        await self.limits.close()
+        await self.shared.close()
 
     async def _run_upkeep(self) -> None:
         loop = asyncio.get_running_loop()

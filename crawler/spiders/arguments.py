@@ -12,6 +12,12 @@ from crawler.targets.files import Shard, check_encoding
 
 JOB = "_job"
 """The argument that Scrapyd sets, in addition to those of the user."""
+REPLACED = {
+    "resume": "scrapy collect FILE -O OUT continues an interrupted job, as does scrapy crawl SPIDER -a job=NAME",
+    "queue": "scrapy jobs push NAME FILE, then scrapy work or scrapy crawl SPIDER -a job=NAME, with STORE=postgresql://...",
+    "wait": "scrapy work waits for further targets",
+}
+"""Arguments of earlier versions, and what replaces them."""
 OBJECTS = frozenset({"source", "shared"})
 """Arguments of the endpoint, whose values are objects. A user can set only text."""
 
@@ -31,12 +37,6 @@ class CrawlArguments(BaseModel):
     """Name of a list in the data (products, posts). The feeds get one line per row of the list, not one per target."""
     shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """The part of the targets file that this run scrapes: 3/16 is the third of sixteen equal parts."""
-    resume: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Folder for the journal of finished targets. If a run is interrupted, start it again with the same folder."""
-    queue: str | None = Field(default=None, pattern=r"^[\w.-]{1,64}$", json_schema_extra={"group": "crawl"})
-    """Name of a queue in Redis, from which several workers take targets. ``scrapy targets push`` adds the targets."""
-    wait: bool = Field(default=False, json_schema_extra={"group": "crawl"})
-    """Whether to wait for new targets when the queue is empty. Otherwise the worker exits."""
     job: str | None = Field(default=None, min_length=1, json_schema_extra={"group": "crawl"})
     """Name of a job in the store, from which several workers take targets. ``scrapy collect`` and ``scrapy jobs push``
     make jobs."""
@@ -62,6 +62,8 @@ class CrawlArguments(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, arguments: dict[str, Any]) -> dict[str, Any]:
+        for name in REPLACED.keys() & arguments.keys():
+            raise ValueError(f"the argument {name} was replaced by jobs: {REPLACED[name]}")
         known = cls.model_fields.keys()
         objects = {name for name in OBJECTS & arguments.keys() if not isinstance(arguments[name], str)}
         for unknown in sorted(arguments.keys() - known - objects - {JOB}):
@@ -94,13 +96,4 @@ class CrawlArguments(BaseModel):
         beside = sorted(self.model_fields_set - {"job"})
         if self.job is not None and beside:
             raise ValueError(f"a job has its own targets and arguments: remove {beside[0]}=, or remove job=")
-        return self
-
-    @model_validator(mode="after")
-    def _validate_queue(self) -> Self:
-        if self.queue is None:
-            if self.wait:
-                raise ValueError("wait=true requires a queue: add queue=, or remove wait=")
-        elif self.targets or self.resume or self.since:
-            raise ValueError("queue cannot be combined with targets, resume or since: the queue tracks its own targets")
         return self

@@ -29,6 +29,7 @@ from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.platforms.links import read_link
+from crawler.platforms.names import PayloadNames
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First
@@ -110,7 +111,7 @@ class PlatformSpider(PageSpider):
         require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
         settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
         # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
-        # requests in addition to the requests of all targets. Use -a resume= to continue a run instead.
+        # requests in addition to the requests of all targets. A job continues instead.
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
@@ -121,6 +122,10 @@ class PlatformSpider(PageSpider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
+        if spider.args.job is not None:
+            crawler.settings.set("SHARED_LIMITS", value=True, priority="spider")
+        if kwargs.get("shared") is None:
+            crawler.signals.connect(spider.shared.close, signals.engine_stopped)
         spider.use_origins(platforms.origins(cls.platform, crawler.settings))
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
@@ -135,16 +140,13 @@ class PlatformSpider(PageSpider):
 
         Raises:
             WrongTargetsError: the run would have no targets.
-            ValueError: the argument ``queue`` requires a setting.
-            UsageError: the argument ``since`` or ``job`` requires a project folder.
+            UsageError: an argument or ``SHARED_LIMITS`` requires a project folder.
         """
-        if self.args.queue and not settings["REDIS_URL"]:
-            raise ValueError("REDIS_URL is not set: a queue needs Redis")
         if self.args.since == "last":
             seen_file(settings)
-        if self.args.job:
+        if self.args.job or settings.getbool("SHARED_LIMITS"):
             store_location(settings)
-        elif not self.args.queue:
+        if not self.args.job:
             self.source.check()
 
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
@@ -169,10 +171,11 @@ class PlatformSpider(PageSpider):
         """Whether a requested target is split into slices, so that the feed has many lines for one requested target."""
         return False
 
-    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore the state between the targets of a root, which another worker or an earlier run has begun.
+    def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
+        """Restore the state between the targets of a job's root, which another worker has begun.
 
-        ``notes``: for each finished target with data from ``TargetTracker.note``, the outcome's code and this data.
+        ``root``: ``Target.root`` of these targets. ``notes``: for each finished target with data from
+        ``TargetTracker.note``, the outcome's code and this data.
         ``pending``: the targets without an outcome. Return the targets to scrape.
         """
         return pending
@@ -215,6 +218,7 @@ class PlatformSpider(PageSpider):
     def _first_request(self, target: Target) -> Request:
         request = self._of_target(self.request(target), target)
         request.errback = self._errback
+        target.release.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings)).current
         return request
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:

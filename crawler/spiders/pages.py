@@ -146,6 +146,7 @@ class PageSpider(Spider):
         Raises:
             ScrapeError: the page object raised an error, or the second download failed.
         """
+        page.names = request.meta["target"].release.names
         try:
             await self.read_item(page, request)
         except ScrapeError as error:

@@ -26,7 +26,6 @@ from crawler.platforms.retail.schema import (
 from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, Taken
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.exceptions import LimitReached
-from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import Outcome, Scraper, Target
 from crawler.targets.tracker import target_failing
 from crawler.targets.warning import OutcomeWarning
@@ -60,8 +59,6 @@ class RetailArguments(CrawlArguments):
 
     @model_validator(mode="after")
     def _validate_exhaustive(self) -> Self:
-        if self.exhaustive and self.queue:
-            raise ValueError("workers share no progress: leave out exhaustive, or leave out queue")
         if self.exhaustive and "max_pages" in self.model_fields_set:
             raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
         if self.exhaustive and (self.query or self._url_is_search):
@@ -168,25 +165,17 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
     def _new_crawl(self, root: Slice) -> ExhaustiveCrawl:
         return ExhaustiveCrawl(root, self.settings.getint("LISTING_CEILING"), self.args.max_requests)
 
-    def restore(self, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        if notes and not self.args.exhaustive:
-            raise TargetsUnavailableError("this run is an exhaustive crawl: add exhaustive=true")
-        found: dict[str, ExhaustiveCrawl] = {}
-        for code, note in notes:
-            root = note["root"]
-            if note["is_first"]:
-                found[root] = self._new_crawl(Slice(*note["slice"]))
-            # After a power cut, the category's first page may be lost. The category is then scraped again, from there.
-            if root in found:
-                found[root].restore(note, stored=code == "OK")
-        if not notes:
+    def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
+        if root is None or not notes:
             return pending
-        self._crawls |= found
-        return [target for root, crawl in found.items() for target in self._resumed(crawl, root, pending)]
+        crawl = self._crawls[root] = self._new_crawl(Slice(*notes[0][1]["slice"]))  # that of the category's first page
+        for code, note in notes:
+            crawl.restore(note, stored=code == "OK")
+        return self._resumed(crawl, root, pending)
 
     def _resumed(self, crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
-        """Return targets for one category's pending pages, and for the pages that ``max_requests`` prevented before."""
-        mine = [(target, _step(target, crawl)) for target in pending if target.root == root]
+        """Return targets for a category's pending pages, and for the pages that ``max_requests`` prevented before."""
+        mine = [(target, _step(target, crawl)) for target in pending]
         steps = crawl.resume([step for _, step in mine])
         requested = Target(root, self.scrapers[0], CategoryParams(cat_id=crawl.root.cat_id), batch=True, root=root)
         pages = [target for target, step in mine if not crawl.is_report(step)]
@@ -232,7 +221,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
         return {**data, "products": products, "returned": len(products)}
 
     def _push(self, target: Target, taken: Taken) -> None:
-        self.tracker.note(target, {"root": target.root, "is_first": target.parent is None, **taken.note})
+        self.tracker.note(target, taken.note)
         for step in taken.steps:
             self.tracker.push(_followup(target, step))
 

@@ -42,7 +42,7 @@ DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (IgnoreRequest, DownloadTimeout
 class LimitReached(BlockedByPolicy):
     """Raised when a crawl has reached a limit that its user has set.
 
-    A journal does not note such a target as stored: a later start, with a higher limit, can continue.
+    In a job, such a target is paused: the job continues with a higher limit.
     """
 
 

@@ -100,12 +100,6 @@ class FetchedOnce(TargetSource):
     def check(self) -> None:
         self.source.check()
 
-    def owns(self, target: Target | InvalidTarget) -> bool:
-        return self.source.owns(target)
-
-    async def confirm(self, target: Target | InvalidTarget) -> bool:
-        return await self.source.confirm(target)
-
     def completed(self, outcome: Outcome) -> None:
         self.source.completed(outcome)
 
@@ -116,10 +110,6 @@ class FetchedOnce(TargetSource):
     @property
     def own_columns(self) -> tuple[str, ...]:
         return self.source.own_columns
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return self.source.identity
 
 
 def _outcome_of(outcome: Outcome, target: Target) -> Outcome:

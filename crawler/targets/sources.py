@@ -24,6 +24,8 @@ class TargetSource:
 
     keeps_followups: ClassVar[bool] = False
     """Whether the source itself stores follow-up targets and yields them later. Otherwise the tracker keeps them."""
+    stores: ClassVar[bool] = False
+    """Whether outcomes are reported only after ``store()``."""
 
     async def open(self) -> None:
         """Prepare the source. Called before the first target is taken.
@@ -43,17 +45,9 @@ class TargetSource:
         """Yield the targets in order. A source should not read many targets in advance."""
         raise NotImplementedError
 
-    def owns(self, target: Target | InvalidTarget) -> bool:
-        """Whether it is certain that this run still owns the target. Its outcome may be reported only then."""
-        return True
-
-    async def confirm(self, target: Target | InvalidTarget) -> bool:
-        """Check whether this run still owns the target. Called if ``owns`` returned False."""
-        return True
-
     async def store(self, outcome: Outcome) -> bool:
-        """Store an outcome before it is reported. Called if ``owns`` returned False. False: it must not be reported."""
-        return await self.confirm(outcome.target)
+        """Store an outcome before it is reported, if ``stores``. Return False if it must not be reported."""
+        return True
 
     def completed(self, outcome: Outcome) -> None:
         """Handle an outcome. Called once for each target, after the receivers of ``target_completed``."""
@@ -77,11 +71,6 @@ class TargetSource:
         """The names of the user's own columns, which tables of the outputs have. Known when the source is open."""
         return ()
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Data that identify the source. A run can be resumed only with a source of the same identity."""
-        return {}
-
 
 @dataclass
 class ArgumentSource(TargetSource):
@@ -101,10 +90,6 @@ class ArgumentSource(TargetSource):
     @property
     def expected(self) -> int:
         return 1
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {"params": dict(self.params)}
 
 
 @dataclass

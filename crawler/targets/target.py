@@ -20,6 +20,7 @@ from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.model import LinkParams, Params, validation_details
+from crawler.reading.names import NO_NAMES, Names
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
 
@@ -87,6 +88,8 @@ class Release:
     """The lane of all requests. None: none has been sent."""
     is_refused: bool = False
     """Whether the platform has refused a request. The target then keeps its lane."""
+    names: Names = NO_NAMES
+    """The further paths with which all pages of the release are read."""
     ended: bool = False
     """Whether the target has its outcome, or was released again."""
     successor: Target | None = None
@@ -120,7 +123,7 @@ class Target:
     line: int | None = None
     """Line number in the targets file, starting with 1."""
     row: int | None = None
-    """Position in the source, starting with 0. It identifies the target when a run is resumed."""
+    """Position in the source, starting with 0."""
     batch: bool = False
     """Whether the target belongs to a list of targets, so that its feed line must contain its id and params."""
     root: str | None = None
@@ -167,12 +170,12 @@ class Target:
         return _label(self.params.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     def dump(self) -> dict[str, Any]:
-        """Return the target as JSON data for journals and queues. ``TargetParser.load`` reads it."""
+        """Return the target as JSON data for jobs. ``TargetParser.load`` reads it."""
         return {**self.as_dict(), "parent": self.parent, "hop": self.depth, "line": self.line, "batch": self.batch}
 
 
 class SavedTarget(BaseModel):
-    """A target in a journal or a queue, as ``Target.dump`` writes it.
+    """A target in a job, as ``Target.dump`` writes it.
 
     Other versions of the project must be able to read it, so the keys must not be renamed.
     """
@@ -276,7 +279,7 @@ class Outcome:
     warnings: tuple[OutcomeWarning, ...] = ()
     """The optional sources that failed, and the parts of payloads that were unread."""
     note: dict[str, Any] | None = None
-    """Data about this target that the spider gets back if the run is resumed."""
+    """Data about this target, from which the worker that continues a job's root restores the spider's state."""
     new_entries: frozenset[str] | None = None
     """The ids of the listing's entries that ``-a since=`` selects. None: all entries."""
 
@@ -442,7 +445,7 @@ class TargetParser:
         return {key: str(value) if type(value) is int and key in texts else value for key, value in raw.items()}
 
     def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
-        """Convert a target from a journal or a queue.
+        """Convert a target from a job.
 
         The result may be an ``InvalidTarget``, because another version of the project may have written the target.
         """

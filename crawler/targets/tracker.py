@@ -125,7 +125,7 @@ class TargetTracker:
         self._in_flight: dict[str, _InFlight] = {}
         self._followups: deque[Target] = deque()
         self._unconfirmed: set[asyncio.Task[None]] = set()
-        """Tasks that report an outcome after the source has confirmed that this run still owns the target."""
+        """Tasks that report an outcome after the source has stored it."""
         self.pushed = 0
         """Number of follow-up targets that spiders have pushed."""
         self._changed = asyncio.Event()
@@ -201,8 +201,7 @@ class TargetTracker:
     def push(self, target: Target) -> None:
         """Add a follow-up target. It is released before the source's next target, but after its parent has an outcome.
 
-        If a journal contained the follow-up without its parent, a resumed run would scrape the parent again, and would
-        then have the follow-up twice.
+        A job stores both in one transaction.
         """
         self.pushed += 1
         parent = self._in_flight.get(target.parent or "")
@@ -305,7 +304,7 @@ class TargetTracker:
             add_warning(entry.warnings, warning)
 
     def note(self, target: Target, note: dict[str, Any]) -> None:
-        """Add a note to the target's outcome. If the run is resumed, the spider gets the note back."""
+        """Add a note to the target's outcome. The worker that continues a job's root gets the note back."""
         entry = self._entry(target)
         if entry is not None:
             entry.note = note
@@ -327,14 +326,14 @@ class TargetTracker:
 
     def _report(self, outcome: Outcome) -> None:
         assert self._source is not None
-        if self._source.owns(outcome.target):
+        if not self._source.stores:
             self._announce(outcome)
             return
-        task = asyncio.create_task(self._report_if_leased(outcome))
+        task = asyncio.create_task(self._report_if_stored(outcome))
         self._unconfirmed.add(task)
         task.add_done_callback(self._confirmed)
 
-    async def _report_if_leased(self, outcome: Outcome) -> None:
+    async def _report_if_stored(self, outcome: Outcome) -> None:
         assert self._source is not None
         if await self._source.store(outcome):
             self._announce(outcome)

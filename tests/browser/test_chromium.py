@@ -19,7 +19,7 @@ from playwright.async_api import BrowserContext, BrowserType, Error
 from structlog.testing import capture_logs
 
 from crawler.browser.chromium import Chromium
-from crawler.downloads.throttle import LocalThrottle
+from crawler.downloads.throttle import Throttle
 from crawler.errors import ServiceError
 from crawler.sandbox.shortvideo.site import Site
 from tests.browsers import chromium_tree, descendants, require_chromium
@@ -97,7 +97,7 @@ def test_a_driver_that_does_not_start_is_a_typed_error(monkeypatch: pytest.Monke
 
     async def visit() -> None:
         chromium = Chromium()
-        chromium.join(LocalThrottle(1), {})
+        chromium.join(Throttle(1), {})
         try:
             async with chromium.page(None):
                 pass
@@ -131,7 +131,7 @@ def test_an_operation_that_never_ends_is_ended_when_the_browser_is_killed(
 
     async def visit() -> None:
         chromium = Chromium()
-        chromium.join(LocalThrottle(1), {})
+        chromium.join(Throttle(1), {})
         try:
             async with chromium.page(None):
                 await never()
@@ -255,7 +255,7 @@ async def test_a_browser_that_is_killed_while_it_starts_is_not_a_missing_browser
     require_chromium()
     monkeypatch.setattr(BrowserType, "launch", fail)
     chromium = Chromium()
-    chromium.join(LocalThrottle(1), {})
+    chromium.join(Throttle(1), {})
     with pytest.raises(raised):
         async with chromium.page(None):
             pass
@@ -265,7 +265,7 @@ async def test_a_browser_that_is_killed_while_it_starts_is_not_a_missing_browser
 async def test_rb_11_pages_of_a_real_browser_are_in_the_sandbox_unless_it_is_logged() -> None:
     require_chromium()
     chromium = Chromium()
-    chromium.join(LocalThrottle(1), {})
+    chromium.join(Throttle(1), {})
     with capture_logs() as logs:
         async with chromium.page(None) as page:
             await page.goto("data:text/html,text")

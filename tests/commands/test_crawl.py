@@ -66,7 +66,12 @@ def project_settings(**values: object) -> Settings:
         ("retail", {"targets": "typo.jsonl"}, "no such targets file: typo.jsonl"),
         ("retail", {"cat_id": "1", "shard": "1/2"}, "shard selects a part of targets files"),
         ("retail", {"cat_id": "1", "source": "x"}, "no argument is called source; did you mean "),
-        ("retail", {"queue": "monday"}, "REDIS_URL is not set: a queue needs Redis"),
+        ("retail", {"queue": "monday"}, "the argument queue was replaced by jobs: scrapy jobs push NAME FILE, then "),
+        (
+            "retail",
+            {"cat_id": "1", "resume": "state"},
+            "the argument resume was replaced by jobs: scrapy collect",
+        ),
         ("microblog", {}, "microblog-profile: params: give exactly one of username and url"),
         ("microblog", {"username": "a b"}, "microblog-profile: username: "),
         ("professional", {"url": "https://elsewhere.example/"}, "professional-profile: url: "),

@@ -11,27 +11,27 @@ from rich.console import Console
 from scrapy.settings import Settings
 
 from crawler.commands import egress
-from crawler.commands.egress import Row, check_all, sums, table_of_egresses
+from crawler.commands.egress import Rest, Row, check_all, sums, table_of_egresses
 from crawler.downloads.breaker import BreakerKey
-from crawler.downloads.redis_breaker import SharedBreaker
 from crawler.downloads.tunnel import Check
 
 BREAKERS = {
-    "retail:search@a": SharedBreaker(60, "challenge"),
-    "retail:listing@a": SharedBreaker(0, ""),
-    "retail:search@b": SharedBreaker(60, "challenge"),
-    "retail:listing@b": SharedBreaker(30, "rate_limited"),
-    "retail:search@c": SharedBreaker(0, "challenge"),
-    "retail:(connection)@c": SharedBreaker(90, "egress_failed"),
-    "photoapp:page@a": SharedBreaker(0, ""),
-    "photoapp:(platform)": SharedBreaker(45, "login_wall"),
+    "retail:search@a": (60, "challenge"),
+    "retail:listing@a": (0, ""),
+    "retail:search@b": (60, "challenge"),
+    "retail:listing@b": (30, "rate_limited"),
+    "retail:search@c": (0, "challenge"),
+    "retail:(connection)@c": (90, "egress_failed"),
+    "photoapp:page@a": (0, ""),
+    "photoapp:(platform)": (45, "login_wall"),
 }
-"""Breakers in Redis, by their keys."""
+"""Shared breakers by their keys: seconds until the end of the cooldown, and the reason."""
 
 
 def rows(monkeypatch: pytest.MonkeyPatch, *platforms: str) -> dict[tuple[str, str], Row]:
-    async def shared_breakers(_: object) -> dict[BreakerKey, SharedBreaker]:
-        return {BreakerKey.parse(key): breaker for key, breaker in BREAKERS.items()}
+    def shared_breakers(*_: object) -> dict[BreakerKey, Rest]:
+        keys = {BreakerKey.parse(key): rest for key, rest in BREAKERS.items()}
+        return {key: Rest(key.source, time.time() + left, reason) for key, (left, reason) in keys.items()}
 
     async def check(*_: object, **__: object) -> Check:
         return Check("", 0.01, "TLSv1.3")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import signal
 import time
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -128,42 +128,26 @@ def test_us_4_the_manifest_serves_with_keys_from_a_secret(image: Image, redis_ur
     assert not (image.root / "data/keys.sqlite").exists()
 
 
-def test_the_manifest_of_workers_takes_targets_from_the_queue(
+def test_the_manifest_of_workers_takes_targets_of_jobs(
     image: Image, redis_url: str, postgresql: str, tmp_path: Path
 ) -> None:
     (tmp_path / "targets.jsonl").write_text('{"cat_id": "976759"}\n{"cat_id": "1_2_3"}\n')
     secrets = {"database/url": postgresql}
     given = container("workers.yaml", secrets, CRAWLER_REDIS_URL=redis_url, CRAWLER_SANDBOX="1")
-    pushed = image.run("targets", "push", str(tmp_path / "targets.jsonl"), **given.environment)
+    pushed = image.run("jobs", "push", "monday", str(tmp_path / "targets.jsonl"), **given.environment)
     assert pushed.returncode == 0, pushed.stderr
     worker = image.start(given)
     try:
         deadline = time.monotonic() + 120
-        while (completed := completed_targets(image, given)) < 2:
-            assert time.monotonic() < deadline, completed
+        while (shown := job(image, given))["state"] != "done":
+            assert time.monotonic() < deadline, shown
     finally:
         worker.send_signal(signal.SIGTERM)
         image.finish(worker)
-    (failures,) = (image.root / "data").glob("failures-pod-1-*.jsonl")
-    assert [each["code"] for each in lines(failures)] == ["TARGET_NOT_FOUND"]
+    assert (shown["targets"]["done"], shown["tallies"]["code"]) == (1, {"OK": 1, "TARGET_NOT_FOUND": 1})
 
 
-def completed_targets(image: Image, given: Container) -> int:
-    """The number of the queue's targets that are completed."""
-    status = json.loads(image.run("targets", "status", "--json", **given.environment).stdout)
-    return int(status["platforms"]["retail"]["done"])
-
-
-def test_the_manifest_of_the_job_crawls_a_shard(image: Image) -> None:
-    given = container("indexed-job.yaml", {}, JOB_COMPLETION_INDEX="1", CRAWLER_SANDBOX="1")
-    environment = {name: value for name, value in given.environment.items() if name != "CRAWLER_REDIS_URL"}
-    bucket = image.root / "data/bucket"
-    (bucket / "monday").mkdir(parents=True)
-    targets = "".join(f'{{"cat_id": "976759", "page": {number}}}\n' for number in range(1, 18))
-    (bucket / "monday/targets.jsonl").write_text(targets)
-    args = [each.replace("s3://bucket", "/data/bucket").replace("*.jsonl.gz'", "*.jsonl'") for each in given.args]
-    done = image.finish(image.start(Container(args, environment, given.command)))
-    assert done.returncode == 0, done.stderr
-    (out,) = (bucket / "out").glob("1-*-1.jsonl.gz")
-    with gzip.open(out, "rt") as stored:
-        assert [json.loads(line)["params"]["page"] for line in stored] == [2]
+def job(image: Image, given: Container) -> dict[str, Any]:
+    """The job as ``scrapy jobs show`` prints it."""
+    found: dict[str, Any] = json.loads(image.run("jobs", "show", "monday", "--json", **given.environment).stdout)
+    return found

@@ -1,4 +1,4 @@
-"""Circuit breakers, of one process and shared through a real Redis: the same behaviour."""
+"""Circuit breakers, of one process and shared through SQLite and PostgreSQL: the same behaviour."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler import platforms
-from crawler.downloads.breaker import TRIAL_SECONDS, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker, LocalBreaker
-from crawler.downloads.redis_breaker import RedisBreaker
+from crawler.downloads.breaker import TRIAL_SECONDS, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
+from crawler.downloads.facts import Facts
 from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import (
     CircuitOpen,
     ExtractionFailed,
     Overloaded,
     ScrapeError,
+    StoreUnavailable,
     TargetNotFound,
     UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
 )
 from crawler.reading.values import retry_after_seconds
-from crawler.storage.redis_client import connect
+from tests.downloads.shared import UNREACHABLE, processes
 
 BLOCK = UpstreamBlocked("blocked")
 LIMIT = UpstreamRateLimited("limited")
 KEY = BreakerKey("shop", "listing")
-UNREACHABLE = "redis://127.0.0.1:1"
 
 
 @asynccontextmanager
-async def breakers(url: str | None, policy: BreakerPolicy) -> AsyncIterator[tuple[CircuitBreaker, CircuitBreaker]]:
-    """The breakers of one source in two processes that share Redis; the same one twice without Redis."""
-    if url is None:
-        local = LocalBreaker(policy)
+async def breakers(store: str | None, policy: BreakerPolicy) -> AsyncIterator[tuple[CircuitBreaker, CircuitBreaker]]:
+    """The breakers of one source in two processes that share a store; the same one twice without a store."""
+    if store is None:
+        local = CircuitBreaker(policy, KEY, Facts())
         yield local, local
         return
-    clients = connect(url), connect(url)
-    try:
-        yield RedisBreaker(clients[0], KEY, policy), RedisBreaker(clients[1], KEY, policy)
-    finally:
-        for client in clients:
-            await client.aclose()
+    async with processes(store) as (one, other):
+        yield CircuitBreaker(policy, KEY, one), CircuitBreaker(policy, KEY, other)
 
 
-@pytest.fixture(params=["local", "redis"])
-def url(request: pytest.FixtureRequest) -> str | None:
-    return request.getfixturevalue("redis_url") if request.param == "redis" else None
+@pytest.fixture(params=["local", "sqlite_store", "postgresql_store"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    if request.param == "local":
+        return None
+    monkeypatch.setattr("crawler.jobs.shared_facts.VIEW_SECONDS", 0.0)
+    found: str = request.getfixturevalue(request.param)
+    return found
 
 
 async def recorded(breaker: CircuitBreaker, *errors: ScrapeError | None) -> bool:
@@ -75,40 +75,40 @@ async def recorded(breaker: CircuitBreaker, *errors: ScrapeError | None) -> bool
     ],
 )
 async def test_ph_2_consecutive_blocks_and_rate_limits_open_the_breaker(
-    url: str | None,
+    store: str | None,
     results: list[ScrapeError | None],
     opens: bool,  # noqa: FBT001  # a table
 ) -> None:
-    async with breakers(url, BreakerPolicy(threshold=3, cooldown=60)) as (breaker, _):
+    async with breakers(store, BreakerPolicy(threshold=3, cooldown=60)) as (breaker, _):
         assert await recorded(breaker, *results) is opens
 
 
 @pytest.mark.parametrize("kind", [UpstreamBlocked, UpstreamRateLimited])
 async def test_ph_2_a_retry_after_opens_the_breaker_at_once_for_that_time(
-    url: str | None, kind: Callable[..., ScrapeError]
+    store: str | None, kind: Callable[..., ScrapeError]
 ) -> None:
-    async with breakers(url, BreakerPolicy(threshold=3, cooldown=60)) as (breaker, other):
+    async with breakers(store, BreakerPolicy(threshold=3, cooldown=60)) as (breaker, other):
         assert await recorded(breaker, kind("later", retry_after=900))
         assert 890 < await other.enter() <= 900
         assert 890 < other.cooldown_left <= 900
 
 
-async def test_ph_2_a_retry_after_is_obeyed_up_to_the_maximum(url: str | None) -> None:
+async def test_ph_2_a_retry_after_is_obeyed_up_to_the_maximum(store: str | None) -> None:
     seconds = retry_after_seconds("Fri, 13 Nov 2099 00:00:00 GMT")
     assert seconds is not None
     assert seconds > 86_400 * 365
-    async with breakers(url, BreakerPolicy(threshold=3, cooldown=60, max_retry_after=3_600)) as (breaker, _):
+    async with breakers(store, BreakerPolicy(threshold=3, cooldown=60, max_retry_after=3_600)) as (breaker, _):
         assert await recorded(breaker, UpstreamRateLimited("later", retry_after=seconds))
         assert 3_590 < breaker.cooldown_left <= 3_600
 
 
-async def test_a_threshold_of_zero_disables_the_breaker(url: str | None) -> None:
-    async with breakers(url, BreakerPolicy(threshold=0, cooldown=60)) as (breaker, _):
+async def test_a_threshold_of_zero_disables_the_breaker(store: str | None) -> None:
+    async with breakers(store, BreakerPolicy(threshold=0, cooldown=60)) as (breaker, _):
         assert not await recorded(breaker, *[BLOCK] * 20, UpstreamBlocked("later", retry_after=3_600))
 
 
-async def test_one_request_is_tried_after_the_cooldown(url: str | None) -> None:
-    async with breakers(url, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
+async def test_one_request_is_tried_after_the_cooldown(store: str | None) -> None:
+    async with breakers(store, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
         await one.record(BLOCK)
         assert await one.enter() == 0, "the trial"
         assert await other.enter() > 0, "the others wait for its result"
@@ -118,8 +118,8 @@ async def test_one_request_is_tried_after_the_cooldown(url: str | None) -> None:
         assert other.open_seconds is None
 
 
-async def test_a_breaker_names_the_reason_of_the_last_refusal(url: str | None) -> None:
-    async with breakers(url, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
+async def test_a_breaker_names_the_reason_of_the_last_refusal(store: str | None) -> None:
+    async with breakers(store, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
         assert one.reason is None
         await one.record(UpstreamBlocked("wall", reason="login_wall"))
         assert await other.enter() == 0
@@ -130,8 +130,8 @@ async def test_a_breaker_names_the_reason_of_the_last_refusal(url: str | None) -
         assert other.reason is None
 
 
-async def test_a_trial_without_a_response_lets_the_next_one_through(url: str | None) -> None:
-    async with breakers(url, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
+async def test_a_trial_without_a_response_lets_the_next_one_through(store: str | None) -> None:
+    async with breakers(store, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
         await one.record(BLOCK)
         assert await one.enter() == 0
         await one.record(UpstreamError("no connection"))
@@ -143,12 +143,16 @@ async def test_a_trial_without_a_response_lets_the_next_one_through(url: str | N
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time of the local breakers."""
     now = [1_000.0]
-    monkeypatch.setattr("crawler.downloads.breaker.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("crawler.downloads.facts.time.monotonic", lambda: now[0])
     return now
 
 
+def local(policy: BreakerPolicy) -> CircuitBreaker:
+    return CircuitBreaker(policy, KEY, Facts())
+
+
 async def test_each_failed_trial_doubles_the_cooldown(clock: list[float]) -> None:
-    breaker = LocalBreaker(BreakerPolicy(threshold=1, cooldown=300))
+    breaker = local(BreakerPolicy(threshold=1, cooldown=300))
     cooldowns = []
     for _ in range(4):
         await breaker.record(BLOCK)
@@ -161,7 +165,7 @@ async def test_each_failed_trial_doubles_the_cooldown(clock: list[float]) -> Non
 
 async def test_ph_2_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(clock: list[float]) -> None:
     """Their results arrive after the breaker has opened. Only a longer Retry-After changes something."""
-    breaker = LocalBreaker(BreakerPolicy(threshold=2, cooldown=60))
+    breaker = local(BreakerPolicy(threshold=2, cooldown=60))
     assert await recorded(breaker, BLOCK, BLOCK, BLOCK, BLOCK, None)
     assert breaker.cooldown_left == 60
     await breaker.record(UpstreamRateLimited("later", retry_after=70))
@@ -171,7 +175,7 @@ async def test_ph_2_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(
 
 
 async def test_ph_2_a_killed_trial_is_replaced(clock: list[float]) -> None:
-    breaker = LocalBreaker(BreakerPolicy(threshold=1, cooldown=60))
+    breaker = local(BreakerPolicy(threshold=1, cooldown=60))
     await breaker.record(BLOCK)
     clock[0] += 60
     assert await breaker.enter() == 0
@@ -180,8 +184,11 @@ async def test_ph_2_a_killed_trial_is_replaced(clock: list[float]) -> None:
     assert await breaker.enter() == 0
 
 
-async def test_ph_2_redis_breakers_count_the_blocks_of_all_processes(redis_url: str) -> None:
-    async with breakers(redis_url, BreakerPolicy(threshold=4, cooldown=60)) as (one, other):
+async def test_ph_2_shared_breakers_count_the_blocks_of_all_processes(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.jobs.shared_facts.VIEW_SECONDS", 0.0)
+    async with breakers(location, BreakerPolicy(threshold=4, cooldown=60)) as (one, other):
         for breaker in (one, other, one):
             await breaker.record(BLOCK)
         assert not await recorded(other)
@@ -192,7 +199,7 @@ async def test_ph_2_redis_breakers_count_the_blocks_of_all_processes(redis_url: 
         assert await recorded(other)
 
 
-async def test_ph_2_without_redis_each_process_has_its_own_breaker() -> None:
+async def test_ph_2_without_the_store_each_process_has_its_own_breaker() -> None:
     async with breakers(UNREACHABLE, BreakerPolicy(threshold=2, cooldown=60)) as (one, other):
         assert await recorded(one, BLOCK, BLOCK)
         assert one.cooldown_left > 50
@@ -201,18 +208,16 @@ async def test_ph_2_without_redis_each_process_has_its_own_breaker() -> None:
         assert other.cooldown_left == 0
 
 
-async def test_ph_2_a_process_keeps_its_breaker_when_redis_fails(
-    redis_url: str,
-) -> None:
-    async with breakers(redis_url, BreakerPolicy(threshold=2, cooldown=60)) as (one, _):
+async def test_ph_2_a_process_keeps_its_breaker_when_the_store_fails(location: str) -> None:
+    async with processes(location) as (facts, _):
+        one = CircuitBreaker(BreakerPolicy(threshold=2, cooldown=60), KEY, facts)
         assert await recorded(one, BLOCK, BLOCK)
-        assert isinstance(one, RedisBreaker)
-        one._available.failed(ConnectionError())
+        facts._failed(StoreUnavailable("gone"))
         assert await one.enter() > 50
 
 
 def of_platform(policy: BreakerPolicy) -> Breakers:
-    return Breakers("shop", policy, lambda _: LocalBreaker(policy))
+    return Breakers("shop", policy, Facts())
 
 
 async def test_ph_2_an_answer_of_one_source_does_not_reset_another() -> None:
@@ -284,15 +289,13 @@ def test_the_sandbox_needs_no_delays() -> None:
     assert state("microblog", SANDBOX=True).sources == {}
 
 
-def test_ph_2_a_source_s_budget_is_shared_by_processes(redis_url: str) -> None:
-    one, other = (state("microblog", REDIS_URL=redis_url, DOWNLOAD_TIMEOUT=1).sources["timeline"] for _ in range(2))
-
-    async def scenario() -> None:
-        now = asyncio.get_running_loop().time()
-        (await one.acquire(now + 1))()
-        with pytest.raises(Overloaded):
-            await other.acquire(now + 1)
-        await one.close()
-        await other.close()
-
-    asyncio.run(scenario())
+async def test_ph_2_a_source_s_budget_is_shared_by_processes(location: str) -> None:
+    settings = Settings({"SHARED_LIMITS": 1, "STORE": location, "PROCESSES": 1, "DOWNLOAD_TIMEOUT": 1})
+    states = SharedState(), SharedState()
+    one, other = (next(iter(platform_lanes(each, "microblog", settings))).sources["timeline"] for each in states)
+    now = asyncio.get_running_loop().time()
+    (await one.acquire(now + 1))()
+    with pytest.raises(Overloaded):
+        await other.acquire(now + 1)
+    for each in states:
+        await each.close()

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from crawler.downloads.breaker import LocalBreaker
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.refusals import target_key
@@ -110,9 +109,9 @@ async def test_an_egress_rests_after_two_targets_in_a_row_have_lost_their_connec
 
 async def test_the_rest_is_doubled_and_an_answer_of_any_kind_ends_it() -> None:
     lane = next(iter(made(BREAKER_COOLDOWN=0)))
-    policy = lane.connection.policy  # type: ignore[attr-defined]  # of LocalBreaker
+    policy = lane.connection.policy
     assert [policy.pause(failures) for failures in (1, 2, 3)] == [0, 0, 0]
-    assert LocalBreaker(policy).policy.threshold == 1
+    assert policy.threshold == 1
     await lane.count("listing", FAILED)
     assert lane.connection.open_seconds is not None
     assert await lane.enter("listing") == 0, "the trial"
@@ -196,7 +195,7 @@ async def test_a_target_that_was_sent_nowhere_still_has_its_once(monkeypatch: py
     await b.count("listing", FAILED)
     again = released_again(each)
     assert again.release.lane is None
-    c.breakers["listing"]._open_until = 0.0  # type: ignore[attr-defined]  # its suspension is over
+    c.breakers["listing"]._blocks.open_until = 0.0  # its suspension is over
     assert await sending.egress(again) == "c"
 
 
@@ -216,7 +215,7 @@ def test_no_unsent_target_waits_for_a_suspended_lane(monkeypatch: pytest.MonkeyP
     clock = SimulatedTime()
     loop = asyncio.SelectorEventLoop(clock)
     monkeypatch.setattr(loop, "time", lambda: clock.now)
-    monkeypatch.setattr("crawler.downloads.breaker.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("crawler.downloads.facts.time.monotonic", lambda: clock.now)
     monkeypatch.setattr("crawler.downloads.throttle.jittered", lambda _: 1.0)
     sending = Sending(made(delay=30), monkeypatch)
     first, *_ = sending.lanes
@@ -309,7 +308,7 @@ async def test_a_crawl_gives_up_only_if_all_egresses_have_rested_for_long(monkey
     sending.middleware.give_up_after = 3_600
     first, *others = sending.lanes
     now = time.monotonic()
-    first.connection._opened, first.connection._open_until = now - 7_200, now + 0.01  # type: ignore[attr-defined]
+    first.connection._blocks.opened, first.connection._blocks.open_until = now - 7_200, now + 0.01
     for other in others:
         await other.count("listing", UpstreamRateLimited("later", retry_after=60))
     assert await sending.egress(target("1")) == "a", "the trial"

@@ -11,13 +11,14 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from crawler.downloads.breaker import BreakerPolicy, Breakers, LocalBreaker
+from crawler.downloads.breaker import CONNECTION, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
 from crawler.downloads.egress import DIRECT
+from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
 from crawler.downloads.lanes import Lanes
-from crawler.downloads.refusals import LocalRefusals
+from crawler.downloads.refusals import Refusals
 from crawler.downloads.shared import SharedState
-from crawler.downloads.throttle import LocalThrottle
+from crawler.downloads.throttle import Throttle
 from crawler.errors import ShuttingDown
 from crawler.middlewares import ThrottleMiddleware
 from crawler.targets.closing import crawler_closing
@@ -29,8 +30,9 @@ URL = "https://shop.example/"
 def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
     """A crawler of a platform with one slot."""
     policy = BreakerPolicy(threshold=0, cooldown=0)
-    breakers = Breakers("retail", policy, lambda _: LocalBreaker(policy))
-    lanes = Lanes((Lane(DIRECT, LocalThrottle(1), {}, breakers, LocalBreaker(policy)),), LocalRefusals(60))
+    facts = Facts()
+    connection = CircuitBreaker(policy, BreakerKey("retail", CONNECTION), facts)
+    lanes = Lanes((Lane(DIRECT, Throttle(1), {}, Breakers("retail", policy, facts), connection),), Refusals(60))
     monkeypatch.setattr("crawler.middlewares.platform_lanes", lambda *_: lanes)
     made = Crawler(Spider, Settings())
     made.spider = Spider.from_crawler(made, "retail")

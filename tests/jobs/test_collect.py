@@ -22,9 +22,6 @@ import pytest
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, comparable, lines, sandbox
-from tests.jobs.conftest import location
-
-__all__ = ["location"]
 
 SEARCH = "retail-search-v4"
 TRUTH = Site()

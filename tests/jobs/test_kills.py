@@ -19,11 +19,10 @@ import pytest
 from tests import forks
 from tests.crawls import ROOT, lines
 from tests.jobs import bucket
-from tests.jobs.conftest import location
 from tests.jobs.postgresql_server import PostgreSqlServer
 from tests.jobs.test_collect import assert_complete, in_shop, searches, shop, write
 
-__all__ = ["location", "shop"]
+__all__ = ["shop"]
 
 LENGTHS = pytest.mark.parametrize(
     ("targets", "kills"), [(60, 2), pytest.param(300, 20, marks=pytest.mark.soak)], ids=["short", "long"]

@@ -21,11 +21,10 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.sandbox.retail.site import Site as Shop
 from tests import forks
 from tests.crawls import ROOT, lines, sandbox
-from tests.jobs.conftest import location
 from tests.jobs.test_collect import Commands, in_shop, write
 from tests.targets.test_incremental import Site, site
 
-__all__ = ["location", "site"]
+__all__ = ["site"]
 
 CATEGORIES = {"a": "4044_28310", "b": "4044_28309"}
 
@@ -107,7 +106,7 @@ def test_two_workers_share_the_categories_of_an_exhaustive_job(
     assert_all_products(out)
 
 
-def test_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
+def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
     tmp_path: Path, location: str, shop: dict[str, Any]
 ) -> None:
     commands = in_shop(tmp_path, location, shop, 0.02)

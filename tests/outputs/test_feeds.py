@@ -158,7 +158,7 @@ def test_a_feed_that_cannot_be_written_ends_the_run(
         ([], 2),
         (["cat_id=976759", "explode=product"], 2),
         (["cat_id=976759", "since=last"], 2),
-        (["cat_id=976759", "resume=/proc/nowhere"], 1),
+        (["cat_id=976759", "resume=state"], 2),
         (["cat_id=976759", "queue=x"], 2),
     ],
     ids=str,

@@ -1,4 +1,4 @@
-"""Limits of a key: in memory, divided among processes, and shared in Redis."""
+"""Limits of a key: in memory, divided among processes, and shared in a store."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.configuration.kinds import rate
+from crawler.downloads.shared import SharedState, platform_facts
 from crawler.errors import ConcurrencyLimited, RateLimited
 from crawler.service.clients.keys import Holder
-from crawler.service.clients.limits import KeyLimits, Release
+from crawler.service.clients.limits import KeyLimits, Rate, Release
+from tests.downloads.shared import UNREACHABLE
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import VERY_SLOW, running
 
 HOLDER = Holder("acme", "k1")
 OTHER = Holder("acme", "k2")
-UNREACHABLE = "redis://127.0.0.1:1"
+
+
+def shared(store: str) -> dict[str, object]:
+    return {"SHARED_LIMITS": 1, "STORE": store}
 
 
 @asynccontextmanager
 async def limits(**settings: object) -> AsyncIterator[KeyLimits]:
-    limit = KeyLimits(Settings({"PROCESSES": 1, "KEY_CONCURRENCY": 0, **settings}))
+    found = Settings({"PROCESSES": 1, "KEY_CONCURRENCY": 0, **settings})
+    state = SharedState()
     try:
-        yield limit
+        yield KeyLimits(found, platform_facts(state, found))
     finally:
-        await limit.close()
+        await state.close()
 
 
 async def count_allowed(limit: KeyLimits, holder: Holder, calls: int) -> int:
@@ -58,7 +64,7 @@ async def acquire(limit: KeyLimits, holder: Holder, calls: int) -> list[Release]
         pytest.param({"KEY_RATE": "4/minute", "PROCESSES": 2}, HOLDER, 2, id="share of a process"),
         pytest.param({"KEY_RATE": "4/minute", "PROCESSES": 9}, HOLDER, 1, id="at least one"),
         pytest.param(
-            {"KEY_RATE": "4/minute", "PROCESSES": 2, "REDIS_URL": UNREACHABLE}, HOLDER, 2, id="Redis unavailable"
+            {"KEY_RATE": "4/minute", "PROCESSES": 2, **shared(UNREACHABLE)}, HOLDER, 2, id="store unavailable"
         ),
     ],
 )
@@ -79,9 +85,7 @@ def test_calls_per_period_are_limited(settings: dict[str, object], holder: Holde
         pytest.param({"KEY_CONCURRENCY": 4}, HOLDER, 4, id="default"),
         pytest.param({"KEY_CONCURRENCY": 4}, Holder("a", "k", concurrency=7), 7, id="own limit"),
         pytest.param({"KEY_CONCURRENCY": 4, "PROCESSES": 2}, HOLDER, 2, id="share of a process"),
-        pytest.param(
-            {"KEY_CONCURRENCY": 4, "PROCESSES": 2, "REDIS_URL": UNREACHABLE}, HOLDER, 2, id="Redis unavailable"
-        ),
+        pytest.param({"KEY_CONCURRENCY": 4, "PROCESSES": 2, **shared(UNREACHABLE)}, HOLDER, 2, id="store unavailable"),
     ],
 )
 def test_calls_in_flight_are_limited(settings: dict[str, object], holder: Holder, expected: int) -> None:
@@ -97,21 +101,21 @@ def test_calls_in_flight_are_limited(settings: dict[str, object], holder: Holder
     assert asyncio.run(scenario()) == expected
 
 
-def test_processes_share_a_rate_in_redis(redis_url: str) -> None:
+def test_processes_share_a_rate_by_the_store(location: str) -> None:
     async def scenario() -> int:
-        shared = {"KEY_RATE": "10/minute", "PROCESSES": 2, "REDIS_URL": redis_url}
-        async with limits(**shared) as one, limits(**shared) as two:
+        given = {"KEY_RATE": "10/minute", "PROCESSES": 2, **shared(location)}
+        async with limits(**given) as one, limits(**given) as two:
             return await count_allowed(one, HOLDER, 3) + await count_allowed(two, HOLDER, 20)
 
     assert asyncio.run(scenario()) == 10
 
 
-def test_processes_share_the_concurrency_in_redis(redis_url: str) -> None:
-    shared = {"KEY_CONCURRENCY": 4, "PROCESSES": 2, "REDIS_URL": redis_url}
+def test_processes_share_the_concurrency_by_the_store(location: str) -> None:
+    given = {"KEY_CONCURRENCY": 4, "PROCESSES": 2, **shared(location)}
 
     async def scenario() -> tuple[int, int, int]:
-        async with limits(**shared) as two:
-            async with limits(**shared) as one:
+        async with limits(**given) as two:
+            async with limits(**given) as one:
                 first = await acquire(one, HOLDER, 3)
                 second = await acquire(two, HOLDER, 3)
                 for release in first:
@@ -119,6 +123,25 @@ def test_processes_share_the_concurrency_in_redis(redis_url: str) -> None:
             return len(first), len(second), len(await acquire(two, HOLDER, 10))
 
     assert asyncio.run(scenario()) == (3, 1, 3), "a process that ends waits until its slots are released"
+
+
+def test_a_rate_is_sustained_after_a_burst() -> None:
+    rate = Rate()
+    allowed = [at for at in range(300) if rate.count(float(at), 1, calls=4, period=60).allowed]
+    assert allowed == [0, 1, 2, 3, *range(15, 300, 15)]
+
+
+def test_the_state_of_a_rate_counts_down_and_recovers() -> None:
+    rate = Rate()
+    found = [rate.count(at, 1, calls=3, period=60) for at in (0.0, 0.0, 0.0, 0.0, 20.0, 1_000.0)]
+    shown = [(each.remaining, each.reset, each.allowed) for each in found]
+    assert shown == [(2, 20, True), (1, 40, True), (0, 60, True), (0, 20, False), (0, 60, True), (2, 20, True)]
+
+
+def test_a_clock_that_was_set_back_blocks_no_key() -> None:
+    rate = Rate()
+    rate.count(10_000.0, 1, calls=3, period=60)
+    assert [rate.count(at, 1, calls=3, period=60).allowed for at in (100.0, 120.0)] == [False, True]
 
 
 def test_responses_have_the_state_of_the_rate_limit(tmp_path: Path) -> None:

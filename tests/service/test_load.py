@@ -68,8 +68,8 @@ def test_consecutive_blocks_open_the_circuit_breaker(tmp_path: Path) -> None:
         assert 0 < int(refused.headers["retry-after"]) <= 60
 
 
-def test_ph_2_workers_share_circuit_breakers_through_redis(tmp_path: Path, redis_url: str) -> None:
-    with running(tmp_path / "log", "BREAKER_THRESHOLD=4", f"REDIS_URL={redis_url}", workers=2) as service:
+def test_ph_2_workers_share_circuit_breakers(tmp_path: Path) -> None:
+    with running(tmp_path / "log", "BREAKER_THRESHOLD=4", workers=2) as service:
         found = Counter(search(service, "challenge").code for _ in range(20))
     assert found == {"UPSTREAM_BLOCKED": 4, "CIRCUIT_OPEN": 16}
 

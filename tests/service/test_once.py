@@ -15,13 +15,17 @@ import orjson
 import pytest
 
 from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, TargetNotFound, UpstreamTimeout
+from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.reading.unread import Unread
 from crawler.registry import scrapers
+from crawler.service.calls import idempotency
 from crawler.service.calls.cache import Cache
-from crawler.service.calls.envelope import Served
+from crawler.service.calls.envelope import Call, Served
 from crawler.service.calls.idempotency import Idempotency
+from crawler.service.clients.quotas import Quotas
+from crawler.service.clients.usage import Usage
 from crawler.targets.target import Target, check_params
 from crawler.targets.warning import OutcomeWarning
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
@@ -266,8 +270,9 @@ CACHE_MEMORY = """
 import asyncio, re, sys
 from pathlib import Path
 from crawler.registry import scrapers
+from crawler.service.calls import idempotency
 from crawler.service.calls.cache import Cache
-from crawler.service.calls.envelope import Served
+from crawler.service.calls.envelope import Call, Served
 from crawler.targets.target import Target, check_params
 
 scraper = scrapers()["retail-category-v4"]
@@ -335,9 +340,14 @@ async def test_co_6_calls_that_share_a_fetch_get_its_warnings() -> None:
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
     location = str(tmp_path / "store.sqlite3") if request.param == "sqlite" else request.getfixturevalue("postgresql")
     opened = Store(location, SCHEMA)
-    opened.transact_sync(lambda session: session.run("DELETE FROM idempotency"))
+    for table in ("idempotency", "usage", "reservations"):
+        opened.transact_sync(lambda session, table=table: session.run(f"DELETE FROM {table}"))  # type: ignore[misc]  # noqa: S608
     yield opened
     asyncio.run(opened.close())
+
+
+def caller(client: str = "one") -> Call:
+    return Call(client_id=client, scraper=RETAIL)
 
 
 async def test_clients_have_separate_keys(store: Store) -> None:
@@ -349,7 +359,7 @@ async def test_clients_have_separate_keys(store: Store) -> None:
         return Served({"n": len(runs)})
 
     for client in ("one", "other", "one"):
-        await once.once("k", client, target(), serve)
+        await once.once("k", caller(client), target(), serve)
     assert len(runs) == 2
 
 
@@ -358,7 +368,7 @@ async def test_co_6_a_replay_has_the_warnings(store: Store) -> None:
         return Served({}, warnings=WARNINGS)
 
     once = Idempotency(store, ttl=60)
-    served = [await once.once("k", "one", target(), serve) for _ in range(2)]
+    served = [await once.once("k", caller(), target(), serve) for _ in range(2)]
     assert [(each.billable, each.warnings) for each in served] == [(True, WARNINGS), (False, WARNINGS)]
 
 
@@ -370,7 +380,7 @@ async def test_calls_without_a_key_always_run(store: Store) -> None:
         return Served({})
 
     for _ in range(2):
-        await Idempotency(store, ttl=60).once(None, "one", target(), serve)
+        await Idempotency(store, ttl=60).once(None, caller(), target(), serve)
     assert len(runs) == 2
 
 
@@ -383,7 +393,7 @@ async def test_only_one_of_simultaneous_calls_runs(store: Store) -> None:
         await asyncio.sleep(0.05)
         return Served({})
 
-    calls = [once.once("k", "one", target(key=f"t{n}"), serve) for n in range(20)]
+    calls = [once.once("k", caller(), target(key=f"t{n}"), serve) for n in range(20)]
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert len(runs) == 1
     assert sum(isinstance(each, Served) for each in results) == 1
@@ -402,12 +412,46 @@ async def test_a_cancelled_call_releases_its_key(store: Store) -> None:
     async def serve() -> Served:
         return Served({})
 
-    cancelled = asyncio.ensure_future(once.once("k", "one", target(), never))
+    cancelled = asyncio.ensure_future(once.once("k", caller(), target(), never))
     await started.wait()
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled
-    assert (await once.once("k", "one", target(), serve)).billable
+    assert (await once.once("k", caller(), target(), serve)).billable
+
+
+async def test_at_1_a_record_that_is_stored_is_billed_whenever_its_client_disconnects(store: Store) -> None:
+    """26 of 233 records were stored with their keys, and not billed."""
+    once, counts = Idempotency(store, ttl=60), Usage(store)
+    reserving = Quotas(store)
+
+    async def run(number: int) -> None:
+        call = caller()
+        call.has_reservation = True
+
+        async def serve() -> Served:
+            await reserving.reserve("one", 1_000, call.request_id, 60)
+            return Served({"n": number})
+
+        try:
+            await once.once(f"k{number}", call, target(key=call.request_id), serve)
+        finally:  # as ``Api`` counts each call
+            if not call.is_billed:
+                counts.count("one", RETAIL, "CLIENT_GONE", billable=False, reservation=call.request_id)
+
+    for start in range(0, 300, 20):
+        calls = [asyncio.ensure_future(run(number)) for number in range(start, start + 20)]
+        for each in calls if start < 280 else []:
+            await asyncio.sleep(0.002)
+            each.cancel()
+        await asyncio.wait(calls)
+    await counts.flush()
+    kept = await store.transact(lambda session: session.rows("SELECT COUNT(*) FROM idempotency WHERE data IS NOT NULL"))
+    rows = await store.transact(lambda session: session.rows("SELECT SUM(calls), SUM(billable) FROM usage"))
+    assert [tuple(row) for row in rows] == [(300, kept[0][0])]
+    assert kept[0][0] >= 20, "the last clients do not disconnect"
+    left = await store.transact(lambda session: session.rows("SELECT COUNT(*) FROM reservations"))
+    assert left[0][0] == 0
 
 
 async def test_a_key_expires(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,12 +459,16 @@ async def test_a_key_expires(store: Store, monkeypatch: pytest.MonkeyPatch) -> N
         return Served({})
 
     once = Idempotency(store, ttl=60)
-    await once.once("k", "one", target(), serve)
+    await once.once("k", caller(), target(), serve)
     with pytest.raises(IdempotencyMismatch):
-        await once.once("k", "one", target("2"), serve)
+        await once.once("k", caller(), target("2"), serve)
     now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 61)
-    assert (await once.once("k", "one", target("2"), serve)).billable
-    monkeypatch.setattr(time, "time", lambda: now + 200)
+    monkeypatch.setattr(idempotency, "store_time", lambda: now + 61)
+    assert (await once.once("k", caller(), target("2"), serve)).billable
+    monkeypatch.setattr(idempotency, "store_time", lambda: now + 200)
+    monkeypatch.setattr(STORE_TIME, "is_steady", False)
+    await once.purge()
+    assert len(await store.transact(lambda session: session.rows("SELECT * FROM idempotency"))) == 1
+    monkeypatch.setattr(STORE_TIME, "is_steady", True)
     await once.purge()
     assert await store.transact(lambda session: session.rows("SELECT * FROM idempotency")) == []

@@ -81,7 +81,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in Unix seconds, as a list of one number that the test changes."""
     now = [NOVEMBER]
     for module in (quotas, usage):
-        monkeypatch.setattr(module.time, "time", lambda: now[0])
+        monkeypatch.setattr(module, "store_time", lambda: now[0])
     return now
 
 

@@ -16,7 +16,9 @@ import pytest
 from scrapy.settings import Settings
 from twisted.web.http_headers import Headers
 
+from crawler.downloads.facts import Facts
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
+from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
@@ -111,6 +113,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in {"TICK_SECONDS": 0.01, "RETRY_SECONDS": 0.01, "RENEW_SECONDS": 0.05}.items():
         monkeypatch.setattr(runner, name, seconds)
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "STORE_TIME", SimpleNamespace(is_steady=True))
 
 
 @asynccontextmanager
@@ -118,7 +121,9 @@ async def running(folder: Path, fetch: Fetch, slots: Slots | None = None) -> Asy
     """Run the calls of a store, with a function in place of the crawlers."""
     store = Store(str(folder / "service.sqlite3"), SCHEMA)
     cache = Cache(fetch, ttls={}, max_bytes=0, max_wait=120)
-    process = Process(Runner(store, cast("Any", Crawlers(slots or Slots())), cache, KeyLimits(LIMITS), SETTINGS), store)
+    process = Process(
+        Runner(store, cast("Any", Crawlers(slots or Slots())), cache, KeyLimits(LIMITS, Facts()), SETTINGS), store
+    )
     process.runner.open()
     yield process
     process.runner.stop()
@@ -386,6 +391,59 @@ async def test_a_call_of_a_killed_process_is_run_by_another_one(tmp_path: Path) 
                 "UPDATE calls SET state = 'running', owner = 'killed', lease = ?, status = NULL", (time.time() - 1,)
             )
         assert (await process.done(call)).call.code == "OK"
+
+
+async def test_at_12_hanging_calls_of_one_client_leave_a_slot_for_the_others(tmp_path: Path) -> None:
+    hangs = asyncio.Event()
+
+    async def fetch(target: Target) -> Served:
+        if target.params.model_dump()["query"] == "busy":
+            await hangs.wait()
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch, Slots(slots=3)) as process:
+        busy = [await process.accept("busy") for _ in range(5)]
+        for client in ("other", "third", "other"):
+            assert (await process.done(await process.accept(client))).call.code == "OK"
+        found = [await process.find(call) for call in busy]
+        assert [each.call.state for each in found if each] == ["running"] * 2 + ["waiting"] * 3
+        hangs.set()
+        for call in busy:
+            assert (await process.done(call)).call.code == "OK"
+
+
+@pytest.mark.parametrize("hours", [26, -26])
+async def test_at_10_a_jump_of_the_clock_ends_and_deletes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """A waiting call was ended as OVERLOADED, and billed responses were deleted."""
+    passed = [0.0]
+    clock = StoreTime(monotonic=lambda: 1_000 + passed[0])
+    real = time.time()
+    clock.observe(real)
+    monkeypatch.setattr("crawler.jobs.clock.STORE_TIME", clock)
+    monkeypatch.setattr("crawler.jobs.store.STORE_TIME", SimpleNamespace(is_due=False))
+    monkeypatch.setattr(runner, "STORE_TIME", clock)
+
+    async def fetch(target: Target) -> Served:
+        if target.params.model_dump()["query"] == "waiting":
+            raise Overloaded("Full.", retry_after=0)
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch) as process:
+        done, waiting = await process.accept("done"), await process.accept("waiting")
+        await process.done(done)
+        for second in range(1, 16):
+            passed[0] = second
+            clock.observe(real + second + (hours * 3_600 if second <= 4 else 0))
+            await asyncio.sleep(0.03)
+            if second == 3:
+                during = await process.accept("waiting", elsewhere=True)
+        assert clock.is_steady
+        assert abs(clock.now() - real - passed[0]) < 1
+        found = [await process.find(each) for each in (done, waiting, during)]
+        assert [each and each.call.code for each in found] == ["OK", None, None]
+        assert all(found)
 
 
 async def test_requests_stop_waiting_when_the_service_shuts_down(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
+from crawler.downloads.facts import Facts
 from crawler.errors import InvalidApiKey, StoreUnavailable
+from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store, _AbandonedError, _Job
 from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
-from crawler.service.calls.envelope import Served
+from crawler.service.calls.envelope import Call, Served
 from crawler.service.calls.idempotency import Idempotency
 from crawler.service.clients import usage
 from crawler.service.clients.keys import Holder, Key, KeyRing, KeyStore
@@ -279,8 +281,8 @@ async def test_wide_reports_are_consistent_while_usage_is_stored(
 # Clocks
 
 
-async def test_a_clock_that_is_set_back_does_not_block_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = KeyLimits(Settings({"KEY_RATE": "2/minute", "PROCESSES": 1}))
+async def test_a_clock_that_is_set_back_blocks_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = KeyLimits(Settings({"KEY_RATE": "2/minute", "PROCESSES": 1}), Facts())
     holder = Holder("acme", "k")
 
     async def allowed() -> bool:
@@ -289,10 +291,10 @@ async def test_a_clock_that_is_set_back_does_not_block_keys(monkeypatch: pytest.
         return status.allowed
 
     assert [await allowed() for _ in range(3)] == [True, True, False]
-    now = time.time()
+    now, started = time.time(), time.monotonic()
     monkeypatch.setattr(time, "time", lambda: now - 86_400)
-    assert [await allowed() for _ in range(3)] == [True, True, False]
-    monkeypatch.setattr(time, "time", lambda: now + 86_400)
+    assert not await allowed()
+    monkeypatch.setattr(time, "monotonic", lambda: started + 61)
     assert [await allowed() for _ in range(3)] == [True, True, False]
 
 
@@ -302,7 +304,7 @@ async def test_usage_of_a_clock_that_is_set_back_is_counted_on_the_earlier_day(
     counts = Usage(Store(str(tmp_path / "service.sqlite3"), SCHEMA))
     now = time.time()
     for days in (0, 2, 1, 0):
-        monkeypatch.setattr(time, "time", lambda days=days: now - days * 86_400)
+        monkeypatch.setattr(usage, "store_time", lambda days=days: now - days * 86_400)
         counts.count("acme", "a", "OK", billable=True)
     report = await counts.report("acme", None, None)
     assert report["calls"] == 4
@@ -326,12 +328,12 @@ async def serve() -> Served:
 async def test_rb_9_a_call_fails_if_its_key_cannot_be_checked(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
     once = Idempotency(store, ttl=60)
-    await once.once("first", "acme", target(5), serve)
+    await once.once("first", Call(client_id="acme", scraper="a"), target(5), serve)
     with locked(Path(store.location)):
         with pytest.raises(StoreUnavailable) as refused:
-            await once.once("second", "acme", target(5), serve)
+            await once.once("second", Call(client_id="acme", scraper="a"), target(5), serve)
         assert refused.value.retry_after
-    assert (await once.once("second", "acme", target(5), serve)).billable
+    assert (await once.once("second", Call(client_id="acme", scraper="a"), target(5), serve)).billable
     await store.close()
 
 
@@ -342,7 +344,7 @@ async def test_rb_9_a_call_does_not_outlive_its_deadline_and_leaves_no_claim(tmp
     release = threading.Event()
     busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
     with pytest.raises(StoreUnavailable):
-        await once.once("k", "acme", target(0.05), serve)
+        await once.once("k", Call(client_id="acme", scraper="a"), target(0.05), serve)
     release.set()
     await busy
     assert await store.transact(lambda session: session.rows("SELECT * FROM idempotency")) == []
@@ -362,12 +364,14 @@ async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_rep
         return Served({"n": 1})
 
     with pytest.raises(StoreUnavailable):
-        await once.once("k", "acme", target(5), serve_and_lock)
+        await once.once("k", Call(client_id="acme", scraper="a"), target(5), serve_and_lock)
     other.execute("ROLLBACK")
     other.close()
     now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 60)  # the claim could not be released, but it has expired
-    served = await once.once("k", "acme", target(5), serve)
+    monkeypatch.setattr(
+        "crawler.service.calls.idempotency.store_time", lambda: now + 60
+    )  # the claim could not be released, but it has expired
+    served = await once.once("k", Call(client_id="acme", scraper="a"), target(5), serve)
     assert served.billable
     await store.close()
 
@@ -445,9 +449,47 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
     holding = asyncio.ensure_future(other.transact(hold))
     await asyncio.to_thread(held.wait)
     with pytest.raises(StoreUnavailable):
-        await Idempotency(store, ttl=60).once("k", "acme", target(60), serve)
+        await Idempotency(store, ttl=60).once("k", Call(client_id="acme", scraper="a"), target(60), serve)
     release.set()
     await holding
-    assert (await Idempotency(store, ttl=60).once("k", "acme", target(60), serve)).billable
+    assert (await Idempotency(store, ttl=60).once("k", Call(client_id="acme", scraper="a"), target(60), serve)).billable
     await store.close()
     await other.close()
+
+
+def test_at_9_processes_on_hosts_with_different_clocks_have_the_time_of_the_database(
+    postgresql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their own clocks, 20 s apart, each took over the running calls of the other."""
+    real, times = time.time, []
+    for behind in (0, 20):
+        clock = StoreTime()
+        monkeypatch.setattr("crawler.jobs.store.STORE_TIME", clock)
+        monkeypatch.setattr(time, "time", lambda behind=behind: real() - behind)
+        store = Store(postgresql, SCHEMA)
+        store.transact_sync(lambda session: session.rows("SELECT 1"))
+        times.append(clock.now() - real())
+        store.disconnect()
+    assert max(times) - min(times) < 1
+
+
+@pytest.mark.parametrize("hours", [26, -26])
+def test_at_10_the_time_of_the_store_has_no_jumps(hours: int) -> None:
+    passed = 0.0
+    clock = StoreTime(needed=10, monotonic=lambda: passed)
+    steady = []
+    for second in range(40):
+        passed = float(second)
+        clock.observe(1_000_000 + second + (hours * 3_600 if 20 <= second < 24 else 0))
+        assert abs(clock.now() - 1_000_000 - second) < 1
+        steady.append(clock.is_steady)
+    assert steady == [False] * 10 + [True] * 10 + [False] * 14 + [True] * 6
+
+
+def test_at_10_a_clock_that_was_set_is_followed() -> None:
+    passed = 0.0
+    clock = StoreTime(needed=10, monotonic=lambda: passed)
+    for second in range(40):
+        passed = float(second)
+        clock.observe(1_000_000 + second + (3_600 if second >= 20 else 0))
+    assert clock.now() == 1_000_000 + 39 + 3_600

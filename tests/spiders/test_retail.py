@@ -136,62 +136,6 @@ def test_max_requests_is_a_partial_outcome(tmp_path: Path) -> None:
     assert message in log
 
 
-def test_re_7_an_exhaustive_crawl_is_resumed(tmp_path: Path) -> None:
-    cat_id = "4044_28310"
-    arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true", "-a", f"resume={tmp_path / 'run'}", *PATIENT)
-    for pages in (1, 12):
-        status, out, _, log = crawl(tmp_path, *arguments, "-s", f"CLOSESPIDER_ITEMCOUNT={pages}")
-        assert "exhaustive_done" not in log
-        assert len(out) >= pages
-    status, out, failures, log = crawl(tmp_path, *arguments)
-    assert (status, failures) == (0, []), log
-    assert "exhaustive_done" in log
-    priced, unpriced = Site().products_of(cat_id)
-    assert set(products_of(out)) == priced | unpriced
-    status, again, _, _ = crawl(tmp_path, *arguments)
-    assert (status, again) == (0, out), "nothing is left to do"
-    status, _, _, log = crawl(tmp_path, "-a", f"cat_id={cat_id}", "-a", f"resume={tmp_path / 'run'}")
-    assert status == 1
-    assert "add exhaustive=true" in log
-
-
-def test_re_7_a_crawl_that_reached_max_requests_continues_with_a_higher_limit(tmp_path: Path) -> None:
-    cat_id = "4044_28310"
-    arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true", "-a", f"resume={tmp_path / 'run'}", *PATIENT)
-    priced, unpriced = Site().products_of(cat_id)
-    total = len(priced | unpriced)
-    found: list[int] = []
-    for limit in (5, 5, 20):
-        status, out, failures, log = crawl(tmp_path, *arguments, "-a", f"max_requests={limit}")
-        assert status == 4, log
-        found.append(len(products_of(out)))
-        messages = [failure["message"] for failure in failures]
-        assert messages == [f"max_requests={limit} reached: {found[-1]:,} of about {total:,} products found."]
-    assert found[0] == found[1] < found[2]
-    status, out, failures, log = crawl(tmp_path, *arguments)
-    assert (status, failures) == (0, []), log
-    assert set(products_of(out)) == priced | unpriced
-
-
-def test_re_7_a_power_cut_that_removes_the_first_line_repeats_no_product(tmp_path: Path) -> None:
-    """Of the journal's entries, only those of pages without new products remain valid."""
-    cat_id = "4044_28310"
-    arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true", "-a", f"resume={tmp_path / 'run'}", *PATIENT)
-    crawl(tmp_path, *arguments, "-s", "CLOSESPIDER_ITEMCOUNT=10")
-    journal = tmp_path / "run" / "ledger.jsonl"
-    *entries, last = map(json.loads, journal.read_text().splitlines())
-    assert last["then"]
-    del last["sizes"]
-    last["note"]["ids"] = []
-    journal.write_text("".join(json.dumps(entry) + "\n" for entry in [*entries, last]))
-    (tmp_path / "out.jsonl").write_text("")
-    status, out, failures, log = crawl(tmp_path, *arguments)
-    assert (status, failures) == (0, []), log
-    priced, unpriced = Site().products_of(cat_id)
-    assert set(products_of(out)) == priced | unpriced
-    assert len({line["root"] for line in out}) == 1
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("cat_id", "most"),

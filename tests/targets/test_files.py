@@ -20,11 +20,9 @@ import pytest
 
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
-from crawler.targets.checkpoint import ResumedSource
 from crawler.targets.files import FileSource, check_encoding
 from crawler.targets.files.json import read_json_array
 from crawler.targets.files.text import CHUNK_BYTES, TextFile
-from crawler.targets.journal import Journal
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 from tests import forks
@@ -450,33 +448,6 @@ FORMS: dict[str, str | bytes] = {
     "list.json": json.dumps([*range(1, 1_201)], indent=1),
     "t.parquet": parquet(cat_id=[*range(1, 1_201)]),
 }
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_a_run_resumes_at_the_row_where_it_ended(tmp_path: Path, name: str) -> None:
-    content = FORMS[name]
-    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    parser = TargetParser(spiders()["retail"].scrapers)
-
-    async def start(most: int) -> list[str]:
-        journal = Journal(tmp_path / "state")
-        journal.open(lambda _: None)
-        source = FileSource(parser, str(tmp_path / name))
-        resumed = ResumedSource(source, journal, parser, list, lambda: None, lambda _, pending: pending)
-        await resumed.open()
-        done: list[str] = []
-        async for each in resumed:
-            assert each.row is not None
-            journal.store(each.row, "OK", [])
-            done.append(params(each)["cat_id"])
-            if len(done) == most:
-                break
-        journal.close()
-        return done
-
-    parts = [asyncio.run(start(most)) for most in (1, 600, 5_000)]
-    assert [len(part) for part in parts] == [1, 600, 599]
-    assert [each for part in parts for each in part] == [*map(str, range(1, 1_201))]
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -106,13 +106,6 @@ def test_equal_targets_may_be_written_differently(shop: Shop, tmp_path: Path) ->
     assert sorted(each["id"] for each in lines(tmp_path / "out.jsonl")) == ["a", "b", "c"]
 
 
-def test_a_resumed_run_repeats_no_line(shop: Shop, tmp_path: Path) -> None:
-    arguments = ("-a", f"resume={tmp_path}/state", "-O", f"{tmp_path}/out.jsonl")
-    crawl(shop, tmp_path, *arguments)
-    crawl(shop, tmp_path, *arguments)
-    assert [each["id"] for each in lines(tmp_path / "out.jsonl")] == ["a", "b", "e"]
-
-
 JSON_ROWS = '{"id":"a","cat_id":"976759","n":[1]}\n{"id":"b","cat_id":"976760","m":1}\n{"id":"c","cat_id":"976761"}\n'
 
 

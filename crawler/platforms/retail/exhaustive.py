@@ -5,7 +5,7 @@ end it compares what it has collected with what the platform states. If products
 report: a target that fails, and whose error contains both numbers and the reasons.
 
 Products are identified by item id, and each is returned once. Each finished page has a *note*: JSON data with the
-page's content. A journal stores the notes, and a resumed crawl takes these pages again to restore its state.
+page's content. A job stores the notes, and the worker that continues a crawl restores its state from them.
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@ the call waits again. Only the process with the lease can complete the call, so 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from crawler.jobs.clock import store_time
 from crawler.service.calls import idempotency
 from crawler.service.calls.call_store import COLUMNS, DONE, RUNNING, StoredCall
 from crawler.service.clients import quotas, usage
@@ -33,9 +33,17 @@ DUE = f"state = 'waiting' AND expires > :now AND (ready <= :now OR ready - {MAX_
 """SQL condition: a call can be claimed to be run. Calls that have waited for too long are only claimed to be ended."""
 
 
-def claim(session: Session, platform: str, owner: str, lease: float) -> StoredCall | None:
-    """Claim the next call in the queue of a platform for a process (``owner``), until the Unix time ``lease``."""
-    return _claim(session, f"platform = :platform AND {DUE} ORDER BY turn, request_id", owner, lease, platform=platform)
+def claim(
+    session: Session, platform: str, owner: str, lease: float, without: Collection[str] = ()
+) -> StoredCall | None:
+    """Claim the next call in the queue of a platform for a process (``owner``), until the Unix time ``lease``.
+
+    ``without``: clients whose calls must wait.
+    """
+    names = {f"client{number}": client for number, client in enumerate(sorted(without))}
+    others = f" AND client NOT IN ({', '.join(f':{name}' for name in names)})" if names else ""
+    queue = f"platform = :platform AND {DUE}{others} ORDER BY turn, request_id"
+    return _claim(session, queue, owner, lease, platform=platform, **names)
 
 
 def claim_expired(session: Session, owner: str, lease: float) -> StoredCall | None:
@@ -45,7 +53,7 @@ def claim_expired(session: Session, owner: str, lease: float) -> StoredCall | No
 
 def _claim(session: Session, condition: str, owner: str, lease: float, **values: Any) -> StoredCall | None:
     for _ in range(CLAIM_ATTEMPTS):
-        values["now"] = time.time()
+        values["now"] = store_time()
         candidates = session.rows(f"SELECT request_id FROM calls WHERE {condition} LIMIT 1", **values)
         if not candidates:
             return None
@@ -110,7 +118,7 @@ def complete(session: Session, call: StoredCall, owner: str, result: Result, set
     lost a call if the client has deleted it, or if the lease has expired and another process has claimed it. The
     response is then not billed.
     """
-    now = time.time()
+    now = store_time()
     answer = result.answer
     if not session.run(
         "UPDATE calls SET state = 'done', owner = NULL, lease = NULL, completed = :now, expires = :expires,"
@@ -159,7 +167,7 @@ class Pending:
 
 def pending(session: Session, owner: str, platforms: Iterable[str]) -> Pending:
     """Return the tasks of a process. ``platforms``: the platforms to check for waiting calls."""
-    now = time.time()
+    now = store_time()
     due = f"SELECT 1 FROM calls WHERE platform = :platform AND {DUE} LIMIT 1"
     lost = "SELECT 1 FROM calls WHERE (state = 'running' AND lease <= :now) OR (state = 'done' AND expires <= :now)"
     expired = "SELECT 1 FROM calls WHERE state = 'waiting' AND expires <= :now LIMIT 1"
@@ -185,7 +193,7 @@ def clean_up(session: Session) -> None:
     A process renews its own leases in another transaction before: with both in one, two processes would wait for each
     other's calls if the leases of both have expired, because the store was unavailable.
     """
-    now = time.time()
+    now = store_time()
     expired = "SELECT request_id FROM calls WHERE state = :state AND {} <= :now ORDER BY request_id LIMIT :limit"
     for (request_id,) in session.rows(expired.format("lease"), state=RUNNING, now=now, limit=CLEAN_UP_CALLS):
         session.run(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from crawler.jobs.clock import store_time
 from crawler.registry import scrapers
 from crawler.service.calls import idempotency
 from crawler.service.calls.envelope import Answer, Call
@@ -80,7 +81,7 @@ class StoredCall:
 
         ``seconds``: for how long it may wait. ``key``: its ``Idempotency-Key``.
         """
-        now = time.time()
+        now = store_time()
         scraper = target.scraper
         params = orjson.dumps(target.params.model_dump(mode="json", exclude_none=True)).decode()
         names = (holder.client, holder.key_id, holder.concurrency, scraper.platform, scraper.name)
@@ -98,7 +99,7 @@ class StoredCall:
 
     def call(self, service_url: str) -> Call:
         """Return the values for the envelope. The duration begins when the call was accepted."""
-        started = time.monotonic() - (time.time() - self.accepted)
+        started = time.monotonic() - (store_time() - self.accepted)
         return Call(self.request_id, self.client, self.scraper, service_url=service_url, started=started)
 
     def as_dict(self) -> dict[str, Any]:
@@ -238,7 +239,7 @@ def find(session: Session, client: str, request_id: str) -> FoundCall | None:
         f" WHERE request_id = :request_id AND client = :client AND {READABLE}",
         request_id=request_id,
         client=client,
-        now=time.time(),
+        now=store_time(),
     )
     if not rows:
         return None
@@ -254,7 +255,7 @@ def find(session: Session, client: str, request_id: str) -> FoundCall | None:
 
 def page(session: Session, client: str, state: str | None, limit: int, cursor: str | None) -> dict[str, Any]:
     """Return the response body of ``GET /v1/calls``: the calls of a client, the newest first."""
-    now = time.time()
+    now = store_time()
     numbers = f"SELECT state, COUNT(*) FROM calls WHERE client = :client AND {READABLE} GROUP BY state"
     counts = dict.fromkeys(STATES, 0)
     for each, number in session.rows(numbers, client=client, now=now):
@@ -287,7 +288,7 @@ def delete(session: Session, client: str, request_id: str) -> bool:
         " RETURNING scraper, idempotency_key, state",
         request_id=request_id,
         client=client,
-        now=time.time(),
+        now=store_time(),
     )
     if not rows:
         return False

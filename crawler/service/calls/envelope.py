@@ -71,6 +71,8 @@ class Call:
     """Whether the call may have a reservation of its client's quota."""
     is_counted: bool = True
     """Whether the response counts in usage and metrics. An asynchronous call counts once: when it is completed."""
+    is_billed: bool = False
+    """Whether its usage is stored already, in the transaction that stored its record."""
     is_logged: bool = True
     """Whether the call gets a line in the log. Calls without a valid API key beyond a limit do not get one."""
 

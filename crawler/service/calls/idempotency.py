@@ -1,7 +1,8 @@
 """``Idempotency-Key``: a call that is sent twice runs once and is billed once.
 
-A successful result is stored with its key and returned to repeated calls. A failure is not stored, because it is not
-billed and a retry may succeed. Its key can be used again.
+A successful result is stored with its key and returned to repeated calls. Its bill is in the same transaction, so that
+a record that can be replayed is always billed. A failure is not stored, because it is not billed and a retry may
+succeed. Its key can be used again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import asyncio
 import hashlib
 import math
 import re
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING
 import orjson
 
 from crawler.errors import Detail, IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
+from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.service.calls.envelope import Served
+from crawler.service.clients import quotas, usage
 from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Session, Store
+    from crawler.service.calls.envelope import Call
     from crawler.targets.target import Target
 
 STORE = (
@@ -48,9 +51,7 @@ class Idempotency:
         self.store = store
         self.ttl = ttl
 
-    async def once(
-        self, key: str | None, client: str, target: Target, serve: Callable[[], Awaitable[Served]]
-    ) -> Served:
+    async def once(self, key: str | None, call: Call, target: Target, serve: Callable[[], Awaitable[Served]]) -> Served:
         """Run ``serve``, or return the stored result if the same call was already completed.
 
         Raises:
@@ -62,38 +63,64 @@ class Idempotency:
         if key is None:
             return await serve()
         check_key(key)
+        owned = (call.client_id, key, target.id)
         try:
-            stored = await self._claim(key, client, target)
+            stored = await self._claim(key, call.client_id, target)
             if stored is not None:
                 return stored
             served = await serve()
             body = orjson.dumps(served.data)
-            left = max(_seconds_left(target), STORE_SECONDS)
-            await self.store.transact(
-                lambda session: store_result(session, (client, key, target.id), body, served.warnings, self.ttl),
-                seconds=left,
-            )
+            await self._store(owned, call, body, served, max(_seconds_left(target), STORE_SECONDS))
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
             # This includes a client that has disconnected: nothing was billed, and the client may retry at once.
-            await self._release(client, key, target.id)
+            await self._release(owned)
             raise
         return replace(served, data=orjson.Fragment(body))
 
-    async def _release(self, client: str, key: str, owner: str) -> None:
+    async def _store(self, owned: Owned, call: Call, body: bytes, served: Served, seconds: float) -> None:
+        """Store a record with its key, its usage and the end of its reservation.
+
+        If the client disconnects meanwhile, wait until it is known whether the record is stored. It is then billed.
+        """
+        counts = {
+            (call.client_id, call.scraper, usage.today(), "OK"): [1, int(served.billable), int(bool(served.warnings))]
+        }
+
+        def store(session: Session) -> None:
+            store_result(session, owned, body, served.warnings, self.ttl)
+            usage.add(session, counts)
+            if call.has_reservation:
+                quotas.settle(session, [(call.client_id, call.request_id)])
+
+        storing = asyncio.ensure_future(self.store.transact(store, seconds=seconds))
+
+        def stored(done: asyncio.Future[None]) -> None:
+            call.is_billed = not done.cancelled() and done.exception() is None
+
+        storing.add_done_callback(stored)
+        try:
+            await asyncio.shield(storing)
+        except asyncio.CancelledError:
+            await asyncio.wait([storing])
+            raise
+
+    async def _release(self, owned: Owned) -> None:
         """Release the key. Wait at most ``STORE_SECONDS``: it continues then. If it fails, the claim expires."""
-        release = asyncio.ensure_future(self.store.transact(lambda session: release_key(session, (client, key, owner))))
+        release = asyncio.ensure_future(self.store.transact(lambda session: release_key(session, owned)))
         release.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait([release], timeout=STORE_SECONDS)
 
     async def purge(self) -> None:
-        """Delete expired keys.
+        """Delete expired keys, unless the clock has just jumped.
 
         Raises:
             StoreUnavailable: the store cannot be written.
         """
-        now = int(time.time())
+        if not STORE_TIME.is_steady:
+            return
+        now = int(store_time())
         delete = "DELETE FROM idempotency WHERE expires <= :now"
         await self.store.transact(lambda session: session.run(delete, now=now), seconds=PURGE_SECONDS)
 
@@ -153,7 +180,7 @@ class Found:
             IdempotencyInProgress: the other call is still running.
         """
         if self.data is None:
-            wait = max(1, int(self.expires - LEASE_SECONDS - time.time()))
+            wait = max(1, int(self.expires - LEASE_SECONDS - store_time()))
             raise IdempotencyInProgress("A call with this Idempotency-Key is still running.", retry_after=min(wait, 5))
         return Served(
             orjson.Fragment(bytes(self.data)),
@@ -180,13 +207,13 @@ class Claim:
     def make(cls, key: str, client: str, target: Target, seconds: float) -> Claim:
         """Return the claim of a target's call. ``seconds``: the maximum duration of the call."""
         fingerprint = hashlib.sha256(orjson.dumps(target.as_dict() | {"id": ""})).hexdigest()
-        return cls(client, key, fingerprint, target.id, math.ceil(time.time() + seconds + LEASE_SECONDS))
+        return cls(client, key, fingerprint, target.id, math.ceil(store_time() + seconds + LEASE_SECONDS))
 
     def take(self, session: Session) -> Found | None:
         """Claim the key, and return None. If another call has the key, return that call's row."""
         primary_key = {"client": self.client, "key": self.key}
         expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
-        session.run(expired, **primary_key, now=int(time.time()))
+        session.run(expired, **primary_key, now=int(store_time()))
         claim = (
             "INSERT INTO idempotency (client, key, fingerprint, owner, expires)"
             " VALUES (:client, :key, :fingerprint, :owner, :expires) ON CONFLICT (client, key) DO NOTHING"
@@ -207,7 +234,7 @@ def store_result(session: Session, owned: Owned, data: bytes, warnings: tuple[Ou
     """Store the JSON of a call's record with its key for ``ttl`` seconds, if the call still has the key."""
     client, key, owner = owned
     texts = orjson.dumps([each.as_dict() for each in warnings]).decode()
-    session.run(STORE, client=client, key=key, owner=owner, body=data, warnings=texts, until=int(time.time() + ttl))
+    session.run(STORE, client=client, key=key, owner=owner, body=data, warnings=texts, until=int(store_time() + ttl))
 
 
 def release_key(session: Session, owned: Owned, *, stored: bool = False) -> None:

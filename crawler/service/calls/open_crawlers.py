@@ -101,6 +101,11 @@ class OpenCrawler:
         return max(MIN_IN_FLIGHT, 2 * self.lanes.concurrency)
 
     @property
+    def slots(self) -> int:
+        """The number of targets that can be downloaded at once, through all egresses that are in use."""
+        return sum(lane.budget.concurrency for lane in self.lanes.in_use)
+
+    @property
     def limit(self) -> int:
         """The maximum number of calls that are running or waiting."""
         return self.max_in_flight + self.max_waiting
@@ -113,7 +118,7 @@ class OpenCrawler:
         Raises:
             CircuitOpen: all egresses of the platform rest.
         """
-        slots = sum(lane.budget.concurrency for lane in self.lanes.in_use)
+        slots = self.slots
         idle_in = self.lanes.idle_at() - asyncio.get_running_loop().time()
         if idle_in > 0:
             return idle_in

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 import uuid
 from collections import defaultdict
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from crawler.errors import (
     ShuttingDown,
     StoreUnavailable,
 )
+from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.service import metrics
 from crawler.service.calls import call_leases
 from crawler.service.calls.call_leases import Result
@@ -79,9 +79,19 @@ class _PlatformQueue:
     crawler: OpenCrawler
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set if calls may be waiting in the store."""
-    running: set[asyncio.Task[None]] = field(default_factory=set)
+    running: dict[asyncio.Task[None], str] = field(default_factory=dict)
+    """The task of each running call -> its client."""
     rests_until: float = 0.0
     """Time of the event loop before which no call is started, because the last one had a temporary error."""
+
+    @property
+    def without(self) -> set[str]:
+        """The clients whose calls must wait, because the last slot is kept for clients without a running call.
+
+        The targets of one client may all hang. The calls of other clients must not wait for their timeouts.
+        """
+        slots = self.crawler.slots
+        return {*self.running.values()} if 1 < slots <= len(self.running) + 1 else set()
 
 
 class Runner:
@@ -191,13 +201,13 @@ class Runner:
             if (seconds := self._seconds_until_slot(queue)) > 0:
                 await asyncio.sleep(min(seconds, RETRY_SECONDS))
                 continue
-            lease = time.time() + LEASE_SECONDS
+            lease = store_time() + LEASE_SECONDS
             call = await self.store.transact(
-                partial(call_leases.claim, platform=platform, owner=self.owner, lease=lease)
+                partial(call_leases.claim, platform=platform, owner=self.owner, lease=lease, without=queue.without)
             )
             if call is None or self._seconds_until_slot(queue) <= 0:
                 return call
-            await self._put_back(call, time.time())  # a synchronous call has taken the slot in the meantime
+            await self._put_back(call, store_time())  # a synchronous call has taken the slot in the meantime
         return None
 
     @staticmethod
@@ -219,10 +229,11 @@ class Runner:
             return  # its lease had expired, and this process has claimed it again before it could cancel the task
         task = asyncio.ensure_future(self._run(call, queue))
         self._running[call.request_id] = task
-        queue.running.add(task)
+        queue.running[task] = call.client
 
         def ended(_: asyncio.Task[None]) -> None:
-            queue.running.discard(task)
+            queue.running.pop(task, None)
+            queue.due.set()  # its client's next call may have waited for this
             if self._running.get(call.request_id) is task:  # else the call was put back and is already run again
                 del self._running[call.request_id]
             _log_failure(task)
@@ -235,16 +246,16 @@ class Runner:
             try:
                 result = await self._scrape(call)
             except ConcurrencyLimited as error:
-                ready = time.time() + (error.retry_after or RETRY_SECONDS)
+                ready = store_time() + (error.retry_after or RETRY_SECONDS)
                 await self._persist(lambda session: call_leases.hold_key(session, call.key_id, ready))
                 await self._put_back(call, ready)
             except CircuitOpen as error:  # other scrapers of the platform may need other sources
-                ready = time.time() + _rest(error)
+                ready = store_time() + _rest(error)
                 await self._persist(lambda session: call_leases.hold_scraper(session, call.scraper, ready))
                 await self._put_back(call, ready)
             except TEMPORARY as error:
                 queue.rests_until = asyncio.get_running_loop().time() + _rest(error)
-                await self._put_back(call, time.time())
+                await self._put_back(call, store_time())
             else:
                 await self._complete(call, result)
 
@@ -292,7 +303,7 @@ class Runner:
             scraper=call.scraper,
             code=answer.code,
             status=answer.status,
-            duration_ms=round((time.time() - call.accepted) * 1_000),
+            duration_ms=round((store_time() - call.accepted) * 1_000),
         )
         self._notify(call.request_id)
 
@@ -329,20 +340,20 @@ class Runner:
                 task.cancel()
         if self._running and (todo.lost or now >= self._renew_at):
             self._renew_at = now + RENEW_SECONDS
-            lease, running = time.time() + LEASE_SECONDS, [*self._running]
+            lease, running = store_time() + LEASE_SECONDS, [*self._running]
             await self.store.transact(lambda session: call_leases.renew(session, self.owner, running, lease))
-        if todo.lost:
+        if todo.lost and STORE_TIME.is_steady:
             await self.store.transact(call_leases.clean_up)
         for platform in todo.platforms:
             self._queues[platform].due.set()
-        if todo.expired:
+        if todo.expired and STORE_TIME.is_steady:
             await self._end_expired()
         if now >= self._load_at:
             self._load_at = now + LOAD_SECONDS
             metrics.collect_calls(await self.store.transact(call_leases.load, write=False))
 
     async def _end_expired(self) -> None:
-        lease = time.time() + LEASE_SECONDS
+        lease = store_time() + LEASE_SECONDS
         message = "The call could not start within the time for which calls may wait (CALL_MAX_HOURS)."
         for _ in range(END_CALLS):
             call = await self.store.transact(lambda session: call_leases.claim_expired(session, self.owner, lease))

@@ -1,37 +1,29 @@
-"""Limits of API keys: calls per period and calls in flight.
-
-Calls are counted in memory, or in Redis if several processes share the limits.
-"""
+"""Limits of API keys: calls per period and calls in flight."""
 
 from __future__ import annotations
 
+import itertools
 import math
-import time
-from collections import Counter
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, ClassVar
 
-import structlog
-from limits import RateLimitItem, parse
-from limits.aio.storage import MemoryStorage
-from limits.aio.strategies import MovingWindowRateLimiter
-from limits.errors import StorageError
-from limits.storage import storage_from_string
-
+from crawler.downloads.facts import Fact, Facts
+from crawler.downloads.throttle import Limit, Starts
 from crawler.errors import ConcurrencyLimited, RateLimited
 
 if TYPE_CHECKING:
+    from limits import RateLimitItem
     from scrapy.settings import BaseSettings
 
     from crawler.service.clients.keys import Holder
 
-logger = structlog.get_logger(__name__)
+MAX_CALL_SECONDS = 150.0
+"""Seconds after which a call no longer counts as in flight, in case its process was killed."""
+ROUNDING_SECONDS = 1e-6
+"""Difference by which sums of seconds may be wrong."""
 
-MAX_CLOCK_DRIFT_SECONDS = 5.0
-"""A larger change of the system's clock against the monotonic clock means that the clock was set."""
-
-Result = TypeVar("Result")
 Release = Callable[[], None]
 
 
@@ -46,7 +38,7 @@ class RateLimitStatus:
     remaining: int
     """Number of further calls that are certainly allowed. Other processes may allow more."""
     reset: int
-    """Seconds until the oldest counted call is older than the period."""
+    """Seconds until the key may make all calls of the period again. If this call is refused: until one is allowed."""
     allowed: bool
     processes: int = 1
     """Number of processes that divide the quota among them. 1: all processes share it."""
@@ -76,51 +68,52 @@ class RateLimitStatus:
             )
 
 
-class KeyLimits:
-    """The limits of all keys. ``KEY_RATE`` and ``KEY_CONCURRENCY`` apply to keys without their own limits.
+class Rate(Fact):
+    """The calls of a key against its rate limit, by the generic cell rate algorithm (GCRA).
 
-    Without Redis, and while Redis is unavailable, each of n processes allows one n-th of the limits.
+    A key may make all calls of a period at once. After that, its calls are a period divided by their number apart.
     """
 
-    def __init__(self, settings: BaseSettings) -> None:
+    kind: ClassVar[str] = "rate"
+    full_at: float = 0.0
+    """The time at which the key may make all calls of a period again."""
+
+    def ends(self) -> float:
+        return self.full_at
+
+    def count(self, now: float, processes: int, *, calls: int, period: int) -> RateLimitStatus:
+        """Count a call. ``calls``: number of calls that are allowed in ``period`` seconds."""
+        share = min(calls, max(1, calls // processes))
+        if not share:
+            return RateLimitStatus(calls, period, 0, period, allowed=False, processes=processes)
+        spacing = period / share
+        used = min(max(self.full_at - now, 0.0), float(period))  # more: the clock was set back
+        allowed = used + spacing <= period + ROUNDING_SECONDS
+        if allowed:
+            used += spacing
+        self.full_at = now + used
+        remaining = math.floor((period - used) / spacing + ROUNDING_SECONDS)
+        reset = used if allowed else used + spacing - period
+        return RateLimitStatus(calls, period, remaining, max(1, math.ceil(reset)), allowed, processes)
+
+
+class KeyLimits:
+    """The limits of all keys. ``KEY_RATE`` and ``KEY_CONCURRENCY`` apply to keys without their own limits."""
+
+    def __init__(self, settings: BaseSettings, facts: Facts) -> None:
         self.rate: str | None = settings.get("KEY_RATE")
         self.concurrency = settings.getint("KEY_CONCURRENCY")
-        self.processes = settings.getint("PROCESSES")
-        self._local_limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._clock_offset = _clock_offset()
-        self._in_flight: Counter[str] = Counter()
-        self._redis = _RedisLimits(settings["REDIS_URL"]) if settings.get("REDIS_URL") else None
-
-    async def close(self) -> None:
-        """Wait until the slots of completed calls are released, and disconnect from Redis."""
-        if self._redis:
-            await self._redis.close()
+        self._facts = facts
+        self._tokens = itertools.count()
 
     async def count(self, holder: Holder) -> RateLimitStatus | None:
         """Count a call against the rate limit of its key. Return the new state, or None if the key has no limit."""
         rate = holder.rate or self.rate
         if not rate:
             return None
-        item = parse(rate)
-        if self._redis and self._redis.available:
-            status = await self._redis.attempt(_hit(self._redis.limiter, item, holder.key_id))
-            if status:
-                return status
-        self._forget_after_clock_change()
-        share = type(item)(min(item.amount, max(1, item.amount // self.processes)), item.multiples)
-        status = await _hit(self._local_limiter, share, holder.key_id)
-        return replace(status, quota=item.amount, processes=self.processes)
-
-    def _forget_after_clock_change(self) -> None:
-        """Set all local counts to 0 if the system's clock was set.
-
-        Otherwise, after the clock was set back, counted calls would lie in the future, and would count until that time.
-        """
-        offset = _clock_offset()
-        if abs(offset - self._clock_offset) > MAX_CLOCK_DRIFT_SECONDS:
-            logger.warning("clock_changed", seconds=round(offset - self._clock_offset))
-            self._clock_offset = offset
-            self._local_limiter = MovingWindowRateLimiter(MemoryStorage())
+        item = _parse(rate)
+        count = partial(Rate.count, calls=item.amount, period=item.get_expiry())
+        return await self._facts.change(Rate, holder.key_id, count)
 
     async def acquire(self, holder: Holder) -> Release:
         """Count a call as in flight. Return a function to call when the call is completed.
@@ -131,60 +124,24 @@ class KeyLimits:
         slots = holder.concurrency or self.concurrency
         if not slots:
             return _release_nothing
-        if self._redis and self._redis.available:
-            release = await self._redis.attempt(self._redis.in_flight.take(f"calls:{holder.key_id}", slots))
-            if callable(release):
-                return release
-            if release is not None:
-                raise _concurrency_limited(slots)
-        share = max(1, slots // self.processes)
-        if self._in_flight[holder.key_id] >= share:
-            raise _concurrency_limited(slots, self.processes)
-        self._in_flight[holder.key_id] += 1
-        return lambda: self._in_flight.subtract([holder.key_id])
-
-
-class _RedisLimits:
-    """Counts the calls of keys in Redis, so that several processes share the limits."""
-
-    MAX_CALL_SECONDS = 150.0
-    """Seconds after which a call no longer counts as in flight, in case its process was killed."""
-
-    def __init__(self, url: str) -> None:
-        from crawler.downloads.redis_throttle import Leases  # noqa: PLC0415  # needs the extra "redis"
-        from crawler.storage.redis_client import Availability, connect  # noqa: PLC0415  # as above
-
-        self.available = Availability(limits="keys")
-        client = connect(url)
-        pool: Any = client.connection_pool
-        storage = storage_from_string(
-            f"async+{url}", implementation="redispy", wrap_exceptions=True, connection_pool=pool
-        )
-        self.limiter = MovingWindowRateLimiter(storage)
-        self.in_flight = Leases(client, self.MAX_CALL_SECONDS)
-        self.close = self.in_flight.close
-
-    async def attempt(self, operation: Coroutine[None, None, Result]) -> Result | None:
-        """Run an operation in Redis. If it fails, return None and use the limits in memory for a while."""
-        from redis.exceptions import RedisError  # noqa: PLC0415  # needs the extra "redis"
-
+        name, token = f"calls:{holder.key_id}", f"{self._facts.owner}:{next(self._tokens)}"
+        release = partial(self._facts.change_soon, Starts, name, partial(Starts.release, token=token))
+        take = partial(Starts.take, limit=Limit(slots, lease=MAX_CALL_SECONDS), token=token)
         try:
-            return await operation
-        except (RedisError, StorageError) as error:
-            self.available.failed(error)
-            return None
+            taken = await self._facts.change(Starts, name, take)
+        except BaseException:
+            release()
+            raise
+        if taken is None:
+            raise _concurrency_limited(slots, self._facts.processes)
+        return release
 
 
-async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, key_id: str) -> RateLimitStatus:
-    allowed = await limiter.hit(item, key_id)
-    stats = await limiter.get_window_stats(item, key_id)
-    reset = max(1, math.ceil(stats.reset_time - time.time()))
-    return RateLimitStatus(item.amount, item.get_expiry(), stats.remaining, reset, allowed)
+@cache
+def _parse(rate: str) -> RateLimitItem:
+    from limits import parse  # noqa: PLC0415  # slow to import, and only needed if a rate is set
 
-
-def _clock_offset() -> float:
-    """Return the difference of the system's clock, which may be set, and the monotonic clock."""
-    return time.time() - time.monotonic()
+    return parse(rate)
 
 
 def _concurrency_limited(slots: int, processes: int = 1) -> ConcurrencyLimited:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -17,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import QuotaExceeded
+from crawler.jobs.clock import store_time
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Session, Store
@@ -58,7 +58,7 @@ class Reservation:
     @classmethod
     def of_call(cls, client: str, quota: int, call_id: str, seconds: float) -> Reservation:
         """Return the reservation of a call that ends within ``seconds``."""
-        return cls(client, quota, call_id, math.ceil(time.time() + seconds + LEASE_SECONDS))
+        return cls(client, quota, call_id, math.ceil(store_time() + seconds + LEASE_SECONDS))
 
 
 class Quotas:
@@ -119,7 +119,7 @@ class Quotas:
 def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
     """Make reservations in a transaction, in the given order. Return the ids of the calls that are refused."""
     refused = set()
-    now = int(time.time())
+    now = int(store_time())
     for client in sorted({each.client for each in requested}):  # all processes lock clients in the same order
         session.run(LOCK, client=client, now=now)
         session.run("DELETE FROM reservations WHERE client = :client AND expires <= :now", client=client, now=now)
@@ -148,7 +148,7 @@ def settle(session: Session, calls: Iterable[ReservedCall]) -> None:
 
 def report(session: Session, client: str, quota: int) -> dict[str, Any]:
     """Return the state of a client's quota in this month."""
-    used, reserved = _count(session, client, int(time.time()))
+    used, reserved = _count(session, client, int(store_time()))
     return {"limit": quota, "used": used, "reserved": reserved, "resets_at": _next_month().strftime(RFC_3339)}
 
 
@@ -183,4 +183,4 @@ def _first_day(day: date) -> date:
 
 
 def _now() -> datetime:
-    return datetime.fromtimestamp(time.time(), UTC)
+    return datetime.fromtimestamp(store_time(), UTC)

@@ -7,7 +7,6 @@ than one second.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs.clock import store_time
 from crawler.jobs.store import Session, Store
 from crawler.service.clients import quotas
 
@@ -60,7 +60,7 @@ class Usage:
 
         ``reservation``: the id of the call, whose reservation is deleted when the count is stored; "" if it has none.
         """
-        number = int(time.time()) // DAY_SECONDS
+        number = int(store_time()) // DAY_SECONDS
         if number != self._day[0]:
             self._day = (number, (EPOCH + timedelta(days=number)).isoformat())
         entry = self._pending[client, scraper, self._day[1], code]
@@ -127,7 +127,7 @@ def _no_calls() -> Count:
 
 def today() -> str:
     """Return the current day in UTC, as usage rows have it."""
-    return datetime.now(UTC).date().isoformat()
+    return datetime.fromtimestamp(store_time(), UTC).date().isoformat()
 
 
 def add(session: Session, counts: Mapping[Key, Count]) -> None:
@@ -157,7 +157,7 @@ def add(session: Session, counts: Mapping[Key, Count]) -> None:
 
 def report(session: Session, client: str, since: date | None = None, until: date | None = None) -> dict[str, Any]:
     """Return the response body of ``GET /v1/usage``: the totals, and an entry per day and scraper, newest day first."""
-    until = until or datetime.now(UTC).date()
+    until = until or date.fromisoformat(today())
     since = since or until - timedelta(days=min(DEFAULT_REPORT_DAYS - 1, until.toordinal() - 1))
     rows = session.rows(
         "SELECT day, scraper, code, calls, billable, partial FROM usage"

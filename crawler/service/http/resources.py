@@ -181,7 +181,7 @@ class Api(Resource):
 
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)
-        if call.client_id and call.scraper and call.is_counted:
+        if call.client_id and call.scraper and call.is_counted and not call.is_billed:
             self.parts.usage.count(
                 call.client_id,
                 call.scraper,
@@ -252,7 +252,7 @@ class Api(Resource):
         try:
             served = await self.parts.idempotency.once(
                 header(request, "Idempotency-Key"),
-                holder.client,
+                call,
                 target,
                 lambda: self._accept(request, call, holder, target),
             )

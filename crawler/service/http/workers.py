@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import selectors
 import signal
 import socket
@@ -36,6 +37,8 @@ RESTART_DELAY = 1.0
 """Seconds to wait before a worker is replaced, so that a worker that always fails to start does not keep the CPU busy.
 """
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+HANDLED = (*SIGNALS, signal.SIGHUP)
+"""SIGHUP is passed on to the workers, which read the file of ``PAYLOAD_NAMES`` again."""
 
 
 @dataclass(eq=False)
@@ -78,17 +81,18 @@ class Supervisor:
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Return when all workers have completed their calls in flight and exited."""
         self.listener.settimeout(0)
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         for each in SIGNALS:
             signal.signal(each, self._terminate_all)
+        signal.signal(signal.SIGHUP, self._reload_all)
         for number in range(self.size):
             self._start(number)
         while self._workers:
             signal.pthread_sigmask(
-                signal.SIG_UNBLOCK, SIGNALS
+                signal.SIG_UNBLOCK, HANDLED
             )  # signals are handled only here, never while a worker is being started
             events = self._selector.select()
-            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
             for key, _ in events:
                 key.data()
 
@@ -97,6 +101,12 @@ class Supervisor:
             self.terminating = True
             for worker in self._workers:
                 worker.process.terminate()
+
+    def _reload_all(self, _signal: int, _frame: object) -> None:
+        for worker in self._workers:
+            with suppress(ProcessLookupError):  # it has just exited, and is replaced
+                assert worker.process.pid is not None  # it was started
+                os.kill(worker.process.pid, signal.SIGHUP)
 
     def _start(self, number: int, delay: float = 0.0) -> None:
         channel, worker_end = socket.socketpair()
@@ -117,7 +127,8 @@ class Supervisor:
         signal.signal(
             signal.SIGINT, signal.SIG_IGN
         )  # a terminal sends SIGINT to all processes; the supervisor then terminates the workers
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until ``serve`` handles it: the worker reads its files later
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         self._selector.close()
         for inherited in (self.listener, supervisor_end, *(worker.channel for worker in self._workers)):
             inherited.close()

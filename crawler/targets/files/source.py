@@ -134,12 +134,6 @@ class FileSource(TargetSource):
         return self._own_columns
 
     @property
-    def identity(self) -> dict[str, Any]:
-        sizes = dict(zip((file.path for file in self._files), self._sizes, strict=True))
-        encoding = {} if self.encoding is None else {"encoding": self.encoding}
-        return {"targets": sizes, "shard": str(self.shard), **encoding}
-
-    @property
     def expected(self) -> int | None:
         """The number of rows in this shard. It is an estimate from the file sizes until all rows have been read."""
         return self._expected

@@ -41,7 +41,7 @@ TRANSCRIBED = (
 )
 MEMBERS = ("mara-lindqvist", "tomas-okafor-4a0756", "forty-positions", "shown-by-a-browser", "nobody-yet")
 """The last but one has a page in the layout of 2024."""
-SAMPLE = 60
+SAMPLE = 30
 """Number of changes of each page in the fast tests. The same ones in each run."""
 NOTE_OF_ALL = "in full"
 

@@ -97,7 +97,7 @@ def row(product: Product) -> Row:
 
 @dataclass
 class Run:
-    """The crawl of a shop, as a journal would see it."""
+    """The crawl of a shop, as a job stores it."""
 
     shop: Shop
     max_requests: int | None = None
@@ -286,7 +286,7 @@ def test_max_requests_counts_the_pages_of_earlier_starts() -> None:
 
 @pytest.mark.parametrize("lost", [0, 3])
 def test_a_crawl_that_reached_max_requests_continues_with_a_higher_one(lost: int) -> None:
-    """A report stays pending, as in the journal. ``lost``: pages that each start loses."""
+    """A report stays pending, as in a job. ``lost``: pages that each start loses."""
     run = Run(shop(category(6_446, own=600)), max_requests=10)
     for limit in (10, 60, 61, None):
         run.max_requests = limit

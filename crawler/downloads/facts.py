@@ -1,0 +1,100 @@
+"""Facts by which requests and calls are limited: next starts, taken slots, open breakers, refusals, rates.
+
+A decision is a function of one fact, the current time, and the number of processes that divide the limit. It is the
+same function for facts of this process and for facts that processes share in the store of jobs
+(``crawler/jobs/shared_facts.py``). Times are on the clock of the facts; what a decision returns is a delay.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections import defaultdict
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import msgspec
+
+MAX_FACTS = 100_000
+"""Maximum number of facts of a kind in memory, such as refused targets. Then the oldest one is dropped."""
+
+
+class Fact(msgspec.Struct, omit_defaults=True):
+    """The state of one limit."""
+
+    kind: ClassVar[str]
+
+    def ends(self) -> float:
+        """Return the time from which the fact limits nothing, so that it can be deleted."""
+        raise NotImplementedError
+
+    def leave_others(self, owner: str) -> None:
+        """Forget what other processes hold, because the store is unavailable. ``owner``: this process."""
+
+
+F = TypeVar("F", bound=Fact)
+F_contra = TypeVar("F_contra", bound=Fact, contravariant=True)
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Decision(Protocol[F_contra, T_co]):
+    """Reads and changes a fact. It may run again, on another copy of the fact."""
+
+    def __call__(self, fact: F_contra, now: float, processes: int, /) -> T_co:
+        """``processes``: number of processes that divide the limit among them."""
+
+
+class Facts:
+    """The facts of this process alone. Each of ``processes`` such processes has an equal share of the limits."""
+
+    shared = False
+    """Whether other processes decide over the same facts."""
+
+    def __init__(self, processes: int = 1) -> None:
+        self.processes = processes
+        """Number of processes that divide the limits among them now."""
+        self.owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        """The name of this process for slots."""
+        self._facts: defaultdict[type[Fact], dict[str, Any]] = defaultdict(dict)
+
+    def now(self) -> float:
+        """Return the current time on the clock of the facts, in seconds."""
+        return time.monotonic()
+
+    def known(self, kind: type[F], name: str) -> F:
+        """Return a fact as this process knows it. The same object is returned each time, and is kept up to date."""
+        facts = self._facts[kind]
+        if name not in facts:
+            if len(facts) >= MAX_FACTS:
+                del facts[next(iter(facts))]
+            facts[name] = kind()
+        found: F = facts[name]
+        return found
+
+    def find(self, kind: type[F], name: str) -> F | None:
+        """Return a fact as this process knows it, or None if it knows nothing."""
+        return self._facts[kind].get(name)
+
+    async def look_up(self, kind: type[F], name: str) -> F | None:
+        """Return a fact as any process knows it, or None if there is none."""
+        return self.find(kind, name)
+
+    async def refresh(self, kind: type[Fact], name: str) -> bool:  # needed if facts are shared
+        """Bring the facts of a kind up to date whose names are equal up to the first colon.
+
+        Return whether any process has used the fact with this name.
+        """
+        return True
+
+    async def change(self, kind: type[F], name: str, decision: Decision[F, T]) -> T:
+        """Decide over a fact. Return the result of the decision."""
+        return decision(self.known(kind, name), self.now(), self.processes)
+
+    def change_soon(self, kind: type[F], name: str, decision: Decision[F, Any]) -> None:
+        """Decide over a fact without waiting for the result."""
+        decision(self.known(kind, name), self.now(), self.processes)
+
+    async def close(self) -> None:
+        """Complete all decisions."""

@@ -1,0 +1,189 @@
+"""The file of ``PAYLOAD_NAMES``: further paths of the platforms' contracts, so that a changed payload needs no release.
+
+::
+
+    {"retail.RenderedRow": {"averageRating": "rating.value", "imageInfo": ["media.image", "media.picture"]}}
+
+A contract is known by its platform and class. Its keys are declared paths, or their beginnings, and the values are the
+paths that are read instead (``crawler/reading/names.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import orjson
+import structlog
+
+from crawler.logs import one_line
+from crawler.platforms import platforms
+from crawler.reading.declaration import Contract, values
+from crawler.reading.names import NO_NAMES, Line, Names, WrongLineError, beginnings, check_line
+from crawler.reading.paths import joined, steps
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+logger = structlog.get_logger(__name__)
+
+SETTING = "PAYLOAD_NAMES"
+MAX_BYTES = 1_000_000
+MAX_PATH = 300
+"""Characters of a path. The longest declared one has 130."""
+MAX_STEPS = 30
+MAX_FURTHER = 10
+"""Further paths of one declared path: each costs time for each row in which the earlier ones are absent."""
+
+
+class WrongNamesError(ValueError):
+    """The file of names cannot be read, or contains a line that cannot hold. The message is one sentence."""
+
+
+def names_in(settings: BaseSettings) -> Names:
+    """Return the names of the file that ``PAYLOAD_NAMES`` names, or none.
+
+    Raises:
+        WrongNamesError: the file cannot be read, or is wrong.
+    """
+    location = settings[SETTING]
+    return load_names(location) if location else NO_NAMES
+
+
+def load_names(location: str) -> Names:
+    """Return the names of a file. ``location``: its path or URI.
+
+    Raises:
+        WrongNamesError: the file cannot be read, or is wrong.
+    """
+    try:
+        with fsspec.open(location, "rb") as file:
+            body = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        raise WrongNamesError(f"{SETTING}: cannot read {location}: {_cause(error)}.") from None
+    if len(body) > MAX_BYTES:
+        raise WrongNamesError(f"{SETTING}: {location} has more than {MAX_BYTES:,} bytes.")
+    try:
+        return parse_names(body)
+    except WrongNamesError as error:
+        raise WrongNamesError(f"{SETTING}: {location}: {error}") from None
+
+
+def _cause(error: Exception) -> str:
+    return one_line(getattr(error, "strerror", None) or str(error) or type(error).__name__, 200)
+
+
+def parse_names(body: bytes) -> Names:
+    """Return the names in a JSON document.
+
+    Raises:
+        WrongNamesError: it contains anything that cannot hold.
+    """
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise WrongNamesError(f"it is not valid JSON: {error.msg} at character {error.pos}.") from None
+    if not isinstance(data, dict):
+        raise WrongNamesError('expected an object of contracts, such as {"retail.Row": {"name": "title"}}.')
+    return Names(tuple(line for label, lines in data.items() for line in _lines(label, lines)))
+
+
+def _lines(label: str, lines: Any) -> Iterator[Line]:
+    kind = _contract(label)
+    if not isinstance(lines, dict):
+        raise WrongNamesError(f'{label}: expected an object of paths, such as {{"name": "title"}}.')
+    known = {steps(path): path for path in beginnings(kind)}
+    for declared, further in lines.items():
+        where = f"{label}: {one_line(declared, 100)}"
+        if _steps(declared, where) not in known:
+            raise WrongNamesError(f"{where} is not a path of the contract{_did_you_mean(declared, known.values())}")
+        paths = further if isinstance(further, list) else [further]
+        if not paths or len(paths) > MAX_FURTHER:
+            raise WrongNamesError(f"{where}: expected a path, or a list of at most {MAX_FURTHER}.")
+        for path in paths:
+            line = Line(kind, known[_steps(declared, where)], joined(_steps(path, where)))
+            try:
+                check_line(line)
+            except WrongLineError as error:
+                raise WrongNamesError(f"{where}: {error}.") from None
+            yield line
+
+
+def _steps(path: object, where: str) -> tuple[str | int, ...]:
+    if not isinstance(path, str) or len(path) > MAX_PATH:
+        raise WrongNamesError(f"{where}: expected a path such as rows[].title, of at most {MAX_PATH} characters.")
+    try:
+        found = steps(path)
+    except ValueError:
+        raise WrongNamesError(f"{where}: {one_line(path, 100)!r} is not a path such as rows[].title.") from None
+    if len(found) > MAX_STEPS:
+        raise WrongNamesError(f"{where}: a path has at most {MAX_STEPS} keys.")
+    return found
+
+
+def _contract(label: str) -> type[Contract]:
+    shown, platform = one_line(label, 100), label.partition(".")[0]
+    if platform not in platforms():
+        hint = _did_you_mean(platform, platforms(), others=f"; use a platform and a class: {', '.join(platforms())}.")
+        raise WrongNamesError(f"{shown}: no platform is called {one_line(platform, 60)}{hint}")
+    found = contracts_of(platform).get(label)
+    if found is None:
+        raise WrongNamesError(f"{shown} is not a contract{_did_you_mean(label, contracts_of(platform))}")
+    return found
+
+
+def _did_you_mean(name: str, known: Any, others: str = ".") -> str:
+    near = get_close_matches(name[:MAX_PATH], list(known), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else others
+
+
+@cache
+def contracts_of(platform: str) -> dict[str, type[Contract]]:
+    """Return the contracts of a platform with values, by their labels: ``retail.RenderedRow``."""
+    package = import_module(f"crawler.platforms.{platform}")
+    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
+    kinds = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
+    declared = (each for each in kinds if issubclass(each, Contract) and each is not Contract and values(each))
+    return {label(each): each for each in declared}
+
+
+def label(kind: type[Contract]) -> str:
+    """Return the name of a contract in the file: its platform and its class.
+
+    >>> from crawler.platforms.retail.payload import RenderedRow
+    >>> label(RenderedRow)
+    'retail.RenderedRow'
+    """
+    return f"{kind.__module__.split('.')[-2]}.{kind.__name__}"
+
+
+class PayloadNames:
+    """The names in force in a process. A target keeps those that it was released with."""
+
+    def __init__(self, settings: BaseSettings) -> None:
+        """Raise ``WrongNamesError`` if the file cannot be read, or is wrong."""
+        self._settings = settings
+        self.current = names_in(settings)
+
+    def reload(self) -> None:
+        """Read the file again. If it is wrong, the old names stay in force. Log one line in any case."""
+        try:
+            self.current = names_in(self._settings)
+        except WrongNamesError as error:
+            logger.error("payload_names_refused", reason=str(error), lines_in_force=len(self.current.lines))  # noqa: TRY400
+        else:
+            logger.info("payload_names_loaded", lines=len(self.current.lines))
+
+
+def check_payload_names(settings: BaseSettings) -> None:
+    """Check the file that ``PAYLOAD_NAMES`` names when a command starts.
+
+    Raises:
+        WrongNamesError: the file cannot be read, or is wrong.
+    """
+    names_in(settings)

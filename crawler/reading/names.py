@@ -1,0 +1,115 @@
+"""Further paths of declared values, so that a changed payload is read without a change of the code.
+
+A *line* of names has a contract, a declared path of it, and the path that is read instead: ``Row``, ``imageInfo``,
+``media.image``. It holds for all values of the contract whose paths begin with the declared one. The further path is
+tried first, and then the declared one, because platforms change their pages one by one.
+
+``Names.contract`` returns the contract with its further paths: a subclass. So the strict pass, the careful pass and all
+else that asks ``values`` read the same paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from crawler.reading.declaration import C, Contract, Value, contracts, values
+from crawler.reading.paths import is_flat, joined, steps
+
+
+class Line(NamedTuple):
+    """A further path of a contract's values."""
+
+    contract: type[Contract]
+    declared: str
+    """A declared path, or its beginning."""
+    further: str
+    """The path in its place."""
+
+
+class Names:
+    """The lines that are in force. An instance does not change: a target reads all of its pages with one."""
+
+    def __init__(self, lines: tuple[Line, ...] = ()) -> None:
+        self.lines = lines
+        self._of: dict[type[Contract], list[Line]] = {}
+        for line in lines:
+            self._of.setdefault(line.contract, []).append(line)
+        self._named: dict[type[Contract], type[Contract]] = {}
+
+    def contract(self, kind: type[C]) -> type[C]:
+        """Return the contract with the further paths: the contract itself if no line belongs to it or its values."""
+        if not self.lines:
+            return kind
+        if kind not in self._named:
+            is_named = any(base in self._of for each in contracts(kind) for base in each.__mro__)
+            self._named[kind] = variant(kind, partial(self._value, kind)) if is_named else kind
+        return cast("type[C]", self._named[kind])
+
+    def _value(self, kind: type[Contract], value: Value) -> Value:
+        further = tuple(dict.fromkeys(self._further(kind, value)))
+        inside = tuple(map(self.contract, value.contracts))
+        return replace(value, paths=tuple(dict.fromkeys((*further, *value.paths))), contracts=inside)
+
+    def _further(self, kind: type[Contract], value: Value) -> Iterator[str]:
+        for owner in owners(kind, value):
+            for line in self._of.get(owner, ()):
+                yield from (path for each in value.paths if (path := renamed(each, line)))
+
+
+NO_NAMES = Names()
+
+
+def variant(kind: type[C], change: Any) -> type[C]:
+    """Return a subclass of a contract whose values are changed. ``change``: a function of the declared value."""
+    named = {"change": staticmethod(change), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    return cast("type[C]", type(kind.__name__, (kind,), named))
+
+
+def owners(kind: type[Contract], value: Value) -> Iterator[type[Contract]]:
+    """Yield a contract and its base classes up to the one that declares the value."""
+    for each in kind.__mro__:
+        yield each
+        if value.name in vars(each):
+            return
+
+
+def renamed(path: str, line: Line) -> str | None:
+    """Return a path with its declared beginning replaced by the further one, or None if it begins with other keys.
+
+    >>> line = Line(Contract, "info.images[]", "media.photos[]")
+    >>> renamed("info.images[].url", line), renamed("info.image", line)
+    ('media.photos[].url', None)
+    """
+    declared, own = steps(line.declared), steps(path)
+    return joined((*steps(line.further), *own[len(declared) :])) if own[: len(declared)] == declared else None
+
+
+class WrongLineError(ValueError):
+    """A line that cannot hold. The message says why."""
+
+
+def check_line(line: Line) -> None:
+    """Check that a line names a declared path, and that the further one leads to a value in its place.
+
+    Raises:
+        WrongLineError: it does not.
+    """
+    found = [(value, path) for value in values(line.contract) for each in value.paths if (path := renamed(each, line))]
+    for value, path in found:
+        if is_flat(path) == value.many:
+            has, needs = ("a list of values", "one value") if not value.many else ("one value", "a list of values")
+            raise WrongLineError(f"{path} has {has}, and {value.name} needs {needs}")
+        if not isinstance(steps(path)[0], str) or steps(path)[0] in {"[]", "*"}:
+            raise WrongLineError(f"{path} does not begin with a key")
+        other = next((each for each in values(line.contract) if path in each.paths and each.name != value.name), None)
+        if other is not None:
+            raise WrongLineError(f"{path} is the declared path of another value, {other.name}")
+
+
+def beginnings(kind: type[Contract]) -> list[str]:
+    """Return the declared paths of a contract and their beginnings: what lines may name."""
+    paths = [steps(path) for value in values(kind) for path in value.paths]
+    return list(dict.fromkeys(joined(path[:length]) for path in paths for length in range(1, len(path) + 1)))

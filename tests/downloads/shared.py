@@ -1,0 +1,21 @@
+"""Facts of several processes that share a store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from crawler.jobs.shared_facts import SharedFacts
+
+UNREACHABLE = "postgresql://nobody@127.0.0.1:1/nothing"
+
+
+@asynccontextmanager
+async def processes(store: str, number: int = 2) -> AsyncIterator[tuple[SharedFacts, ...]]:
+    """The facts of several processes. Without the store, each has its share of the limits."""
+    found = tuple(SharedFacts(store, number) for _ in range(number))
+    try:
+        yield found
+    finally:
+        for each in found:
+            await each.close()

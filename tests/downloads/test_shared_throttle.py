@@ -1,0 +1,176 @@
+"""Download slots that several processes share through SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from crawler.downloads.throttle import Limit, Start, Starts, Throttle
+from crawler.errors import Overloaded, StoreUnavailable, UpstreamTimeout
+from crawler.jobs.shared_facts import SharedFacts
+from tests.downloads.shared import UNREACHABLE, processes
+
+Pair = tuple[Throttle, Throttle]
+
+
+@asynccontextmanager
+async def shared(store: str, concurrency: int = 1, delay: float = 0.0, *, seconds: float = 60.0) -> AsyncIterator[Pair]:
+    """The throttles of two processes. ``seconds``: the lease of a slot."""
+    async with processes(store) as facts:
+        one, two = (Throttle(concurrency, delay, 0, facts=each, name="shop", lease=seconds) for each in facts)
+        yield one, two
+
+
+def test_downloads_in_flight_are_limited(location: str) -> None:
+    async def scenario() -> int:
+        in_flight = most = 0
+
+        async def download(throttle: Throttle) -> None:
+            nonlocal in_flight, most
+            release = await throttle.acquire()
+            in_flight += 1
+            most = max(most, in_flight)
+            await asyncio.sleep(0.01)
+            in_flight -= 1
+            release()
+
+        async with shared(location, concurrency=3) as processes:
+            await asyncio.gather(*(download(throttle) for throttle in processes for _ in range(8)))
+        return most
+
+    assert asyncio.run(scenario()) == 3
+
+
+def test_downloads_start_a_delay_apart(location: str) -> None:
+    async def scenario() -> list[float]:
+        loop = asyncio.get_running_loop()
+        starts: list[float] = []
+
+        async def download(throttle: Throttle) -> None:
+            release = await throttle.acquire()
+            starts.append(loop.time())
+            release()
+
+        async with shared(location, concurrency=10, delay=0.1) as processes:
+            await asyncio.gather(*(download(throttle) for throttle in processes for _ in range(3)))
+        return sorted(starts)
+
+    starts = asyncio.run(scenario())
+    assert starts[-1] - starts[0] >= 0.1 * 5 - 0.05, "not before the sum of the delays"
+
+
+def test_a_start_after_the_deadline_is_refused_at_once(location: str) -> None:
+    async def scenario() -> int | None:
+        async with shared(location, concurrency=2, delay=30) as (one, two):
+            await one.acquire()
+            with pytest.raises(Overloaded) as refused:
+                await two.acquire(asyncio.get_running_loop().time() + 10)
+            assert two.earliest() > asyncio.get_running_loop().time() + 20, "the refusal has updated it"
+        return refused.value.retry_after
+
+    assert asyncio.run(scenario()) == 30
+
+
+def test_a_slot_that_is_not_released_in_time_is_a_timeout(location: str) -> None:
+    async def scenario() -> None:
+        async with shared(location) as (one, two):
+            await one.acquire()
+            with pytest.raises(UpstreamTimeout):
+                await two.acquire(asyncio.get_running_loop().time() + 0.05)
+
+    asyncio.run(scenario())
+
+
+def test_the_slot_of_a_killed_process_expires(location: str) -> None:
+    async def scenario() -> None:
+        async with shared(location, seconds=0.2) as (one, two):
+            await one.acquire()  # never released
+            await two.acquire(asyncio.get_running_loop().time() + 5)
+
+    asyncio.run(scenario())
+
+
+def test_each_process_uses_its_local_share_while_the_store_is_unavailable() -> None:
+    async def scenario() -> None:
+        async with shared(UNREACHABLE, concurrency=2) as (throttle, _):
+            release = await throttle.acquire()
+            with pytest.raises(UpstreamTimeout):
+                await throttle.acquire(asyncio.get_running_loop().time() + 0.05)
+            release()
+            await throttle.acquire(asyncio.get_running_loop().time() + 5)
+            assert throttle.concurrency == 1
+
+    asyncio.run(scenario())
+
+
+async def test_after_an_outage_slots_that_were_released_meanwhile_are_free(location: str) -> None:
+    async with shared(location) as (one, two):
+        release = await one.acquire()
+        facts = one.facts
+        assert isinstance(facts, SharedFacts)
+        facts._failed(StoreUnavailable("gone"))
+        release()
+        facts._retry_at = 0.0
+        await facts.change(Starts, "another", lambda *_: None)
+        await two.acquire(asyncio.get_running_loop().time() + 5)
+
+
+async def test_in_an_outage_a_process_keeps_only_its_own_slots(location: str) -> None:
+    async with shared(location, concurrency=4) as (one, two):
+        held = [await one.acquire(), await two.acquire(), await two.acquire()]
+        (await one.acquire())()  # now it knows the slots of the other
+        for each in (one, two):
+            await each.facts.change(Starts, "another", lambda *_: None)  # stores the release, too
+        for each in (one, two):
+            each.facts._failed(StoreUnavailable("gone"))  # type: ignore[attr-defined]  # of SharedFacts
+        deadline = asyncio.get_running_loop().time() + 0.05
+        await one.acquire(deadline)
+        with pytest.raises(UpstreamTimeout):
+            await two.acquire(deadline)
+        assert len(held) == 3
+
+
+async def test_a_caller_that_gives_up_holds_no_slot(location: str) -> None:
+    async with shared(location) as (one, two):
+        waiting = asyncio.ensure_future(one.acquire())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await two.acquire(asyncio.get_running_loop().time() + 5)
+
+
+async def test_a_call_that_cannot_start_in_time_reserves_nothing(location: str) -> None:
+    async with shared(location, concurrency=9, delay=5) as (one, two):
+        await one.acquire()
+        for _ in range(3):
+            with pytest.raises(Overloaded):
+                await two.acquire(asyncio.get_running_loop().time() + 1)
+        assert two.earliest() - asyncio.get_running_loop().time() <= 5
+
+
+@pytest.mark.parametrize(
+    ("next_at", "slots", "expected"),
+    [
+        pytest.param(0.0, {}, Start(0.0), id="free"),
+        pytest.param(103.0, {}, Start(3.0), id="later"),
+        pytest.param(120.0, {}, Start(20.0, taken=False), id="too late"),
+        pytest.param(0.0, {"other": 100.0}, Start(0.0), id="expired lease"),
+        pytest.param(0.0, {"other": 130.0}, None, id="taken"),
+        pytest.param(4_000.0, {}, Start(20.0, taken=False), id="clock was set back by an hour"),
+    ],
+)
+def test_a_start_is_decided_by_the_facts(next_at: float, slots: dict[str, float], expected: Start | None) -> None:
+    starts = Starts(next_at, dict(slots))
+    found = starts.take(100.0, 1, limit=Limit(1, 5.0, 60.0), token="own", patience=10.0, spacing=5.0)
+    assert found == expected
+    if found is not None and found.taken:
+        assert starts == Starts(100.0 + found.seconds + 5, {"own": 100.0 + found.seconds + 60})
+
+
+def test_a_lease_that_began_before_the_clock_was_set_back_ends() -> None:
+    starts = Starts(0.0, {"other": 4_000.0})
+    limit = Limit(1, 0.0, 60.0)
+    assert starts.take(100.0, 1, limit=limit, token="own") is None
+    assert starts.take(161.0, 1, limit=limit, token="own") == Start(0.0)
