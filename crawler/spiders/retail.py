@@ -229,7 +229,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
     def status_lines(self) -> list[str]:
         return [str(crawl) for crawl in self._crawls.values() if not crawl.finished]
 
-    def target_failing(self, target: Target, error: ScrapeError, *, has_note: bool) -> None:
+    def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> None:  # noqa: FBT001  # a signal sends it
         """Continue the exhaustive crawl of a target whose ``scrape()`` did not end normally: a deadline or a bug."""
         crawl = self._crawls.get(target.root or "")
         if crawl is None or has_note or isinstance(error, ShuttingDown):
