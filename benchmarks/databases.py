@@ -1,4 +1,4 @@
-"""Redis and PostgreSQL servers for benchmarks, on loopback or a socket file, with data that is deleted at the end."""
+"""PostgreSQL servers for benchmarks, on loopback or a socket file, with data that is deleted at the end."""
 
 from __future__ import annotations
 
@@ -14,31 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.stack import free_port
-
 READY_TIMEOUT_SECONDS = 20
-
-
-@contextmanager
-def redis_server() -> Iterator[str | None]:
-    """Run Redis without persistence, and yield its URL; None if it is not installed."""
-    program = shutil.which("redis-server")
-    if program is None:
-        yield None
-        return
-    port = free_port()
-    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        subprocess.Popen([program, *options, "--dir", folder], stdout=subprocess.PIPE, text=True) as server,
-    ):
-        assert server.stdout is not None
-        try:
-            if not any("Ready to accept connections" in line for line in server.stdout):
-                raise SystemExit("redis-server did not start.")
-            yield f"redis://127.0.0.1:{port}"
-        finally:
-            server.terminate()
 
 
 @contextmanager

@@ -41,7 +41,6 @@ from crawler.configuration.kinds import (
     Positive,
     PositiveSeconds,
     Rate,
-    RedisUrl,
     Route,
     Seconds,
     Secret,
@@ -98,8 +97,6 @@ SHARED_LIMITS: Switch = False
 """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys. Always on for jobs
 (``scrapy collect``, ``scrapy work``, ``-a job=``), for ``scrapy serve --workers N``, and for ``scrapy serve`` if
 ``STORE`` is a ``postgresql://`` URL."""
-REDIS_URL: Optional[RedisUrl] = None
-"""URL (``redis://...``) of the Redis server for queues. Needs the extra ``redis``."""
 ZYTE_API_KEY: Optional[Secret] = None
 """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
 

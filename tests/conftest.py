@@ -1,4 +1,4 @@
-"""Shared by all tests: no traffic beyond this machine, no settings of the developer, Redis and PostgreSQL servers."""
+"""Shared by all tests: no traffic beyond this machine, no settings of the developer, PostgreSQL servers."""
 
 import gc
 import itertools
@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-import redis
 import sqlalchemy as sa
 
 LOOPBACK_NAMES = {"", "localhost"}
@@ -95,39 +93,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if parsed := [text for each in passed for name, text in getattr(each, "user_properties", ()) if name == "parsed"]:
         terminalreporter.section("commands of the documentation that were parsed, not run")
         terminalreporter.write_line("\n".join(parsed))
-
-
-@pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a Redis server for the tests."""
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server on PATH (Debian: apt-get install redis-server)")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = str(tmp_path_factory.mktemp("redis"))
-    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
-    with subprocess.Popen([program, *options], stdout=subprocess.DEVNULL) as server:
-        client = redis.Redis(port=port)
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                client.ping()
-                break
-            except redis.ConnectionError:
-                assert time.monotonic() < deadline, "redis-server did not start"
-                time.sleep(0.02)
-        yield f"redis://127.0.0.1:{port}"
-        server.terminate()
-
-
-@pytest.fixture
-def redis_url(redis_server: str) -> str:
-    """The URL of the Redis server, emptied."""
-    with redis.Redis.from_url(redis_server) as client:
-        client.flushall()
-    return redis_server
 
 
 def _program(name: str) -> str | None:

@@ -84,8 +84,8 @@ def free_ports(number: int) -> int:
 class Shell:
     """Runs the blocks of one page in one shell, in a folder that looks like that of the project after the demo."""
 
-    def __init__(self, folder: Path, redis: Callable[[], str]) -> None:
-        self.folder, self.redis = folder, redis
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.ports = {digits: free_ports(number) for digits, number in PORTS.items()}
         self.servers: list[subprocess.Popen[bytes]] = []
         shutil.copy(ROOT / "scrapy.cfg", folder)
@@ -172,15 +172,12 @@ class Shell:
 
     def _placed(self, text: str) -> str:
         """The block with ports that are free here."""
-        text = PORT.sub(lambda found: f"{found[1]}{self.ports[int(found[2][:2])] + int(found[2][2:])}", text)
-        if "127.0.0.1:6379" in text:
-            text = text.replace("redis://127.0.0.1:6379/0", self.redis())
-        return text
+        return PORT.sub(lambda found: f"{found[1]}{self.ports[int(found[2][:2])] + int(found[2][2:])}", text)
 
 
 @pytest.fixture
-def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
-    started = Shell(tmp_path, lambda: str(request.getfixturevalue("redis_server")))
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    started = Shell(tmp_path)
     with contextlib.closing(started):
         yield started
 

@@ -18,7 +18,7 @@ from crawler.targets.target import Scraper, TargetParser
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if Redis or a file cannot be used."""
+    """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if a file cannot be used."""
 
     requires_crawler_process = False
 

@@ -70,6 +70,15 @@ def _expected(message: str) -> str:
     )
 
 
+def _check_redis(settings: BaseSettings) -> None:
+    """Refuse the setting of version 0.2 with which processes shared limits and queues: they would share nothing."""
+    if settings["REDIS_URL"]:
+        raise ValueError(
+            "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL: jobs and endpoints share their "
+            "limits through it, and other crawls with SHARED_LIMITS=1."
+        )
+
+
 def _check_platforms(settings: BaseSettings) -> None:
     """Check that the keys of ``PLATFORM_ORIGINS`` and ``PLATFORM_BUDGETS`` are names of platforms or spiders."""
     for name in ("PLATFORM_ORIGINS", "PLATFORM_BUDGETS"):
@@ -106,6 +115,7 @@ def _check_response_cache(settings: BaseSettings) -> None:
 
 
 CHECKS = (
+    _check_redis,
     _check_platforms,
     _check_origins,
     _check_browser_fallback,

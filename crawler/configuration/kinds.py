@@ -175,7 +175,6 @@ Folder = Annotated[Text, _described("the path of a folder")]
 Secret = Annotated[Text, _described("text"), Field(json_schema_extra={"format": "password"})]
 """Text that messages and listings do not contain."""
 Uri = Annotated[Text, _described("the path or URI of a feed")]
-RedisUrl = Annotated[Text, Field(pattern=r"^(redis|rediss|unix)://."), _described("a URL such as redis://host:6379/0")]
 Database = Annotated[
     Text,
     AfterValidator(_database),

@@ -36,7 +36,7 @@ SETTING = "EGRESSES"
 DIRECT_NAME = "direct"
 """The name of this machine's own connection."""
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
-"""Names are parts of Redis keys and labels of metrics."""
+"""Names are parts of the keys of shared limits and labels of metrics."""
 DEFAULT_PORT = 80
 CREDENTIALS = re.compile(r"//\S*@")
 
@@ -131,7 +131,7 @@ class Egress(_Strict):
 
     @property
     def key(self) -> str:
-        """The suffix of the egress's keys in Redis: empty for the connection that is used without ``EGRESSES``."""
+        """The suffix of the egress's keys among the shared limits: empty for the connection without ``EGRESSES``."""
         return "" if self.name == DIRECT_NAME else f"@{self.name}"
 
     @property

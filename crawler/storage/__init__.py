@@ -1,1 +1,1 @@
-"""Connections to persistent storage: files, SQLite and Redis."""
+"""Connections to persistent storage: files and SQLite."""

@@ -66,7 +66,6 @@ SPECIAL: dict[str, list[object]] = {
         '{"retail": {}}',
         '{"retail": {"api": "http://127.0.0.1:1"}}',
     ],
-    "REDIS_URL": ["http://x", "localhost:6379", "redis:"],
     "RESPONSE_CACHE": ['{"retail-search": 300}', '{"retail-search-v4": -1}', '{"retail-search-v4": "long"}'],
     "RETRY_GIVE_UP_LOG_LEVEL": ["LOUD"],
     "RETRY_HTTP_CODES": ["five", [0], "500,5xx"],
@@ -205,7 +204,6 @@ def test_us_11_the_sentence_has_setting_value_and_expectation(name: str, value: 
     ("name", "value", "secret"),
     [
         ("ZYTE_API_KEY", ["secret"], "secret"),
-        ("REDIS_URL", "http://user:secret@host", "secret"),
         ("SERVICE_STORE", "mysql://user:secret@host", "secret"),
         ("PLAYWRIGHT_LAUNCH_OPTIONS", '[{"password": "secret"}]', "secret"),
     ],
@@ -363,7 +361,9 @@ def test_the_documentation_has_the_types_of_the_declaration() -> None:
 
 
 def test_the_listing_has_every_setting_of_the_project_and_no_secrets() -> None:
-    text = "\n".join(listing(settings_with(ZYTE_API_KEY="secret", REDIS_URL="redis://:secret@host", SANDBOX="ture")))
+    text = "\n".join(
+        listing(settings_with(ZYTE_API_KEY="secret", STORE="postgresql://user:secret@host/db", SANDBOX="ture"))
+    )
     assert "secret" not in text
     assert f"ZYTE_API_KEY = {HIDDEN}\n" in text
     assert "SANDBOX = 'ture'\n    True or False. Whether to crawl the simulated platforms" in text
@@ -403,7 +403,7 @@ def test_the_check_imports_no_platform() -> None:
             "RESPONSE_CACHE: no scraper is called retail-search; use ",
         ),
         (["serve"], {"CRAWLER_SERVICE_MAX_CALS": "9"}, "CRAWLER_SERVICE_MAX_CALS: no setting is called"),
-        (["targets", "status"], {"CRAWLER_REDIS_URL": "http://x"}, "REDIS_URL: expected a URL such as redis://"),
+        (["jobs", "list"], {"CRAWLER_REDIS_URL": "redis://x"}, "REDIS_URL: Redis is no longer used. Set STORE to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list | dict) else None,
 )

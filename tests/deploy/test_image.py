@@ -22,7 +22,7 @@ from tests.test_doc_examples import free_ports
 pytestmark = pytest.mark.soak
 
 KUBERNETES = ROOT / "deploy/kubernetes"
-INSTALLED = "redis,sql,postgresql,parquet,s3,monitors"
+INSTALLED = "sql,postgresql,parquet,s3,monitors"
 """The extras that the environment of the tests has. Those of the bucket file systems are missing."""
 NO_PLATFORM = '{"retail": "http://127.0.0.1:1"}'
 
@@ -114,10 +114,10 @@ def test_us_31_the_healthcheck_follows_the_endpoint(image: Image) -> None:
     assert not healthy(port)
 
 
-def test_us_4_the_manifest_serves_with_keys_from_a_secret(image: Image, redis_url: str, postgresql: str) -> None:
+def test_us_4_the_manifest_serves_with_keys_from_a_secret(image: Image, postgresql: str) -> None:
     key, keys = new_key(image)
     secrets = {"api-keys/keys": keys, "database/url": postgresql}
-    given = container("endpoint.yaml", secrets, CRAWLER_REDIS_URL=redis_url, CRAWLER_PLATFORM_ORIGINS=NO_PLATFORM)
+    given = container("endpoint.yaml", secrets, CRAWLER_PLATFORM_ORIGINS=NO_PLATFORM)
     headers = {"Content-Type": "application/json"}
     with serving(image, given) as url:
         answers = [
@@ -128,12 +128,10 @@ def test_us_4_the_manifest_serves_with_keys_from_a_secret(image: Image, redis_ur
     assert not (image.root / "data/keys.sqlite").exists()
 
 
-def test_the_manifest_of_workers_takes_targets_of_jobs(
-    image: Image, redis_url: str, postgresql: str, tmp_path: Path
-) -> None:
+def test_the_manifest_of_workers_takes_targets_of_jobs(image: Image, postgresql: str, tmp_path: Path) -> None:
     (tmp_path / "targets.jsonl").write_text('{"cat_id": "976759"}\n{"cat_id": "1_2_3"}\n')
     secrets = {"database/url": postgresql}
-    given = container("workers.yaml", secrets, CRAWLER_REDIS_URL=redis_url, CRAWLER_SANDBOX="1")
+    given = container("workers.yaml", secrets, CRAWLER_SANDBOX="1")
     pushed = image.run("jobs", "push", "monday", str(tmp_path / "targets.jsonl"), **given.environment)
     assert pushed.returncode == 0, pushed.stderr
     worker = image.start(given)
