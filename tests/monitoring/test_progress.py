@@ -56,8 +56,8 @@ def events(log: str) -> list[dict[str, str]]:
 
 
 def test_progress_is_logged_at_intervals(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
-    start = command("retail", {"targets": targets}, {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl"})
-    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    own = {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl", "LOGSTATS_INTERVAL": 0.02}
+    run = forks.run(command("retail", {"targets": targets}, own), check=False, cwd=ROOT, capture_output=True, text=True)
     found = events(run.stderr)
     assert len(found) > 2, run.stderr
     assert {int(event["done"]) + int(event["left"]) for event in found} == {TARGETS}
