@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -30,13 +31,12 @@ LENGTHS = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSqlServer]:
-    folder = tmp_path_factory.mktemp("postgresql")
-    for each in (folder, *folder.parents[:3]):
-        each.chmod(0o755)
-    started = PostgreSqlServer(folder)
-    yield started
-    started.close()
+def server() -> Iterator[PostgreSqlServer]:
+    with tempfile.TemporaryDirectory(prefix="jk-", dir="/tmp") as folder:  # a socket's path must be short
+        Path(folder).chmod(0o755)  # the server runs as an unprivileged user
+        started = PostgreSqlServer(Path(folder))
+        yield started
+        started.close()
 
 
 @LENGTHS
