@@ -112,7 +112,7 @@ class Command(CheckedCommand):
             internal_listener = _listen(*internal) if internal else None
         except RefusedError as error:
             return self._fail(str(error), error.exitcode)
-        self._configure(opts)
+        self._configure(opts, location)
         self._serve(Listeners(listener, internal_listener), keys, opts)
         return None
 
@@ -138,15 +138,14 @@ class Command(CheckedCommand):
         return KeyRing(store)
 
     def _is_sandbox(self, opts: argparse.Namespace) -> bool:
+        """Whether the platforms are simulated. With the setting ``SANDBOX``, the API keys are the real ones."""
         assert self.settings is not None
-        return bool(opts.sandbox) or self.settings.getbool(
-            "SANDBOX"
-        )  # with the setting, the API keys are the real ones
+        return bool(opts.sandbox) or self.settings.getbool("SANDBOX")
 
-    def _configure(self, opts: argparse.Namespace) -> None:
+    def _configure(self, opts: argparse.Namespace, location: str) -> None:
         assert self.settings is not None
         self.settings.set("PROCESSES", self.settings.getint("PROCESSES") * opts.workers, priority="cmdline")
-        if opts.workers > 1 or "://" in (self.settings["STORE"] or self.settings["SERVICE_STORE"] or ""):
+        if opts.workers > 1 or "://" in location:  # other hosts may use the same database
             self.settings.set("SHARED_LIMITS", value=True, priority="cmdline")
         self.settings.set("LOG_INSTALL_ROOT_HANDLER", value=False, priority="cmdline")
         configure_logging(self.settings)

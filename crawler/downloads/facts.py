@@ -20,6 +20,11 @@ MAX_FACTS = 100_000
 """Maximum number of facts of a kind in memory, such as refused targets. Then the oldest one is dropped."""
 
 
+def process_name() -> str:
+    """Return a name that no other process has or had: a pod that was restarted is another process."""
+    return f"{socket.gethostname()}-{os.getpid()}-{time.time():.0f}-{secrets.token_hex(4)}"
+
+
 class Fact(msgspec.Struct, omit_defaults=True):
     """The state of one limit."""
 
@@ -55,7 +60,7 @@ class Facts:
     def __init__(self, processes: int = 1) -> None:
         self.processes = processes
         """Number of processes that divide the limits among them now."""
-        self.owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.owner = process_name()
         """The name of this process for slots."""
         self._facts: defaultdict[type[Fact], dict[str, Any]] = defaultdict(dict)
 

@@ -136,7 +136,7 @@ class Throttle:
         return self.delay * (1 - self.jitter)
 
     def _start_in(self, ahead: int = 0) -> float:
-        """Return the seconds until a download can start after ``ahead`` others, and those that wait, at the earliest.
+        """Return the least seconds until a download can start after the waiting downloads and ``ahead`` others.
 
         Downloads that other processes start may delay it further.
         """

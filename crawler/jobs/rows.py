@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path
 from crawler.outputs.exporters import joined_rows
-from crawler.outputs.selection import Selection, identified, provenance_columns
+from crawler.outputs.selection import Selection, identified, table_columns
 from crawler.registry import find_scraper
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ class Shape:
         """The columns of tables, as nested objects."""
         if self.selection is not None:
             return self.selection.fields
-        provenance = provenance_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
-        return Struct({**provenance.of, **(self.data if self.row_path is None else self.row_path.fields).of})
+        return table_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
 
     def rows(self, line: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the rows of a record's line in tables."""

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
-import socket
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +10,7 @@ from typing import Self, TypeVar
 
 import structlog
 
+from crawler.downloads.facts import process_name
 from crawler.errors import StoreUnavailable
 from crawler.jobs import transactions
 from crawler.jobs.clock import SteadyClock, lease_clock
@@ -44,11 +41,6 @@ MAX_UNSTORED = 8 * BATCH
 
 class WorkerStoppedError(Exception):
     """Raised when a worker cannot go on. The command prints the message, and ends with exit code 1."""
-
-
-def worker_name() -> str:
-    """Return a name that no other worker has or had: a pod that was restarted is another worker."""
-    return f"{socket.gethostname()}-{os.getpid()}-{time.time():.0f}-{secrets.token_hex(4)}"
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -90,7 +82,7 @@ class Worker:
     _closing: bool = False
 
     def __post_init__(self) -> None:
-        self._holder = Holder(worker_name(), self.lease, self.exits, self.job)
+        self._holder = Holder(process_name(), self.lease, self.exits, self.job)
         self._losses = self.store.losses
         self._clock = SteadyClock(self.lease / 2)
         self._renewed = lease_clock()

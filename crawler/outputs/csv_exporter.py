@@ -17,7 +17,7 @@ from scrapy.utils.conf import feed_complete_default_values_from_settings
 from crawler.outputs.columns import Struct, column_type_of_models
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feed_files import fixed_path
-from crawler.outputs.selection import flat_columns, flat_row, provenance_columns, table_row
+from crawler.outputs.selection import flat_columns, flat_row, table_columns, table_row
 from crawler.targets.files.delimited import FORMULA_START
 from crawler.targets.target import Record
 
@@ -121,13 +121,9 @@ def table_fields(spider: PlatformSpider) -> Struct:
     """Return the columns of a run's tables, as nested objects."""
     if spider.selection is not None:
         return spider.selection.fields
-    row_path = spider.row_path
-    data = row_path.fields if row_path else column_type_of_models([scraper.data for scraper in spider.scrapers])
-    if row_path is None and not spider.batch:
-        return data
-    own = spider.source.own_columns
-    provenance = provenance_columns(spider.scrapers, row_path, sliced=spider.sliced, own=own)
-    return Struct({**provenance.of, **data.of})
+    if spider.row_path is None and not spider.batch:
+        return column_type_of_models([scraper.data for scraper in spider.scrapers])
+    return table_columns(spider.scrapers, spider.row_path, sliced=spider.sliced, own=spider.source.own_columns)
 
 
 def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None:

@@ -55,6 +55,17 @@ def provenance_columns(
     )
 
 
+def table_columns(
+    scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool, own: Sequence[str] = ()
+) -> Struct:
+    """Return the columns of a table with all fields, as nested objects.
+
+    The arguments have the same meaning as in ``provenance_columns``.
+    """
+    data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
+    return Struct({**provenance_columns(scrapers, row_path, sliced=sliced, own=own).of, **data.of})
+
+
 def flat_columns(fields: Struct) -> Iterator[str]:
     """Yield the name of each column of a table without nested objects.
 

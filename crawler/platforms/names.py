@@ -163,7 +163,7 @@ def label(kind: type[Contract]) -> str:
 
 
 class PayloadNames:
-    """The names in force in a process. A target keeps those that it was released with."""
+    """The names in force in a process. A target keeps the names with which it was released."""
 
     def __init__(self, settings: BaseSettings) -> None:
         """Raise ``WrongNamesError`` if the file cannot be read, or is wrong."""

@@ -69,7 +69,7 @@ def variant(kind: type[C], change: Any) -> type[C]:
 
 
 def owners(kind: type[Contract], value: Value) -> Iterator[type[Contract]]:
-    """Yield a contract and its base classes up to the one that declares the value."""
+    """Yield a contract and its base classes up to the class of the value's declaration."""
     for each in kind.__mro__:
         yield each
         if value.name in vars(each):

@@ -92,7 +92,7 @@ class SinceDate:
 
 
 class ComparesEntries:
-    """Compares the entries of pages with those that earlier runs have seen."""
+    """Compares the entries of pages with the entries of earlier runs."""
 
     def seen(self, target: Target) -> frozenset[str]:
         """Return the ids of the entries that earlier runs have seen in the target's listing."""
