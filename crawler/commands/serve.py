@@ -169,6 +169,8 @@ class Command(CheckedCommand):
 
             from crawler.service.http.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
 
+            assert self.settings is not None
+            load_before_fork(self.settings)
             work = partial(self._work, keys, opts, listeners)
             Supervisor(
                 listeners.public, opts.workers, lambda channel: work(channel=channel), announce, mark_process_dead
@@ -219,6 +221,18 @@ class Command(CheckedCommand):
     def _fail(self, message: str, code: int = WRONG_USE) -> None:
         print(message, file=sys.stderr)
         self.exitcode = code
+
+
+def load_before_fork(settings: Settings) -> None:
+    """Load in the supervisor what every worker needs, so that the workers share its memory until they write to it.
+
+    A garbage collection writes to every object that is not frozen. What is loaded here must not import the reactor or
+    start a thread: neither survives a fork.
+    """
+    from crawler.service.endpoint import prepare_documents  # noqa: PLC0415  # only this command needs the service
+
+    prepare_documents((settings["SERVICE_URL"] or "").rstrip("/"))
+    tune_garbage_collector()
 
 
 def port(text: str) -> int:

@@ -9,6 +9,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -192,3 +194,22 @@ async def test_a_worker_stops_if_the_supervisor_exits_while_it_starts(exits: str
         receive_connections(channel, SimpleNamespace(stop=stopped.set), Site(Resource()))
         supervisor.close()  # without reading that the worker is ready: the kernel resets the channel
         await asyncio.wait_for(stopped.wait(), 30)
+
+
+LOAD = """
+import gc, os, sys
+from crawler.commands.serve import load_before_fork
+from scrapy.utils.project import get_project_settings
+load_before_fork(get_project_settings())
+print(
+    "crawler.service.endpoint" in sys.modules,
+    gc.get_freeze_count() > 10_000,
+    "twisted.internet.reactor" in sys.modules,
+    len(os.listdir("/proc/self/task")),
+)
+"""
+
+
+def test_sp3_6_the_workers_fork_after_the_imports_and_before_a_reactor_or_a_thread_exists() -> None:
+    loaded = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True)
+    assert loaded.stdout.split() == ["True", "True", "False", "1"]
