@@ -26,6 +26,8 @@ from crawler.pipelines import validated
 from crawler.platforms import platforms
 from crawler.platforms.names import names_in
 from crawler.platforms.page import PlatformPage, mismatch_error
+from crawler.probe.explain import explanation, origins
+from crawler.reading.names import Names
 from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.targets.target import Scraper, check_params
 from crawler.targets.warning import OutcomeWarning
@@ -40,7 +42,7 @@ class Command(CheckedCommand):
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "<scraper> <file> [<file> ...] [--url URL] [-a NAME=VALUE ...]"
+        return "<scraper> <file> [<file> ...] [--url URL] [-a NAME=VALUE ...] [--explain]"
 
     def short_desc(self) -> str:
         return "Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin)"
@@ -51,6 +53,9 @@ class Command(CheckedCommand):
         parser.add_argument(
             "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="a param of the request"
         )
+        parser.add_argument(
+            "--explain", action="store_true", help="print each field with its first value and the paths it comes from"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
@@ -59,10 +64,18 @@ class Command(CheckedCommand):
             url = opts.url or platforms()[scraper.platform].origin
             assert self.settings is not None
             overrides = overrides_for(url, self.settings)
+            names = names_in(self.settings)
             pages = saved_pages(scraper, bodies, params, url=url, overrides=overrides)
-            for page in pages:
-                page.names = names_in(self.settings)
-            data = asyncio.run(joined(scraper, pages))
+            data = validated(scraper.data, asyncio.run(_read_with(names, scraper, pages)))
+            _warn_about(pages)
+            if opts.explain:
+
+                def again(names: Names) -> dict[str, Any]:
+                    copies = saved_pages(scraper, bodies, params, url=url, overrides=overrides)
+                    return asyncio.run(_read_with(names, scraper, copies))
+
+                print(*map(explanation, origins(again, names)), sep="\n")
+                return
         except (InvalidRequest, OSError, EOFError, zlib.error) as error:
             raise UsageError(str(error)) from None
         except ScrapeError as error:
@@ -122,8 +135,19 @@ async def extract(
     url: str,
     overrides: Mapping[type, type] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the data of one target from the bodies of saved responses: ``saved_pages``, and then ``joined``."""
-    return await joined(scraper, saved_pages(scraper, bodies, params, url=url, overrides=overrides))
+    """Return the data of one target from the bodies of saved responses.
+
+    ``overrides``: as in ``saved_pages``. Parts that were not understood are printed to stderr.
+
+    Raises:
+        ScrapeError: a page object has raised an error.
+        ExtractionFailed: a body is not a page that the scraper recognises.
+        UsageError: two bodies have the same page type.
+    """
+    pages = saved_pages(scraper, bodies, params, url=url, overrides=overrides)
+    data = validated(scraper.data, await _joined(scraper, pages))
+    _warn_about(pages)
+    return data
 
 
 def saved_pages(
@@ -150,21 +174,24 @@ def saved_pages(
     return pages
 
 
-async def joined(scraper: Scraper, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-    """Return the data of one target from its pages. Parts that were not understood are printed to stderr.
+async def _joined(scraper: Scraper, pages: Sequence[PlatformPage]) -> dict[str, Any]:
+    """Return the data of one target: the spider of a platform joins the pages of one kind of record."""
+    return await (spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item())
 
-    Raises:
-        ScrapeError: a page object has raised an error.
-    """
-    # The spider of a platform joins the pages of one kind of record. A page that is alone needs no joining.
-    whole = spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item()
-    data = validated(scraper.data, await whole)
+
+async def _read_with(names: Names, scraper: Scraper, pages: Sequence[PlatformPage]) -> dict[str, Any]:
+    for page in pages:
+        page.names = names
+    return await _joined(scraper, pages)
+
+
+def _warn_about(pages: Sequence[PlatformPage]) -> None:
+    """Print to stderr what was not understood."""
     for page in pages:
         for error in page.skipped:
             print(f"Warning: {page.source}: {error} {_paths(error)}", file=sys.stderr)
         for unread in page.unread:
             print(f"Warning: {OutcomeWarning.of_unread(page.source, unread)}", file=sys.stderr)
-    return data
 
 
 def _paths(error: ExtractionFailed) -> str:

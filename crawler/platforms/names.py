@@ -24,7 +24,7 @@ import structlog
 from crawler.logs import one_line
 from crawler.platforms import platforms
 from crawler.reading.declaration import Contract, values
-from crawler.reading.names import NO_NAMES, Line, Names, WrongLineError, beginnings, check_line
+from crawler.reading.names import NO_NAMES, Line, Names, WrongLineError, beginnings, check_line, label
 from crawler.reading.paths import joined, steps
 
 if TYPE_CHECKING:
@@ -150,16 +150,6 @@ def contracts_of(platform: str) -> dict[str, type[Contract]]:
     kinds = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
     declared = (each for each in kinds if issubclass(each, Contract) and each is not Contract and values(each))
     return {label(each): each for each in declared}
-
-
-def label(kind: type[Contract]) -> str:
-    """Return the name of a contract in the file: its platform and its class.
-
-    >>> from crawler.platforms.retail.payload import RenderedRow
-    >>> label(RenderedRow)
-    'retail.RenderedRow'
-    """
-    return f"{kind.__module__.split('.')[-2]}.{kind.__name__}"
 
 
 class PayloadNames:

@@ -87,6 +87,11 @@ def renamed(path: str, line: Line) -> str | None:
     return joined((*steps(line.further), *own[len(declared) :])) if own[: len(declared)] == declared else None
 
 
+def label(kind: type[Contract]) -> str:
+    """Return the name of a contract in files: its platform and its class, such as ``retail.RenderedRow``."""
+    return f"{kind.__module__.split('.')[-2]}.{kind.__name__}"
+
+
 class WrongLineError(ValueError):
     """A line that cannot hold. The message says why."""
 

@@ -45,6 +45,8 @@ def decoded(kind: type[C], body: bytes) -> C | None:
 
 @per_contract
 def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any] | None:
+    if any(each.__init__ is not Contract.__init__ for each in contracts(kind)):
+        return None  # the decoder does not call it; the careful pass does
     try:
         return msgspec.json.Decoder(_Compiler().struct(kind))
     except OverlappingPathsError:
