@@ -28,6 +28,8 @@ class Platform:
     """Maximum number of downloads for one target with the default settings, without retries."""
     seconds: float = 1.0
     """Usual duration of a download in seconds. With it, ``scrapy egress check`` estimates the targets per hour."""
+    image_hosts: tuple[str, ...] = ()
+    """Hosts of the images in recorded pages; ``*.`` means all subdomains. The console loads images of no other host."""
 
     @property
     def origin(self) -> str:

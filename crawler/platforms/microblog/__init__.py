@@ -11,4 +11,5 @@ PLATFORM = Platform(
     # The platform allows 50 calls in 15 minutes, or one in 18 s. A margin is added, because the actual delay varies.
     downloads=5,  # page, embed, token, user, timeline
     sources={"timeline": {"concurrency": 1, "delay": 21.0}},
+    image_hosts=("*.twimg.com",),
 )

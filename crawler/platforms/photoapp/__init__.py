@@ -9,4 +9,5 @@ PLATFORM = Platform(
     delay=30.0,
     downloads=2,  # the embed page of a video
     scrapers=("photoapp-post-v4",),
+    image_hosts=("*.cdninstagram.com", "*.fbcdn.net"),
 )

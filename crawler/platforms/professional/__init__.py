@@ -8,4 +8,5 @@ PLATFORM = Platform(
     concurrency=1,
     delay=60.0,
     scrapers=("professional-profile", "professional-profile-v4"),
+    image_hosts=("*.licdn.com",),
 )

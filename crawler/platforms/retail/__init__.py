@@ -8,4 +8,5 @@ PLATFORM = Platform(
     concurrency=2,
     delay=2.0,
     scrapers=("retail-category-v4", "retail-search-v4"),
+    image_hosts=("*.walmartimages.com", "*.walmartimages.ca"),
 )

@@ -9,4 +9,5 @@ PLATFORM = Platform(
     delay=0.0,
     seconds=15.0,  # a page in the browser
     scrapers=("shortvideo-photo-search-v4",),
+    image_hosts=("*.tiktokcdn.com", "*.tiktokcdn-us.com", "*.tiktokcdn-eu.com", "*.muscdn.com"),
 )

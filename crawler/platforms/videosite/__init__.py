@@ -9,4 +9,5 @@ PLATFORM = Platform(
     delay=1.5,
     downloads=32,  # the details of a page of 30 items, and two pages of the channel
     scrapers=("videosite-profile-v3", "videosite-profile"),
+    image_hosts=("*.ytimg.com", "*.ggpht.com", "*.googleusercontent.com"),
 )

@@ -23,7 +23,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src {images}; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""The Content-Security-Policy of the page: it loads nothing from other hosts, except the images of a result."""
+"""The Content-Security-Policy of the page: it loads nothing from other hosts, except images of the platforms."""
 
 
 def pages(*, sandbox: bool) -> dict[str, StaticContent]:
@@ -43,7 +43,8 @@ def pages(*, sandbox: bool) -> dict[str, StaticContent]:
     }
     page = static.pop("index.html").decode()
     page = page.replace("{sandbox}", "yes" if sandbox else "no").replace("{views}", " ".join(views))
-    policy = POLICY.format(images="'self'" if sandbox else "'self' https:")
+    hosts = [] if sandbox else [f"https://{host}" for each in platforms().values() for host in each.image_hosts]
+    policy = POLICY.format(images=" ".join(["'self'", *hosts]))
     headers = {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}
     return {
         "/": StaticContent(MEDIA_TYPES["html"], page.encode(), headers=headers),

@@ -14,7 +14,7 @@ from tests.openapi import DOCUMENT
 
 OWN = {name: scraper for name, scraper in scrapers().items() if name == scraper.name}
 DESKTOP, PHONE = (1280, 900), (375, 812)
-IMAGE = "https://images.example/1.png"
+IMAGE = "https://i5.walmartimages.com/1.png"
 OPENED = "details:not([open]) > summary, button.open[aria-expanded=false]"
 """Everything on the page that is closed, and shows further fields once it is clicked."""
 

@@ -6,7 +6,10 @@ import argparse
 import hashlib
 import json
 import re
+from collections.abc import Iterator
+from fnmatch import fnmatch
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 import pytest
 from scrapy.settings import Settings
@@ -58,9 +61,41 @@ def test_the_page_loads_nothing_from_elsewhere_and_evaluates_no_text() -> None:
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
         assert "unsafe" not in policy
         assert ("https:" in policy) != sandbox, "the sandbox has no images"
+        assert "https: " not in policy, "AT-8: any host"
     own = "".join(content.body.decode() for path, content in pages(sandbox=False).items() if path.endswith(".js"))
     assert re.findall(r"\beval\(|new Function|innerHTML\s*=|document\.write", own.replace(vendored(), "")) == []
     assert re.findall(r"\beval\(|new Function", vendored()) == []
+
+
+def test_at_8_images_of_records_are_loaded_only_from_their_platform_s_hosts() -> None:
+    policy = pages(sandbox=False)["/"].headers["Content-Security-Policy"]
+    sources = re.search(r"img-src ([^;]*)", policy)
+    assert sources is not None
+    allowed = [each.removeprefix("https://") for each in sources[1].split()[1:]]
+    shown = {urlsplit(each).netloc for each in images_of_fixtures()}
+    assert len(shown) >= 20
+    others = {host for host in shown if not any(fnmatch(host, each) for each in allowed)}
+    assert {host for host in others if not host.endswith(".example")} <= {
+        "www.linkedin.com"
+    }  # a page's own placeholder
+
+
+def images_of_fixtures() -> Iterator[str]:
+    """Yield the URLs of images in the records of the fixtures, by the names of their fields."""
+    name = re.compile(r"image|picture|_pic|photo|logo|banner|thumbnail|display_u")
+
+    def of(value: object, field: str = "") -> Iterator[str]:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield from of(inner, key)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from of(inner, field)
+        elif isinstance(value, str) and value.startswith("https://") and name.search(field):
+            yield value
+
+    for output in sorted((ROOT / "tests" / "fixtures").glob("*/*/output.json")):
+        yield from of(json.loads(output.read_text()))
 
 
 def vendored() -> str:
