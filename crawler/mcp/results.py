@@ -31,19 +31,18 @@ class View(BaseModel):
 
     fields: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)] = Field(
         default=[],
-        description="Return only these fields of the record: paths with dots, also into the objects of lists, such as"
-        " `products.price.current_price`. By default, all fields.",
+        description="Return only these fields of the record, such as `products.price.current_price`.",
     )
     limit: int | None = Field(
         default=None,
         ge=1,
-        description="Return at most this many entries of each list. By default, as many as fit into `max_kb`.",
+        description="Return at most this many entries of each list.",
     )
     max_kb: int = Field(
         default=DEFAULT_KB,
         ge=5,
         le=10_000,
-        description="Maximum size of the result in kilobytes. A larger record is shortened, and `cut` describes how.",
+        description=f"Maximum kilobytes, by default {DEFAULT_KB}. `cut` lists what a longer record lost.",
     )
 
 
@@ -118,7 +117,7 @@ RESULT_SCHEMA: Json = {
     },
     "required": ["request_id", "success", "status", "data", "error", "meta", "partial", "cut"],
 }
-"""The schema of every result. For a tool, ``data`` has the schema of its record."""
+"""The schema of every result. For a scraper, ``data`` has the schema of its record."""
 
 
 def result(reply: Reply, view: View) -> CallToolResult:

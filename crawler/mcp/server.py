@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import orjson
 import structlog
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp.types import INTERNAL_ERROR, CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    PARSE_ERROR,
+    CallToolRequestParams,
+    CallToolResult,
+    ErrorData,
+    JSONRPCError,
+    ListResourcesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    TextResourceContents,
+)
 from pydantic import ValidationError
 
 from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
 from crawler.mcp.results import Part, View, failed, part_of, result
 from crawler.mcp.shorten import size
-from crawler.mcp.tools import KEPT_RECORDS, READ_RECORD, THIRD_PARTY, tools
+from crawler.mcp.tools import KEPT_RECORDS, READ_RECORD, THIRD_PARTY, result_schemas, tools
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Awaitable, Callable
+
+    from anyio.streams.memory import MemoryObjectSendStream
 
 logger = structlog.get_logger(__name__)
 
@@ -36,11 +59,52 @@ VIEW = View.model_fields.keys()
 Context = ServerRequestContext[Any, Any]
 
 
+SCHEMA_TYPE = "application/schema+json"
+SCHEMA_URI = "schema://"
+"""The resources: the schema of the results of each tool, such as ``schema://retail-search-v4``."""
+
+
 async def serve(client: EndpointClient) -> None:
     """Serve the scrapers of an endpoint over standard input and output, until the input ends."""
-    async with client, stdio_server() as (read, write):
+    async with client, stdio_server() as (read, write), anyio.create_task_group() as group:
         server = Scrapers(client).server()
-        await server.run(read, write, server.create_initialization_options())
+        messages, valid = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        group.start_soon(answer_invalid, read, write.send, messages)
+        await server.run(valid, write, server.create_initialization_options())
+        group.cancel_scope.cancel()
+
+
+async def answer_invalid(
+    read: AsyncIterable[SessionMessage | Exception],
+    send: Callable[[SessionMessage], Awaitable[None]],
+    messages: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    """Pass messages on. Answer requests that are not valid JSON, such as those with lone surrogates, with an error.
+
+    The library skips them, so that their senders would wait for an answer.
+    """
+    async with messages:
+        async for message in read:
+            refusal = _refusal(message) if isinstance(message, ValidationError) else None
+            if refusal is None:
+                await messages.send(message)
+            else:
+                logger.warning("message_refused", request=refusal.id, error=refusal.error.message)
+                await send(SessionMessage(refusal))
+
+
+def _refusal(error: ValidationError) -> JSONRPCError | None:
+    """Return the answer to a request that is not valid JSON. None: it has no id that can be read."""
+    problem = error.errors()[0]
+    if problem["type"] != "json_invalid":
+        return None
+    try:
+        request_id = json.loads(problem["input"])["id"]  # the standard library reads lone surrogates
+        str(request_id).encode()  # an answer with an id that cannot be encoded would end the server
+        text = f"{problem['msg']}. Texts must not contain lone surrogates, and numbers must not be NaN or Infinity."
+        return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=PARSE_ERROR, message=text))
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
 
 
 class Scrapers:
@@ -58,6 +122,8 @@ class Scrapers:
             instructions=INSTRUCTIONS,
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
+            on_list_resources=self.list_resources,
+            on_read_resource=self.read_resource,
         )
 
     async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
@@ -67,7 +133,41 @@ class Scrapers:
             MCPError: the endpoint cannot be reached.
         """
         try:
-            return ListToolsResult(tools=tools(await self.client.catalogue(), await self.client.openapi()))
+            return ListToolsResult(tools=tools(await self.client.catalogue()))
+        except EndpointError as error:
+            raise MCPError(INTERNAL_ERROR, str(error)) from error
+
+    async def list_resources(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
+        """Return the resources: the schema of the results of each tool.
+
+        Raises:
+            MCPError: the endpoint cannot be reached.
+        """
+        schemas = await self._schemas()
+        described = "The JSON Schema of the results of this tool"
+        return ListResourcesResult(
+            resources=[
+                Resource(name=name, uri=f"{SCHEMA_URI}{name}", description=described, mime_type=SCHEMA_TYPE)
+                for name in schemas
+            ]
+        )
+
+    async def read_resource(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        """Return a schema.
+
+        Raises:
+            MCPError: there is no such resource, or the endpoint cannot be reached.
+        """
+        uri = str(params.uri)
+        schema = (await self._schemas()).get(uri.removeprefix(SCHEMA_URI)) if uri.startswith(SCHEMA_URI) else None
+        if schema is None:
+            raise MCPError(INVALID_PARAMS, f"No resource has the URI {uri!r}: resources/list returns all resources.")
+        text = orjson.dumps(schema).decode()
+        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=SCHEMA_TYPE, text=text)])
+
+    async def _schemas(self) -> dict[str, Json]:
+        try:
+            return result_schemas(await self.client.catalogue(), await self.client.openapi())
         except EndpointError as error:
             raise MCPError(INTERNAL_ERROR, str(error)) from error
 

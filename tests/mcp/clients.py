@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from mcp import Client
-from mcp.types import CallToolResult, TextContent, Tool
+from mcp.types import CallToolResult, TextContent, TextResourceContents, Tool
 
 from crawler.mcp.endpoint import EndpointClient
 from crawler.mcp.server import Scrapers
@@ -48,3 +49,17 @@ def tools_of(url: str) -> dict[str, Tool]:
         return {tool.name: tool for tool in (await client.list_tools()).tools}
 
     return with_client(url, listed)
+
+
+def schemas_of(url: str) -> dict[str, Any]:
+    """Return the schemas of the results, by the names of their tools, from the resources of a server."""
+
+    async def read(client: Client) -> dict[str, Any]:
+        found = {}
+        for each in (await client.list_resources()).resources:
+            (contents,) = (await client.read_resource(each.uri)).contents
+            assert isinstance(contents, TextResourceContents)
+            found[each.name] = json.loads(contents.text)
+        return found
+
+    return with_client(url, read)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from mcp.types import Tool
 
-from tests.mcp.clients import tools_of
+from tests.mcp.clients import schemas_of, tools_of
 from tests.service.conftest import Service, running
 
 
@@ -20,3 +21,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def tools(service: Service) -> dict[str, Tool]:
     return tools_of(service.url)
+
+
+@pytest.fixture(scope="module")
+def schemas(service: Service) -> dict[str, Any]:
+    return schemas_of(service.url)

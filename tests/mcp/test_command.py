@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp.types import CallToolResult
+from mcp.types import PARSE_ERROR, CallToolResult
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
@@ -51,18 +51,22 @@ def test_standard_output_has_only_json_rpc_with_the_sandbox(tmp_path: Path) -> N
     assert process.stdin
     assert process.stdout
     lines = []
+    process.stdin.write(message("\ud800", "tools/list"))  # cannot be answered: no text can have this id
     for sent in (
         message(1, "initialize", **info),
         message(2, "tools/list"),
         message(3, "tools/call", name="retail-category-v4", arguments={"cat_id": "976759"}),
+        message(4, "tools/call", name="retail-search-v4", arguments={"query": "\ud800"}),
     ):
         process.stdin.write(sent)
         process.stdin.flush()
         lines.append(process.stdout.readline())
     rest, _ = process.communicate(timeout=TIMEOUT)
     received = [json.loads(line) for line in [*lines, *rest.splitlines()]]
-    assert [(each["jsonrpc"], each["id"]) for each in received] == [("2.0", 1), ("2.0", 2), ("2.0", 3)]
+    assert [(each["jsonrpc"], each["id"]) for each in received] == [("2.0", 1), ("2.0", 2), ("2.0", 3), ("2.0", 4)]
     assert received[2]["result"]["structuredContent"]["status"]["code"] == "OK"
+    assert received[3]["error"]["code"] == PARSE_ERROR, "AT-7: a lone surrogate got no answer"
+    assert "surrogate" in received[3]["error"]["message"]
     assert process.returncode == 0
     log = (tmp_path / "log").read_text()
     assert "event=tool_call tool=retail-category-v4 code=OK" in log

@@ -12,19 +12,18 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import Tool
 
 from crawler.mcp.results import RESULT_SCHEMA, View
-from crawler.mcp.tools import READ_RECORD, THIRD_PARTY
+from crawler.mcp.tools import READ_RECORD, THIRD_PARTY, result_schemas
 from crawler.mcp.tools import tools as scraper_tools
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from tests.mcp.clients import ENTRY, MAX_BYTES, SCRAPERS, call, text_of, with_client
 from tests.service.conftest import Service
 
 
-def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool]) -> None:
-    assert tools.keys() == {*SCRAPERS, READ_RECORD}
+def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool], schemas: dict[str, Any]) -> None:
+    assert tools.keys() == schemas.keys() == {*SCRAPERS, READ_RECORD}
     for name, scraper in SCRAPERS.items():
         tool = tools[name]
-        assert tool.output_schema is not None
-        for schema in (tool.input_schema, tool.output_schema):
+        for schema in (tool.input_schema, schemas[name]):
             jsonschema.Draft202012Validator.check_schema(schema)
             assert schema["type"] == "object"
         assert tool.input_schema["properties"].keys() == {*scraper.params.model_fields, *View.model_fields}
@@ -36,9 +35,21 @@ def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool]) -> Non
 
 def test_a_scraper_that_the_document_lacks_is_a_tool_for_any_record() -> None:
     older: dict[str, Any] = {"paths": {}, "components": {"schemas": {}}}
-    described = scraper_tools([ENTRY], older)
-    assert [tool.name for tool in described] == [ENTRY["name"], READ_RECORD]
-    assert described[0].output_schema == RESULT_SCHEMA
+    assert [tool.name for tool in scraper_tools([ENTRY])] == [ENTRY["name"], READ_RECORD]
+    assert result_schemas([ENTRY], older) == {ENTRY["name"]: RESULT_SCHEMA, READ_RECORD: RESULT_SCHEMA}
+
+
+def test_us3_18_the_definitions_of_all_tools_are_small(tools: dict[str, Tool]) -> None:
+    """They were 136 kB, which a model reads before the first call."""
+    assert sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools.values()) < 20_000
+
+
+def test_an_unknown_resource_is_refused(service: Service) -> None:
+    async def read(client: Client) -> None:
+        with pytest.raises(MCPError, match="No resource has the URI 'schema://nothing'"):
+            await client.read_resource("schema://nothing")
+
+    with_client(service.url, read)
 
 
 def test_no_scraper_has_a_param_with_the_name_of_an_argument_of_all_tools() -> None:
@@ -48,8 +59,7 @@ def test_no_scraper_has_a_param_with_the_name_of_an_argument_of_all_tools() -> N
 
 
 @pytest.mark.parametrize("name", sorted(SCRAPERS))
-def test_each_tool_returns_a_record_that_fits_its_schema(service: Service, tools: dict[str, Tool], name: str) -> None:
-    """The client raises for a result that does not fit; the record is also compared with the schema here."""
+def test_each_tool_returns_a_record_that_fits_its_schema(service: Service, schemas: dict[str, Any], name: str) -> None:
     answer = call(service.url, name, {**SCRAPERS[name].example})
     content = answer.structured_content
     assert not answer.is_error, content
@@ -57,9 +67,9 @@ def test_each_tool_returns_a_record_that_fits_its_schema(service: Service, tools
     assert content["data"]
     assert json.loads(text_of(answer)) == content
     assert len(text_of(answer).encode()) <= MAX_BYTES
-    jsonschema.validate(content, tools[name].output_schema or {})
+    jsonschema.validate(content, schemas[name])
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(content | {"data": {"nonsense": 1}}, tools[name].output_schema or {})
+        jsonschema.validate(content | {"data": {"nonsense": 1}}, schemas[name])
 
 
 # Errors and partial records
