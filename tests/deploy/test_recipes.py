@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 import yaml
 
 import crawler.settings
+from tests import forks
 from tests.crawls import ROOT
 from tests.deploy.image import DOCKERFILE, context, instructions
 
 MANIFESTS = sorted((ROOT / "deploy/kubernetes").glob("*.yaml"))
 COMPOSE = ROOT / "deploy/compose/compose.yaml"
+KEDA = ROOT / "deploy/keda/workers.yaml"
 PROMETHEUS = COMPOSE.parent / "prometheus.yml"
 PROVISIONING = "/etc/grafana/provisioning"
 VARIABLES = {"CRAWLER_API_KEYS": "{}", "POSTGRES_PASSWORD": "secret", "GRAFANA_PASSWORD": "secret"}
@@ -122,6 +126,42 @@ def test_the_recipes_name_settings_that_exist() -> None:
     }
     settings = {name.removeprefix("CRAWLER_") for name in named if name.startswith("CRAWLER_")}
     assert {name for name in settings if not hasattr(crawler.settings, name)} == set()
+
+
+def test_the_workers_of_all_recipes_are_the_same() -> None:
+    (container,) = pods()["workers"]["containers"]
+    composed = services()["workers"]
+    assert container["args"] == composed["command"] == ["work"]
+    environment = {entry["name"]: entry.get("value") for entry in container["env"]}
+    assert composed["environment"]["CRAWLER_FAILURES_FEED"] == environment["CRAWLER_FAILURES_FEED"] == ""
+    assert composed["environment"]["CRAWLER_STORE"] == services()["endpoint"]["environment"]["CRAWLER_STORE"]
+    replicas = composed["deploy"]["replicas"]
+    crawl, endpoint = 1, 1
+    assert composed["environment"]["CRAWLER_PROCESSES"] == str(replicas + crawl + endpoint)
+
+
+def test_keda_scales_the_workers_by_the_targets_that_are_left(postgresql_store: str, tmp_path: Path) -> None:
+    scaled = yaml.safe_load(KEDA.read_text())
+    (deployment,) = yaml.safe_load_all((KEDA.parents[1] / "kubernetes/workers.yaml").read_text())
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    environment = {entry["name"]: entry for entry in container["env"]}
+    assert (scaled["apiVersion"], scaled["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
+    assert scaled["spec"]["scaleTargetRef"] == {"name": deployment["metadata"]["name"]}
+    assert environment["CRAWLER_PROCESSES"]["value"] == str(scaled["spec"]["maxReplicaCount"])
+    (trigger,) = scaled["spec"]["triggers"]
+    assert trigger["type"] == "postgresql"
+    assert trigger["metadata"]["connectionFromEnv"] in environment
+    assert all(isinstance(value, str) for value in trigger["metadata"].values()), "KEDA accepts only strings"
+    targets = tmp_path / "targets.jsonl"
+    targets.write_text('{"cat_id": "976759"}\n{"cat_id": "1_2_3"}\n')
+    left: list[object] = []
+    for command in (["push", "monday", str(targets)], ["cancel", "monday"]):
+        setting = f"STORE={postgresql_store}"
+        forks.run([sys.executable, "-m", "scrapy", "jobs", *command, "-s", setting], cwd=ROOT, check=True)
+        with psycopg.connect(postgresql_store) as connection:
+            left += connection.execute(trigger["metadata"]["query"]).fetchone() or ()
+    assert left == [2, 0]
+    assert [type(number) for number in left] == [int, int], "KEDA requires an integer"
 
 
 def test_prometheus_scrapes_the_endpoint() -> None:
