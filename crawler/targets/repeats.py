@@ -7,7 +7,7 @@ SQLite database, so that the memory does not grow with the rows.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,21 +73,22 @@ class FetchedOnce(TargetSource):
                 yield each
 
     def _is_later(self, row: int | None) -> bool:
-        return self._database.execute("SELECT 1 FROM later WHERE row = ?", (row,)).fetchone() is not None
+        return self._execute("SELECT 1 FROM later WHERE row = ?", row).fetchone() is not None
 
-    def repeats_of(self, outcome: Outcome) -> Iterator[Outcome]:
-        """Yield the outcomes of the rows that repeat the outcome's target."""
+    def repeats_of(self, outcome: Outcome) -> Iterable[Outcome]:
+        """Return the outcomes of the rows that repeat the outcome's target. They are made when they are iterated."""
         target = outcome.target
         if not self.repeated or isinstance(target, InvalidTarget):
-            return
+            return ()
         first = self._followups.pop(target.id, None) if target.row is None else target.row
-        if first is None:
-            return
+        if first is None or not self._execute("SELECT 1 FROM later WHERE first = ?", first).fetchone():
+            return ()
+        self._followups.update((each.id, first) for each in outcome.followups)
+        return self._repeats(outcome, target, first)
+
+    def _repeats(self, outcome: Outcome, target: Target, first: int) -> Iterator[Outcome]:
         where = "SELECT id, line, row, columns FROM later WHERE first = ? ORDER BY row"
-        rows = self._database.execute(where, (first,)).fetchall()
-        if rows:
-            self._followups.update((each.id, first) for each in outcome.followups)
-        for own_id, line, row, columns in rows:
+        for own_id, line, row, columns in self._execute(where, first):
             requested = own_id.decode(errors="surrogatepass")
             place: dict[str, Any] = {"line": line, "columns": orjson.loads(columns) if columns else {}}
             if target.row is not None:
@@ -96,6 +97,9 @@ class FetchedOnce(TargetSource):
                 place["id"] = new_id()
             repeated = replace(target, **place, root=None if target.root is None else requested)
             yield _outcome_of(outcome, repeated)
+
+    def _execute(self, statement: str, value: int | None) -> sqlite3.Cursor:
+        return self._database.execute(statement, (value,))
 
     def check(self) -> None:
         self.source.check()

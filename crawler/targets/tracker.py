@@ -8,9 +8,10 @@ component decides how a target ends.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -57,6 +58,8 @@ PARTIAL = "targets/partial"
 """Stat: targets with the outcome OK and a warning. The other stats that start with ``targets/`` end with a code."""
 REPEATED = "rows/repeated"
 """Stat: outcomes of rows of targets files that repeat the target of an earlier row. It was fetched once."""
+REPEATS_PER_TURN = 50
+"""Outcomes of such rows that are reported in one turn of the event loop: any number of rows may repeat one target."""
 
 
 def outcomes_by_code(stats: Mapping[str, Any]) -> dict[str, int]:
@@ -126,6 +129,8 @@ class TargetTracker:
         self._followups: deque[Target] = deque()
         self._unconfirmed: set[asyncio.Task[None]] = set()
         """Tasks that report an outcome after the source has stored it."""
+        self._repeats: deque[Iterator[Outcome]] = deque()
+        """The outcomes of repeating rows that are not reported yet."""
         self.pushed = 0
         """Number of follow-up targets that spiders have pushed."""
         self._changed = asyncio.Event()
@@ -173,7 +178,7 @@ class TargetTracker:
         incoming = self._incoming(source)
         exhausted = False
         while not self._closing:
-            busy = self._in_flight or self._unconfirmed
+            busy = self._in_flight or self._unconfirmed or self._repeats
             if len(self._in_flight) >= self.limit or (exhausted and busy and not self._followups):
                 await self._change()
                 continue
@@ -347,10 +352,28 @@ class TargetTracker:
     def _announce(self, outcome: Outcome) -> None:
         assert self._source is not None
         self._announce_one(outcome)
-        for each in self._source.repeats_of(outcome):
-            assert self.crawler.stats is not None
-            self.crawler.stats.inc_value(REPEATED)
-            self._announce_one(each)
+        waiting = bool(self._repeats)
+        self._repeats.append(iter(self._source.repeats_of(outcome)))
+        if not waiting:
+            self._announce_repeats(REPEATS_PER_TURN)
+
+    def _announce_repeats(self, limit: int) -> None:
+        """Report the outcomes of at most ``limit`` repeating rows, and the others in later turns of the event loop."""
+        assert self.crawler.stats is not None
+        try:
+            while self._repeats and limit:
+                each = next(self._repeats[0], None)
+                if each is None:
+                    self._repeats.popleft()
+                else:
+                    self.crawler.stats.inc_value(REPEATED)
+                    self._announce_one(each)
+                    limit -= 1
+        finally:  # also if the temporary file of the rows cannot be read
+            if self._repeats:
+                asyncio.get_running_loop().call_soon(self._announce_repeats, REPEATS_PER_TURN)
+            else:
+                self._changed.set()
 
     def _announce_one(self, outcome: Outcome) -> None:
         assert self._source is not None
@@ -439,6 +462,10 @@ class TargetTracker:
         """Complete all targets that are still in flight or waiting, because the crawler has closed."""
         for task in self._unconfirmed:
             task.cancel()
+        self._end_in_flight(reason)
+        self._announce_repeats(sys.maxsize)
+
+    def _end_in_flight(self, reason: str) -> None:
         if self.leave_unfinished:
             in_flight = len(self._in_flight) + self._interrupted
             if in_flight or self._followups:

@@ -14,9 +14,12 @@ import fsspec
 import orjson
 import pyarrow.parquet
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
+from crawler.jobs.intake import job_name
 from crawler.registry import scrapers, spiders
 from crawler.targets.files import FileSource, Shard
+from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
 
@@ -176,6 +179,29 @@ def test_a_bucket_is_read_like_a_folder() -> None:
     assert len(collect(FileSource(RETAIL, "memory://bucket/*"))) == 2 * len(ROWS)
 
 
+def test_a_file_of_another_machine_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    open_file = MemoryFileSystem._open
+
+    def counted(bucket: MemoryFileSystem, path: str, *arguments: Any, **options: Any) -> Any:
+        opened.append(path)
+        return open_file(bucket, path, *arguments, **options)
+
+    bucket, location = fsspec.filesystem("memory"), "memory://once.jsonl.gz"
+    bucket.pipe("/once.jsonl.gz", gzip.compress(b"".join(orjson.dumps(row) + b"\n" for row in ROWS)))
+    monkeypatch.setattr(MemoryFileSystem, "_open", counted)
+    for _ in range(2):
+        source = FetchedOnce(FileSource(RETAIL, location))
+        source.check()
+        assert len(collect(source)) + source.repeated == len(ROWS) == source.expected
+    assert job_name([location], {}).startswith("once.jsonl-")
+    assert opened == ["/once.jsonl.gz"]
+    bucket.pipe("/once.jsonl.gz", gzip.compress(orjson.dumps(ROWS[0])))
+    opened.clear()
+    assert [each.id for each in collect(FileSource(RETAIL, location))] == ["0"]
+    assert opened == ["/once.jsonl.gz"]
+
+
 def test_shards_are_equal_parts_of_all_targets(tmp_path: Path) -> None:
     write(tmp_path / "t.jsonl", ROWS)
     shards = [FileSource(RETAIL, str(tmp_path / "t.jsonl"), Shard.parse(f"{number}/16")) for number in range(1, 17)]
@@ -189,21 +215,6 @@ def test_shards_are_equal_parts_of_all_targets(tmp_path: Path) -> None:
 def test_malformed_shards_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a shard: write 3/16"):
         Shard.parse(text)
-
-
-def test_the_number_of_targets_is_estimated_while_reading(tmp_path: Path) -> None:
-    rows = [{"query": "mustard"}] * 50_000
-    write(tmp_path / "t.jsonl", rows)
-    source = FileSource(RETAIL, str(tmp_path / "t.jsonl"))
-
-    async def first() -> int | None:
-        await source.open()
-        async for _ in source:
-            break
-        return source.expected
-
-    expected = asyncio.run(first())
-    assert expected == pytest.approx(len(rows), rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,7 +29,7 @@ from crawler.registry import scrapers
 from crawler.targets.exceptions import CAUSES, as_scrape_error
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
-from crawler.targets.tracker import TargetTracker, outcomes_by_code
+from crawler.targets.tracker import REPEATS_PER_TURN, TargetTracker, outcomes_by_code
 from crawler.targets.warning import OutcomeWarning
 
 SCRAPER = scrapers()["retail-search-v4"]
@@ -319,6 +319,57 @@ def test_followups_are_released_before_the_next_target() -> None:
         return seen
 
     assert asyncio.run(scenario()) == ["1", "1+", "1++", "2", "2+", "2++"]
+
+
+@dataclass
+class Repeated(Source):
+    """A source whose targets are each repeated by many rows."""
+
+    rows: int = 20_000
+
+    def repeats_of(self, outcome: Outcome) -> Iterator[Outcome]:
+        return (replace(outcome) for _ in range(self.rows))
+
+
+def test_many_repeats_of_one_target_are_reported_in_several_turns() -> None:
+    source = Repeated([make_target("1"), make_target("2")])
+    per_turn: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            before = len(source.outcomes)
+            await asyncio.sleep(0)
+            per_turn.append(len(source.outcomes) - before)
+
+    async def scenario() -> None:
+        watching = asyncio.create_task(watch())
+        tracker = make_tracker()
+        async for each in tracker.release(source):
+            tracker.complete(each, record(each))
+        watching.cancel()
+
+    asyncio.run(scenario())
+    assert len(source.outcomes) == 2 * (1 + source.rows)
+    assert max(per_turn) <= 2 * (1 + REPEATS_PER_TURN)
+
+
+def test_repeats_are_reported_when_the_crawl_ends() -> None:
+    source = Repeated([make_target("1"), make_target("2")])
+
+    async def scenario() -> None:
+        tracker = make_tracker()
+        async for each in tracker.release(source):
+            if each.id == "2":
+                break
+            tracker.complete(each, record(each))
+        assert len(source.outcomes) < source.rows
+        tracker.spider_closed(Spider("x"), "shutdown")
+        assert Counter(outcome.code for outcome in source.outcomes) == {
+            "OK": 1 + source.rows,
+            "SHUTTING_DOWN": 1 + source.rows,
+        }
+
+    asyncio.run(scenario())
 
 
 def test_unreleased_targets_get_an_outcome_when_the_crawl_ends() -> None:

@@ -11,80 +11,91 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tarfile import TarError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fsspec
+from fsspec.core import OpenFile
 from fsspec.implementations.local import LocalFileSystem
 
 from crawler.targets.files.json import read_json_lines
 from crawler.targets.files.text import TextFile
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 
-if TYPE_CHECKING:
-    from fsspec.core import OpenFile
-
 READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, TarError)
 """Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
 
-def find_files(location: str) -> tuple[list[OpenFile], list[int]]:
-    """Return the files that match a path, a glob or a URL, sorted by path, and their sizes in bytes.
+@dataclass(frozen=True, slots=True)
+class TargetsFile:
+    """A targets file, which can be read several times: it is on this machine, or a copy of it is."""
 
-    A pipe, such as ``/dev/stdin`` or a shell's ``<(zcat x.csv.gz)``, is read to its end and replaced by a copy, because
-    targets files are read several times.
+    path: str
+    """Its path or URL."""
+    name: str
+    """Its path below the folder that all files of the location have in common."""
+    file: OpenFile
+
+    def unreadable(self, error: Exception) -> TargetsUnavailableError:
+        """Return the error for a file whose rest cannot be read."""
+        return TargetsUnavailableError(f"cannot read {self.path} to its end: {error}")
+
+
+def find_files(location: str) -> list[TargetsFile]:
+    """Return the files that match a path, a glob or a URL, sorted by path.
+
+    A file of another machine, or a pipe such as ``/dev/stdin`` or a shell's ``<(zcat x.csv.gz)``, is copied, because
+    targets files are read several times: when they are checked, when repeated rows are found, and for the crawl.
 
     Raises:
         WrongTargetsError: no file matches.
-        TargetsUnavailableError: the files cannot be listed.
+        TargetsUnavailableError: the files cannot be listed or copied.
     """
     try:
-        found = fsspec.open_files(location, "rb", compression="infer")
-        files = sorted(map(_rereadable, found), key=lambda file: str(file.path))
-        sizes = [file.fs.size(file.path) or 0 for file in files]
+        found = sorted(fsspec.open_files(location, "rb", compression="infer"), key=lambda file: str(file.path))
+        copies = [_rereadable(file, location) for file in found]
     except FileNotFoundError:
-        files = []
+        found = []
     except READ_ERRORS as error:
         raise TargetsUnavailableError(f"cannot read the targets {location}: {error}") from error
-    if not files:
+    if not found:
         raise WrongTargetsError(f"no such targets file: {location}")
-    return files, sizes
+    common = os.path.commonpath([str(PurePosixPath(each.path).parent) for each in found])
+    names = (str(PurePosixPath(each.path).relative_to(common)) for each in found)
+    return [TargetsFile(each.path, *rest) for each, *rest in zip(found, names, copies, strict=True)]
 
 
-def _rereadable(file: OpenFile) -> OpenFile:
-    """Return the file, or a file with the content of a pipe."""
-    if isinstance(file.fs, LocalFileSystem):
-        status = Path(file.path).stat()
-        if not stat.S_ISREG(status.st_mode):
-            file.path = str(_copy_of(Path(file.path), status.st_dev, status.st_ino))
-    return file
+_copies: dict[tuple[str, str, str], Path] = {}
+"""Location, path and version of a file -> its copy. File systems are no keys: fsspec makes new ones in each thread."""
 
 
-@cache
-def _copy_of(pipe: Path, _device: int, _inode: int) -> Path:
-    """Return a copy of a pipe, with its name, which is deleted when the process exits.
+def _rereadable(file: OpenFile, location: str) -> OpenFile:
+    """Return a regular file of this machine with the content of a file."""
+    if not isinstance(file.fs, LocalFileSystem):
+        version = repr(sorted(file.fs.info(file.path).items()))
+    elif not stat.S_ISREG((status := Path(file.path).stat()).st_mode):
+        version = f"{status.st_dev} {status.st_ino}"
+    else:
+        return file
+    key = (location, str(file.path), version)
+    if key not in _copies:
+        _copies[key] = _copy_of(file)
+    return OpenFile(LocalFileSystem(), str(_copies[key]), compression=file.compression)
 
-    A pipe can be read only once. Its device and inode distinguish it from a later pipe with the same path.
-    """
+
+def _copy_of(file: OpenFile) -> Path:
+    """Return a copy of a file, still compressed, which is deleted when the process exits."""
     folder = tempfile.TemporaryDirectory(prefix="targets-")
     atexit.register(folder.cleanup)
-    copy = Path(folder.name) / pipe.name
-    with pipe.open("rb") as source, copy.open("wb") as file:
-        shutil.copyfileobj(source, file)
+    copy = Path(folder.name) / "copy"
+    if isinstance(file.fs, LocalFileSystem):  # a pipe, which get_file() refuses
+        with Path(file.path).open("rb") as source, copy.open("wb") as target:
+            shutil.copyfileobj(source, target)
+    else:
+        file.fs.get_file(file.path, str(copy))
     return copy
-
-
-def name_of(file: OpenFile, files: list[OpenFile]) -> str:
-    """Return the path of a file below the folder that all files have in common."""
-    common = os.path.commonpath([str(PurePosixPath(each.path).parent) for each in files])
-    return str(PurePosixPath(file.path).relative_to(common))
-
-
-def unreadable(file: OpenFile, error: Exception) -> TargetsUnavailableError:
-    """Return the error for a file whose rest cannot be read."""
-    return TargetsUnavailableError(f"cannot read {file.path} to its end: {error}")
 
 
 def read_json_objects(location: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -94,14 +105,13 @@ def read_json_objects(location: str) -> Iterator[tuple[str, dict[str, Any]]]:
         WrongTargetsError: no file matches, or a line is not a JSON object.
         TargetsUnavailableError: a file cannot be read.
     """
-    files, _ = find_files(location)
-    for file in files:
+    for each in find_files(location):
         try:
-            with file as opened:
+            with each.file as opened:
                 for row in read_json_lines(TextFile.of(opened, None)):
-                    where = f"{name_of(file, files)}, line {row.line}"
+                    where = f"{each.name}, line {row.line}"
                     if not isinstance(row.cells, dict):
                         raise WrongTargetsError(f"{where} {row.problem}.")
                     yield where, row.cells
         except READ_ERRORS as error:
-            raise unreadable(file, error) from error
+            raise each.unreadable(error) from error

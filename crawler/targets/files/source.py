@@ -7,21 +7,18 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import orjson
 
 from crawler.errors import InvalidRequest, ScraperNotFound
 from crawler.targets.files.columns import is_misspelt, known_names
-from crawler.targets.files.find import READ_ERRORS, find_files, name_of, unreadable
+from crawler.targets.files.find import READ_ERRORS, TargetsFile, find_files
 from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
 from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
 from crawler.targets.sources import TargetSource, TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Target, TargetParser
-
-if TYPE_CHECKING:
-    from fsspec.core import OpenFile
 
 ROWS_PER_READ = 500
 """Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
@@ -70,9 +67,7 @@ class FileSource(TargetSource):
     shard: Shard = field(default_factory=Shard)
     encoding: str | None = None
     """The encoding of files of text without a byte order mark. None: UTF-8."""
-    _files: list[OpenFile] = field(default_factory=list)
-    _sizes: list[int] = field(default_factory=list)
-    _rows: int = 0
+    _files: list[TargetsFile] = field(default_factory=list)
     _expected: int | None = None
     _own_columns: tuple[str, ...] = ()
 
@@ -95,7 +90,7 @@ class FileSource(TargetSource):
         await asyncio.to_thread(self._open)
 
     def _open(self) -> None:
-        self._files, self._sizes = find_files(self.location)
+        self._files = find_files(self.location)
         self._check_files()
 
     def _check_files(self) -> None:
@@ -105,15 +100,15 @@ class FileSource(TargetSource):
         except ScraperNotFound as error:
             raise WrongTargetsError(error.message) from None
         own: dict[str, None] = {}
-        for file in self._files[:CHECKED_FILES]:
+        for each in self._files[:CHECKED_FILES]:
             try:
-                with file as opened:
-                    row = next(read_rows(opened, file.path, self.parser, self.encoding), None)
+                with each.file as opened:
+                    row = next(read_rows(opened, each.path, self.parser, self.encoding), None)
                 own.update(dict.fromkeys(self._own_names(row) if row else ()))
             except UnreadableFileError as error:
-                raise WrongTargetsError(f"{name_of(file, self._files)}, {error}") from error
+                raise WrongTargetsError(f"{each.name}, {error}") from error
             except READ_ERRORS as error:
-                raise unreadable(file, error) from error
+                raise each.unreadable(error) from error
         self._own_columns = tuple(own)
 
     def _own_names(self, row: Row) -> list[str]:
@@ -135,11 +130,8 @@ class FileSource(TargetSource):
 
     @property
     def expected(self) -> int | None:
-        """The number of rows in this shard. It is an estimate from the file sizes until all rows have been read."""
+        """The number of rows in this shard that can be read. Known when they have been read once."""
         return self._expected
-
-    def _expect(self, rows: int) -> None:
-        self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         chunks = self._chunks()
@@ -165,24 +157,18 @@ class FileSource(TargetSource):
 
         A read error is yielded, not raised, so that the targets before it are not lost.
         """
-        is_counted = self._expected is not None  # the files were read before
-        self._rows, done, total = 0, 0, sum(self._sizes) or 1
-        for file, size in zip(self._files, self._sizes, strict=True):
-            name = name_of(file, self._files)
+        rows = 0
+        for file in self._files:
             try:
-                with file as opened:
+                with file.file as opened:
                     for row in read_rows(opened, file.path, self.parser, self.encoding):
-                        number = self._rows
-                        self._rows += 1
-                        if self._rows % ROWS_PER_READ == 0 and not is_counted:
-                            self._expect(round(self._rows * total / (done + file.fobjects[0].tell())))
-                        if number in self.shard:
-                            yield self._parse(row, number, name), row.characters
+                        if rows in self.shard:
+                            yield self._parse(row, rows, file.name), row.characters
+                        rows += 1
             except READ_ERRORS as error:
-                yield unreadable(file, error), 0
-                return
-            done += size
-        self._expect(self._rows)
+                yield file.unreadable(error), 0
+                break
+        self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
         target_id = f"{name}:{row.element or row.line}"  # for a row without an id; the same in each run
