@@ -262,3 +262,13 @@ def test_the_origin_of_each_field_is_explained(extract: Extract) -> None:
     data = SITE.expected_record({"cat_id": "976759"})
     assert dict(line[:2] for line in lines)["total_results"] == str(data["total_results"])
     assert {field.partition("[")[0].partition(".")[0] for field in origins} == set(data)
+
+
+def test_a_value_that_is_looked_up_in_a_table_is_explained(extract: Extract) -> None:
+    """The kind of a photo-app post, such as 1, selects its name. No name exists for other kinds."""
+    case = ROOT / "tests" / "fixtures" / "crawler.platforms.photoapp.pages.PostPage" / "page-as-item" / "inputs"
+    url = orjson.loads((case / "HttpResponse-info.json").read_bytes())["url"]
+    done = extract("photoapp-post-v4", str(case / "HttpResponse-body.html"), "--url", url, "--explain")
+    assert "Traceback" not in done.stderr
+    assert done.code == 0
+    assert "__typename\t" in done.out

@@ -112,7 +112,7 @@ def origins(read: Callable[[Names], Record], names: Names) -> list[Origin]:
     for owner, value in _values(list(plain.roots)):
         try:
             changed = fields(read(_Changing(names, owner, value.name)))
-        except ScrapeError:  # the page object checks the value
+        except (ScrapeError, LookupError, ValueError):  # the page object checks the value, or looks it up in a table
             continue
         for field in whole:
             now = changed.get(field, [])
