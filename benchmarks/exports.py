@@ -16,9 +16,10 @@ from benchmarks.stack import peak_megabytes
 from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.outputs.exporters import JsonLinesExporter, exploded_rows
 from crawler.outputs.parquet import ParquetExporter
+from crawler.outputs.selection import table_columns
 
-FIELDS = column_type_of_models([SCRAPER.data])
-ROW_PATH = find_row_path(FIELDS, PRODUCTS)
+ROW_PATH = find_row_path(column_type_of_models([SCRAPER.data]), PRODUCTS)
+COLUMNS = table_columns([SCRAPER], ROW_PATH, sliced=False)
 
 
 def rows(number: int) -> Iterator[dict[str, Any]]:
@@ -31,7 +32,7 @@ def export(kind: str, number: int, file: Path) -> None:
     """Write the rows to a file. ``nothing``: only make them."""
     with file.open("wb") as out:
         exporters: dict[str, Callable[[], Any]] = {
-            "parquet": lambda: ParquetExporter(out, fields=FIELDS, row_path=ROW_PATH),
+            "parquet": lambda: ParquetExporter(out, fields=COLUMNS),
             "jsonlines": lambda: JsonLinesExporter(out),
         }
         exporter = exporters[kind]() if kind in exporters else None

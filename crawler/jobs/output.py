@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 import fsspec
 from scrapy.exporters import BaseItemExporter, JsonItemExporter
 
 from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploaded
 from crawler.jobs.new_file import NewFile
-from crawler.jobs.rows import Shape, failure_line, record_line, shapes_of
+from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, shapes_of
 from crawler.outputs.csv_exporter import CsvExporter
 from crawler.outputs.exporters import JsonLinesExporter
 from crawler.outputs.failures import AUTO, AUTO_URI, FAILURE_KEYS
@@ -106,6 +106,20 @@ class Layout:
         return {each.scraper.name: each for each in found}
 
 
+class WritableFile(Protocol):
+    """Where an output writes to: a ``NewFile``, or memory."""
+
+    @property
+    def content(self) -> IO[bytes]:
+        """Where the content is written."""
+
+    def commit(self) -> None:
+        """Complete the file."""
+
+    def discard(self) -> None:
+        """Remove what was written."""
+
+
 @dataclass
 class Output:
     """The files of a job's records. A workbook also has a sheet of the failures."""
@@ -117,7 +131,9 @@ class Output:
     """The time in the properties of a workbook: that of the job, so that a repeated file is the same."""
     store_empty: bool = True
     """Whether files without rows are written, too."""
-    _files: dict[str, NewFile] = field(default_factory=dict)
+    new_file: Callable[[str], WritableFile] = NewFile
+    """Makes the file of a path."""
+    _files: dict[str, WritableFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Scraper, or the path of a file of all scrapers -> the exporter."""
 
@@ -132,7 +148,8 @@ class Output:
             shape = self.shapes.get(given["scraper"])
             if shape is not None:
                 exporter = self._exporter(shape)
-                for row in shape.lines(given) if self._has_lines else shape.rows(given):
+                rows = shape.lines if self._has_lines else shape.rows
+                for row in rows(given, new_entries(line)):
                     exporter.export_item(row)
         elif self._kind == "xlsx" and line.is_failure:
             self._failures.export_item(failure_line(line))
@@ -155,9 +172,7 @@ class Output:
                 form: dict[str, Any] = {"has_more_keys": more, "escape": escape, "bom": bom}
                 exporter = CsvExporter(self._open(path), fields=shape.columns, **form)
             case "parquet":
-                form = {"row_path": shape.row_path, "selection": shape.selection}
-                form |= {"sliced": shape.sliced, "has_own": bool(shape.own)}
-                exporter = ParquetExporter(self._open(path), fields=shape.data, **form)
+                exporter = ParquetExporter(self._open(path), fields=shape.columns)
             case "json":
                 exporter = JsonItemExporter(cast("BytesIO", self._open(path)), encoding="utf-8", indent=0)
             case _:
@@ -166,7 +181,7 @@ class Output:
         return exporter
 
     def _open(self, path: str) -> IO[bytes]:
-        self._files[path] = NewFile(path)
+        self._files[path] = self.new_file(path)
         return self._files[path].content
 
     @cached_property

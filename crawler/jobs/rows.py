@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,12 @@ def failure_line(line: Line) -> dict[str, Any]:
     return {**_identity(line), "parent": line.work.get("parent"), "line": number, **keys}
 
 
+def new_entries(line: Line) -> frozenset[str] | None:
+    """Return the ids of the entries of a record that ``since=`` selects. None: all."""
+    new = (line.outcome or {}).get("new_entries")
+    return None if new is None else frozenset(new)
+
+
 def _identity(line: Line) -> dict[str, Any]:
     """Return the fields that identify the target in a line. A follow-up has the columns of the target it is from."""
     work = line.work
@@ -55,28 +61,25 @@ class Shape:
     selection: Selection | None = None
 
     @property
-    def data(self) -> Struct:
-        """The fields of a record."""
-        return column_type_of_models([self.scraper.data])
-
-    @property
     def columns(self) -> Struct:
         """The columns of tables, as nested objects."""
         if self.selection is not None:
             return self.selection.fields
         return table_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
 
-    def rows(self, line: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a record's line in tables."""
+    def rows(self, line: dict[str, Any], new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a record's line in tables. ``new``: as in ``exploded_rows``."""
         provenance = {key: value for key, value in line.items() if key != "data"}
-        whole = [{**identified(provenance), **line["data"]}]
-        rows = whole if self.row_path is None else joined_rows(provenance, line["data"], self.row_path)
-        return iter(rows) if self.selection is None else map(self.selection.row, rows)
+        if self.row_path is None:
+            rows = iter([{**identified(provenance), **line["data"]}])
+        else:
+            rows = joined_rows(provenance, line["data"], self.row_path, self.scraper.entries, new)
+        return rows if self.selection is None else map(self.selection.row, rows)
 
-    def lines(self, line: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def lines(self, line: dict[str, Any], new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
         """Yield the lines of a record in JSON: its own line, or the entries of the list."""
         if self.row_path is not None:
-            yield from self.rows(line)
+            yield from self.rows(line, new)
         elif self.selection is None:
             yield line
         else:

@@ -117,40 +117,35 @@ def escaped(text: str) -> str:
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def table_fields(spider: PlatformSpider) -> Struct:
-    """Return the columns of a run's tables, as nested objects."""
+def table_fields(spider: PlatformSpider, *, identified: bool = False) -> Struct:
+    """Return the columns of a run's tables, as nested objects.
+
+    ``identified``: with the columns that identify the target, also in the table of a single target.
+    """
     if spider.selection is not None:
         return spider.selection.fields
-    if spider.row_path is None and not spider.batch:
+    if spider.row_path is None and not (spider.batch or identified):
         return column_type_of_models([scraper.data for scraper in spider.scrapers])
     return table_columns(spider.scrapers, spider.row_path, sliced=spider.sliced, own=spider.source.own_columns)
 
 
 def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None:
-    """Check that the records of a crawl can be appended to the existing files of its feeds.
+    """Check that the records of a crawl can be appended to the existing CSV files of its feeds.
 
     Raises:
-        UnusableFileError: a CSV file has other columns.
+        UnusableFileError: a file has other columns.
     """
-    for uri, options in settings.getdict("FEEDS").items():
+    for uri, given in settings.getdict("FEEDS").items():
+        options = feed_complete_default_values_from_settings(given, settings, str(uri))
         path = fixed_path(str(uri), spider)
-        if path is not None and path.suffix != ".gz" and not options.get("overwrite"):
-            check_columns(path, feed_complete_default_values_from_settings(options, settings, str(uri)), spider)
-
-
-def check_columns(path: Path, options: Mapping[str, Any], spider: PlatformSpider) -> None:
-    """Check that the records of a spider can be appended to a file. ``options``: the options of the feed.
-
-    Raises:
-        UnusableFileError: the feed is a CSV file with other columns.
-    """
-    if options["format"] != "csv" or "postprocessing" in options or is_for_failures(options):
-        return
-    named = options["fields"]
-    header = _existing_header(path, options["item_export_kwargs"].get("delimiter", ","))
-    if header is not None:
-        columns, may_grow = _columns(table_fields(spider), named), spider.selection is None and not named
-        _check_header(header, columns, str(path), may_grow=may_grow)
+        is_table = options["format"] == "csv" and "postprocessing" not in options and not is_for_failures(options)
+        if not is_table or path is None or path.suffix == ".gz" or options.get("overwrite"):
+            continue
+        named = options["fields"]
+        header = _existing_header(path, options["item_export_kwargs"].get("delimiter", ","))
+        if header is not None:
+            columns, may_grow = _columns(table_fields(spider), named), spider.selection is None and not named
+            _check_header(header, columns, str(path), may_grow=may_grow)
 
 
 def _check_header(header: list[str], columns: list[str], name: str, *, may_grow: bool) -> None:

@@ -11,7 +11,7 @@ from scrapy.exporters import BaseItemExporter
 
 from crawler.outputs.columns import RecordPath
 from crawler.outputs.selection import identified
-from crawler.targets.target import Record
+from crawler.targets.target import Entries, Record
 
 
 class JsonLinesExporter(BaseItemExporter):
@@ -31,15 +31,19 @@ def exploded_rows(record: Record, row_path: RecordPath, new: Collection[str] | N
 
     ``new``: the ids of the entries to write, if the list is the one that ``-a since=`` compares. None: all entries.
     """
-    entries = record.target.scraper.entries
-    key = entries.key if entries and entries.path == ".".join(row_path.path) else None
-    for row in joined_rows(record.provenance(), record.data, row_path):
-        if new is None or key is None or row.get(key) in new:
-            yield row
+    return joined_rows(record.provenance(), record.data, row_path, record.target.scraper.entries, new)
 
 
-def joined_rows(provenance: dict[str, Any], data: dict[str, Any], row_path: RecordPath) -> Iterator[dict[str, Any]]:
-    """Yield one row for each entry of a list in the data. ``provenance``: what joins it to its target."""
+def joined_rows(
+    provenance: dict[str, Any],
+    data: dict[str, Any],
+    row_path: RecordPath,
+    entries: Entries | None,
+    new: Collection[str] | None,
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of ``exploded_rows``. ``provenance``: the keys before the data in feeds."""
     joined = identified(provenance)
+    key = entries.key if entries and entries.path == ".".join(row_path.path) else None
     for position, row in enumerate(row_path.rows(data)):
-        yield {**joined, row_path.position_column: position, **row}
+        if new is None or key is None or row.get(key) in new:
+            yield {**joined, row_path.position_column: position, **row}

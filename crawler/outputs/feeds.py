@@ -17,7 +17,7 @@ import structlog
 from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 
-from crawler.outputs.csv_exporter import UnusableFileError, check_columns
+from crawler.outputs.csv_exporter import UnusableFileError
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import (
     AUTO,
@@ -174,8 +174,7 @@ class Feeds(FeedExporter):
 
     def _open(self, slot: FeedSlot) -> None:
         """Prepare a feed for its first line: a line that an earlier run has begun is completed or removed."""
-        is_appended = isinstance(slot.storage, FileFeedStorage) and slot.storage.write_mode == "ab"
-        if is_appended and holds_lines(slot.uri, slot.feed_options):
+        if _is_appended(slot) and holds_lines(slot.uri, slot.feed_options):
             repair_last_line(Path(absolute_path(slot.uri)))
 
     async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
@@ -210,22 +209,20 @@ def _items(outcome: Outcome, row_path: RecordPath | None, selection: Selection |
 
 def _problem(slot: FeedSlot) -> str | None:
     """Return the reason why a feed cannot be written, or None if it can."""
-    is_appended = isinstance(slot.storage, FileFeedStorage) and slot.storage.write_mode == "ab"
-    if is_appended:
-        try:
-            check_columns(Path(absolute_path(slot.uri)), slot.feed_options, cast("PlatformSpider", slot.spider))
-        except UnusableFileError as error:
-            return str(error)
     closed = CLOSED_FORMATS.get(slot.format)
     if closed is None:
         return None
     if find_spec(closed.library) is None:
         return f"{closed.name} feeds need {closed.library}: install the extra {closed.extra!r}"
-    if is_appended:
+    if _is_appended(slot):
         path = Path(absolute_path(slot.uri))
         if path.is_file() and path.stat().st_size:
             return f"nothing can be added to the {closed.name} file {path}: use -O, or another name"
     return None
+
+
+def _is_appended(slot: FeedSlot) -> bool:
+    return isinstance(slot.storage, FileFeedStorage) and slot.storage.write_mode == "ab"
 
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:

@@ -6,15 +6,14 @@ is closed. For crawls that may be killed, use batches (``FEED_EXPORT_BATCH_ITEM_
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, cast
 
-import orjson
 from scrapy.exporters import BaseItemExporter
 
-from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Scalar, Struct, coerce, column_type_of_models
-from crawler.outputs.selection import WARNINGS, Selection, table_row
+from crawler.outputs.columns import ColumnType, ListOf, Scalar, Struct, coerce
+from crawler.outputs.csv_exporter import table_fields
+from crawler.outputs.selection import table_row
 from crawler.targets.target import Record
 
 if TYPE_CHECKING:
@@ -27,6 +26,9 @@ ROWS_PER_BATCH = 1_000
 """Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
+JSON_COLUMNS = frozenset({"params", "columns"})
+TIME_COLUMN = "fetched_at"
+NEVER_NULL = frozenset({"target_id", "root", "scraper", "params", TIME_COLUMN, "warnings"})
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
@@ -47,75 +49,30 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
     return kinds[column_type]
 
 
-def arrow_schema(
-    fields: Struct,
-    row_path: RecordPath | None,
-    *,
-    sliced: bool = False,
-    selection: Selection | None = None,
-    has_own: bool = False,
-) -> pa.Schema:
-    """Return the columns of a file: columns to identify the target, then the keys of the data or of the list's rows.
-
-    ``sliced``: whether requested targets are split into slices. Then ``root`` contains the id of the requested target.
-    ``selection``: the columns to keep, and their order. ``has_own``: whether the targets have columns of the user's
-    own, which are JSON text in one column.
-    """
+def arrow_schema(columns: Struct) -> pa.Schema:
+    """Return the schema of a table. ``columns``: as ``table_columns`` or a selection returns them."""
     import pyarrow as pa  # noqa: PLC0415  # an extra
 
-    columns = [
-        pa.field("target_id", pa.string(), nullable=False),
-        *([pa.field("root", pa.string(), nullable=False)] if sliced else []),
-        pa.field("scraper", pa.string(), nullable=False),
-        pa.field("params", pa.string(), nullable=False),
-        *([pa.field("columns", pa.string())] if has_own else []),
-        pa.field("fetched_at", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("warnings", arrow_type(WARNINGS), nullable=False),
-    ]
-    if row_path is not None:
-        columns.append(pa.field(row_path.position_column, pa.int64(), nullable=False))
-    shown = fields if row_path is None else row_path.fields
-    if selection is None:
-        return pa.schema([*columns, *(pa.field(name, arrow_type(each)) for name, each in shown.of.items())])
-    provenance = {column.name: column for column in columns}
-    return pa.schema(
-        [provenance.get(name) or pa.field(name, arrow_type(each)) for name, each in selection.fields.of.items()]
-    )
+    times = {TIME_COLUMN: pa.timestamp("us", tz="UTC")}
+    types = {name: times.get(name) or arrow_type(each) for name, each in _stored(columns).of.items()}
+    return pa.schema([pa.field(name, each, nullable=name not in NEVER_NULL) for name, each in types.items()])
 
 
-def _provenance(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the columns of a row that identify its target, as far as the row has them."""
-    cells = {name: row[name] for name in names if name in row}
-    if "params" in cells:
-        cells["params"] = orjson.dumps(cells["params"]).decode()
-    if "columns" in cells:
-        cells["columns"] = orjson.dumps(cells["columns"]).decode()
-    if "fetched_at" in cells:
-        cells["fetched_at"] = datetime.fromisoformat(cells["fetched_at"])
-    return cells
+def _stored(columns: Struct) -> Struct:
+    """Return the columns with the objects of the user as JSON text: they differ between scrapers and between files."""
+    return Struct({name: "json" if name in JSON_COLUMNS else each for name, each in columns.of.items()})
 
 
 class ParquetExporter(BaseItemExporter):
     """Writes records as rows of a Parquet file."""
 
-    def __init__(  # noqa: PLR0913  # what a crawl's arguments decide
-        self,
-        file: IO[bytes],
-        *,
-        fields: Struct,
-        row_path: RecordPath | None,
-        sliced: bool = False,
-        selection: Selection | None = None,
-        has_own: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, file: IO[bytes], *, fields: Struct, **kwargs: Any) -> None:
+        """``fields``: the columns, as ``table_columns`` or a selection returns them."""
         import pyarrow.parquet as pq  # noqa: PLC0415  # an extra
 
         super().__init__(dont_fail=True, **kwargs)
-        data = fields if row_path is None else row_path.fields
-        self.fields = data if selection is None else selection.fields
-        self.schema = arrow_schema(fields, row_path, sliced=sliced, selection=selection, has_own=has_own)
-        self._provenance_names = [name for name in self.schema.names if name not in data.of]
+        self.fields = _stored(fields)
+        self.schema = arrow_schema(fields)
         self._writer = pq.ParquetWriter(file, self.schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
         self._batches: list[pa.RecordBatch] = []
@@ -124,10 +81,7 @@ class ParquetExporter(BaseItemExporter):
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> ParquetExporter:
         spider = cast("PlatformSpider", crawler.spider)
-        fields = column_type_of_models([scraper.data for scraper in spider.scrapers])
-        own = bool(spider.source.own_columns)
-        shape: dict[str, Any] = {"sliced": spider.sliced, "selection": spider.selection, "has_own": own}
-        return cls(file, fields=fields, row_path=spider.row_path, **shape, **kwargs)
+        return cls(file, fields=table_fields(spider, identified=True), **kwargs)
 
     def export_item(self, item: Record | dict[str, Any]) -> None:
         """Add a record, or a row that ``exporters.exploded_rows`` has made."""
@@ -143,8 +97,10 @@ class ParquetExporter(BaseItemExporter):
         self._writer.close()
 
     def _row(self, item: Record | dict[str, Any]) -> dict[str, Any]:
-        row = table_row(item) if isinstance(item, Record) else item
-        return {**coerce(row, self.fields), **_provenance(row, self._provenance_names)}
+        row = coerce(table_row(item) if isinstance(item, Record) else item, self.fields)
+        if TIME_COLUMN in row:
+            row[TIME_COLUMN] = datetime.fromisoformat(row[TIME_COLUMN])
+        return cast("dict[str, Any]", row)
 
     def _convert(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  # an extra

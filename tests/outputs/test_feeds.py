@@ -22,6 +22,7 @@ from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.feed_files import repair_last_line
 from crawler.outputs.parquet import ParquetExporter, arrow_schema
+from crawler.outputs.selection import table_columns
 from crawler.registry import scrapers, spiders
 from crawler.targets.target import Record, Target
 from tests.shop import ROOT, Shop, open_shop
@@ -79,7 +80,7 @@ def test_parquet_is_the_data_with_the_documented_columns(
     run = shop.crawl(*FIVE, "-O", str(path))
     assert run.returncode == 0, run.stderr
     table = pq.read_table(path)
-    assert table.schema == arrow_schema(column_type_of_models([s.data for s in spiders()["retail"].scrapers]), None)
+    assert table.schema == arrow_schema(table_columns(spiders()["retail"].scrapers, None, sliced=False))
     rows = table.to_pylist()
     assert [row["heading"] for row in rows] == [page["heading"] for page in pages]
     assert [_without_nulls(row["products"]) for row in rows] == [_without_nulls(page["products"]) for page in pages]
@@ -237,7 +238,7 @@ def test_row_groups_are_limited_in_size(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("crawler.outputs.parquet.ROW_GROUP_BYTES", 1)
     params = CATEGORY.params.model_validate({"cat_id": "1"})
     with (tmp_path / "out.parquet").open("wb") as file:
-        exporter = ParquetExporter(file, fields=column_type_of_models([CATEGORY.data]), row_path=PRODUCTS)
+        exporter = ParquetExporter(file, fields=table_columns([CATEGORY], PRODUCTS, sliced=False))
         for number in range(7):
             data = {"products": [{"item_id": f"{number}-{n}"} for n in range(4)]}
             record = Record(data, Target(str(number), CATEGORY, params), datetime.now(UTC))
