@@ -8,6 +8,7 @@
     │   ├── InvalidRequest            INVALID_REQUEST            400
     │   ├── ScraperNotFound           SCRAPER_NOT_FOUND          404
     │   ├── CallNotFound              CALL_NOT_FOUND             404
+    │   ├── JobNotFound               JOB_NOT_FOUND              404
     │   ├── MethodNotAllowed          METHOD_NOT_ALLOWED         405
     │   ├── IdempotencyInProgress     IDEMPOTENCY_IN_PROGRESS    409  retryable
     │   ├── PayloadTooLarge           PAYLOAD_TOO_LARGE          413
@@ -138,6 +139,13 @@ class CallNotFound(RequestError):
     """Raised when a client has no asynchronous call with this id: it is unknown, was deleted, or has expired."""
 
     code = "CALL_NOT_FOUND"
+    http_status = 404
+
+
+class JobNotFound(RequestError):
+    """Raised when a client has no job with this id: it is unknown, was deleted, or has expired."""
+
+    code = "JOB_NOT_FOUND"
     http_status = 404
 
 

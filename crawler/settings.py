@@ -307,6 +307,12 @@ CALL_RESULT_HOURS: PositiveSeconds = 24.0
 CALL_STORE_MB: Positive = 1_000
 """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. When it is reached,
 no further asynchronous call is accepted."""
+SERVICE_MAX_JOB_BYTES: Positive = 32 * 1024 * 1024
+"""Maximum bytes of the targets that a client uploads for one job."""
+JOBS_MAX: Positive = 20
+"""Maximum number of jobs of a client that are not done."""
+JOBS_KEEP: PositiveSeconds = 30.0
+"""Days after which a finished job of a client is deleted, with its records."""
 RESPONSE_CACHE: CacheTimes = {}
 """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
 RESPONSE_CACHE_MB: Count = 64

@@ -41,7 +41,7 @@ LAYERS = {
     "items": 4,
     "mcp": 9,
     "probe": 9,
-    "service": 9,
+    "service": 11,
     # The parts of the configuration that import nothing of the project.
     "configuration.collision": 0,
     "configuration.components": 0,
@@ -51,7 +51,7 @@ LAYERS = {
     "configuration.kinds": 0,
     "settings": 9,
     "configuration": 10,
-    "commands": 11,
+    "commands": 12,
 }
 SANDBOX = "sandbox"
 MAY_IMPORT_SANDBOX = {"commands", "service"}

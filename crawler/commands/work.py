@@ -20,6 +20,7 @@ from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.platforms import platforms
+from crawler.service.jobs.billing import store_bills
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -91,6 +92,9 @@ class Command(CheckedCommand):
                 await asyncio.sleep(POLL_SECONDS)
                 continue
             crawler = self.process.create_crawler(platform)
+            if job.owner:  # a client's job of the endpoint
+                bills = {"JOB_OWNER": job.owner, "JOB_ALSO_STORE": store_bills}
+                crawler.settings.setdict(bills, priority="cmdline")
             # A spider's constructor or an extension may raise anything. Scrapy has logged it, and the other platforms
             # continue; the finish reason below is then missing.
             with suppress(Exception):

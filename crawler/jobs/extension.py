@@ -52,7 +52,7 @@ class JobWorker:
 
         jobs = open_jobs(self.crawler.settings)
         try:
-            job = await jobs.find(spider.args.job)
+            job = await jobs.find(spider.args.job, self.crawler.settings.get("JOB_OWNER", ""))
         except StoreUnavailable as error:
             await jobs.close()
             raise CloseSpider(f"the store of jobs is unavailable: {error}") from error
@@ -75,6 +75,7 @@ class JobWorker:
             self.crawler.settings.getint("JOB_EXITS"),
             spider.restore,
             tracker.abandon,
+            self.crawler.settings.get("JOB_ALSO_STORE"),
         )
         spider.source = self.source
         if (since := spider.args.since) is not None:

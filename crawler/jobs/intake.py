@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,10 @@ import orjson
 from crawler.jobs.job import Finished, InputLine, Job, target_key
 from crawler.jobs.worker import BATCH, Worker
 from crawler.targets.files.find import READ_ERRORS, find_files
-from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Target
 
 if TYPE_CHECKING:
-    from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.lifecycle import Jobs, Room
     from crawler.targets.files import FileSource
 
 LINES_PER_PUSH = 500
@@ -34,19 +33,28 @@ def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
     digest = hashlib.blake2b(orjson.dumps(options, option=orjson.OPT_SORT_KEYS), digest_size=6)
     stem = ""
     for location in locations:
-        for file in find_files(location)[0]:
-            stem = stem or "".join(each for each in PurePosixPath(file.path).stem if each.isprintable())
+        for each in find_files(location):
+            stem = stem or "".join(char for char in PurePosixPath(each.path).stem if char.isprintable())
             try:
-                with file as opened:
+                with each.file as opened:
                     while block := opened.read(READ_BYTES):
                         digest.update(block)
             except READ_ERRORS as error:
-                raise TargetsUnavailableError(f"cannot read {file.path}: {error}") from error
+                raise each.unreadable(error) from error
     return f"{stem[:80]}-{digest.hexdigest()}"
 
 
-async def push(jobs: Jobs, job: Job, sources: Sequence[FileSource]) -> int:
-    """Add the targets in files to a job. Return the number of lines.
+async def push(
+    jobs: Jobs,
+    job: Job,
+    sources: Sequence[FileSource],
+    *,
+    room: Room | None = None,
+    count: Callable[[Target | InvalidTarget], None] = lambda _: None,
+) -> int:
+    """Add the targets in files to a job. Return the number of lines. ``count`` is called with each line.
+
+    Targets beyond ``room`` are paused.
 
     A push that was killed can be repeated. The lines that are not targets fail at once, but only if the job is open.
 
@@ -62,10 +70,11 @@ async def push(jobs: Jobs, job: Job, sources: Sequence[FileSource]) -> int:
         rows += 1
         if isinstance(each, Target):
             scrapers.add(each.scraper.name)
+        count(each)
         if len(chunk) == LINES_PER_PUSH:
-            await jobs.push(job, chunk)
+            await jobs.push(job, chunk, room)
             chunk = []
-    await jobs.push(job, chunk)
+    await jobs.push(job, chunk, room)
     await jobs.describe(job, scrapers, [name for each in sources for name in each.own_columns])
     return rows - begin
 

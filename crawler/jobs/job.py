@@ -193,12 +193,22 @@ def internal_error(message: str) -> bytes:
 
 def pack(data: Any) -> bytes:
     """Return JSON data as compressed bytes."""
-    return COMPRESSION.compress(orjson.dumps(data), zstd.ZstdCompressor.FLUSH_FRAME)
+    return compress(orjson.dumps(data))
 
 
 def unpack(data: bytes) -> Any:
     """Return the JSON data in compressed bytes."""
-    return orjson.loads(zstd.decompress(data))
+    return orjson.loads(decompress(data))
+
+
+def compress(data: bytes) -> bytes:
+    """Return bytes in compressed form."""
+    return COMPRESSION.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+
+
+def decompress(data: bytes) -> bytes:
+    """Return what was compressed."""
+    return zstd.decompress(data)
 
 
 def _place(finished: Finished) -> str:

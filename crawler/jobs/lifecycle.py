@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -21,6 +21,14 @@ PAUSE = 2.0
 """Pause after a transaction of a long change, as a multiple of its duration, so that short ones can run."""
 PAGES_PER_VACUUM = 500
 """Pages of an SQLite file that are returned to the disk at once."""
+
+Room: TypeAlias = Callable[[Session], int]
+"""Returns how many further targets of a job's owner may wait. It locks what it counts until the end of the transaction.
+"""
+
+
+class TooManyJobsError(JobError):
+    """Raised when an owner has the maximum number of jobs that are not done."""
 
 
 class Jobs:
@@ -39,11 +47,20 @@ class Jobs:
         await asyncio.gather(self.writes.close(), self.reads.close(), self.reservations.close())
 
     async def create(
-        self, name: str, owner: str = "", *, options: dict[str, Any] | None = None, whole_roots: bool = False
+        self,
+        name: str,
+        owner: str = "",
+        *,
+        options: dict[str, Any] | None = None,
+        whole_roots: bool = False,
+        most_open: int | None = None,
     ) -> Job:
         """Return the job of an owner with a name. If there is none, add one, in the state ``loading``.
 
+        ``most_open``: the maximum number of jobs of the owner that are loading, open or paused.
+
         Raises:
+            TooManyJobsError: the owner has this number of jobs.
             JobError: the name or the owner cannot be stored.
         """
         values = {
@@ -55,7 +72,7 @@ class Jobs:
         }
         if not name:
             raise JobError("A job must have a name.")
-        return await self.writes.transact(lambda session: _create(session, values))
+        return await self.writes.transact(lambda session: _create(session, values, most_open))
 
     async def get(self, job: int) -> Job | None:
         """Return a job. None: it was removed."""
@@ -82,10 +99,11 @@ class Jobs:
             await self.reads.transact(lambda s: s.execute(sql.COUNT_UNFINISHED, values).fetchone()[0], write=False)
         )
 
-    async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
-        """Return the jobs with ids greater than ``after``, in the order of their creation."""
-        values = {"after": after, "limit": limit}
-        rows = await self.reads.transact(lambda s: s.execute(sql.LIST_JOBS, values).fetchall(), write=False)
+    async def page(self, after: int = 0, limit: int = 500, owner: str | None = None) -> list[Job]:
+        """Return the jobs with ids greater than ``after``, in the order of their creation. None: of all owners."""
+        statement = sql.LIST_JOBS if owner is None else sql.LIST_JOBS_OF
+        values = {"after": after, "limit": limit} | ({} if owner is None else {"owner": owner})
+        rows = await self.reads.transact(lambda s: s.execute(statement, values).fetchall(), write=False)
         return [Job.of(row) for row in rows]
 
     async def tallies(self, job: int) -> dict[tuple[str, str], int]:
@@ -115,12 +133,12 @@ class Jobs:
         rows = await self.reads.transact(lambda session: session.rows(sql.LAST_ROW, job=job.id), write=False)
         return 0 if rows[0][0] is None else int(rows[0][0]) + 1
 
-    async def push(self, job: Job, lines: Iterable[InputLine]) -> int:
+    async def push(self, job: Job, lines: Iterable[InputLine], room: Room | None = None) -> int:
         """Add lines and their targets to a job. Return the number of new targets.
 
         A line that was pushed before is skipped, so that a push that was killed can be repeated. In a job that is
         loading, it is the line with the same row; later, a line with the same key and id. The targets of a job that is
-        still loading are claimed after ``open()``.
+        still loading are claimed after ``open()``. Targets beyond ``room`` are paused.
 
         Raises:
             JobError: the job is cancelled or was removed, or a line is not JSON data.
@@ -128,7 +146,7 @@ class Jobs:
         left = iter(lines)
         added = 0
         while rows := await asyncio.to_thread(lambda: _rows(job, itertools.islice(left, ROWS_PER_TRANSACTION))):
-            added += await self._paced(lambda session, rows=rows: _push(session, job, *rows))
+            added += await self._paced(lambda session, rows=rows: _push(session, job, *rows, room=room))
         return added
 
     async def open(self, job: Job) -> None:
@@ -149,18 +167,18 @@ class Jobs:
         values = {"job_": job.id, "options_": orjson.dumps(options)}
         await self.writes.transact(lambda session: session.run(sql.SET_OPTIONS, **values))
 
-    async def resume(self, job: Job) -> None:
-        """Continue a job that is paused because a limit was reached."""
-        await self._sweep(job, ("paused",), _resume)
+    async def resume(self, job: Job, room: Room | None = None) -> None:
+        """Continue a job that is paused because a limit was reached. Targets beyond ``room`` stay paused."""
+        await self._sweep(job, ("paused",), _resume, room)
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("paused",)))
 
-    async def retry(self, job: Job) -> int:
-        """Let the failed and dead targets of a job wait again. Return their number.
+    async def retry(self, job: Job, room: Room | None = None) -> int:
+        """Let the failed and dead targets of a job wait again, at most ``room`` of them. Return their number.
 
         Raises:
             JobError: the job is cancelled or was removed.
         """
-        return await self._sweep(job, ("failed", "dead"), _retry)
+        return await self._sweep(job, ("failed", "dead"), _retry, room)
 
     async def remove(self, job: Job) -> None:
         """Delete a job with all that belongs to it. A removal that was killed can be repeated."""
@@ -178,8 +196,8 @@ class Jobs:
         """Compare the counters of a job with its targets, records and sequence numbers. Return what differs."""
         return await self.reads.transact(lambda session: _check(session, job), write=False)
 
-    async def _sweep(self, job: Job, states: tuple[str, ...], change: Any) -> int:
-        """Change the targets in some states, in pieces. Return their number."""
+    async def _sweep(self, job: Job, states: tuple[str, ...], change: Any, room: Room | None = None) -> int:
+        """Change the targets in some states, in pieces, at most ``room`` of them. Return their number."""
         total, after = 0, b""
         while True:
             values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}
@@ -188,6 +206,8 @@ class Jobs:
                 rows = session.execute(sql.SWEEP, values).fetchall()
                 if rows:
                     changes = _changes(session, job)
+                    rows = rows if room is None else rows[: room(session)]
+                if rows:
                     change(session, changes, job.id, rows)
                     changes.store(session.now())
                 return list(rows)
@@ -209,10 +229,14 @@ class Jobs:
         return result
 
 
-def _create(session: Session, values: dict[str, Any]) -> Job:
+def _create(session: Session, values: dict[str, Any], most_open: int | None) -> Job:
     named = {"owner": values["owner"], "name": values["name"]}
     found = session.execute(sql.FIND_JOB, named).fetchone()
     if found is None:
+        unfinished = ["loading", "open", "paused"]
+        counted = session.rows(sql.COUNT_OPEN, owner=values["owner"], states=unfinished) if most_open else [(-1,)]
+        if most_open is not None and counted[0][0] >= most_open:
+            raise TooManyJobsError(f"{most_open} jobs are not done.")
         session.execute(sql.ADD_JOB[session.dialect], values | {"created": session.now()})
         found = session.execute(sql.FIND_JOB, named).fetchone()
     return Job.of(found)
@@ -252,7 +276,9 @@ def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], l
     return (inputs, targets) if inputs else None
 
 
-def _push(session: Session, job: Job, inputs: list[dict[str, Any]], targets: list[dict[str, Any]]) -> int:
+def _push(
+    session: Session, job: Job, inputs: list[dict[str, Any]], targets: list[dict[str, Any]], *, room: Room | None
+) -> int:
     changes = _changes(session, job)
     if changes.jobs[job.id].state == "cancelled":
         raise JobError(f"The job {job.name!r} is cancelled: use another name.")
@@ -262,10 +288,25 @@ def _push(session: Session, job: Job, inputs: list[dict[str, Any]], targets: lis
         inputs = [row for row in inputs if (row["key"], row["id"]) not in known]
     if inputs:
         session.execute(sql.ADD_INPUTS[session.dialect], inputs)
+    paused = 0 if room is None else _pause(session, job, targets, room)
     added = int(session.execute(sql.ADD_TARGETS[session.dialect], targets).rowcount)
-    changes.move(job.id, to="waiting", n=added)
+    changes.move(job.id, to="waiting", n=added - paused)
+    changes.move(job.id, to="paused", n=paused)
     changes.store(session.now())
     return added
+
+
+def _pause(session: Session, job: Job, targets: list[dict[str, Any]], room: Room) -> int:
+    """Pause the new targets beyond ``room``. Return their number. Lines that are not targets have no platform."""
+    stored = {key for (key,) in session.rows(sql.STORED, job_=job.id, keys=[row["key"] for row in targets])}
+    new: dict[bytes, dict[str, Any]] = {}
+    for row in targets:
+        if row["platform"] and row["key"] not in stored:
+            new.setdefault(row["key"], row)  # of equal targets, the first is added
+    beyond = list(new.values())[room(session) :]
+    for row in beyond:
+        row["state"] = "paused"
+    return len(beyond)
 
 
 def _keys(job: int, rows: list[Any], **values: Any) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from crawler.targets.warning import unread_paths
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.transactions import AlsoStore
 
     Restore = Callable[[str | None, list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
 
@@ -55,6 +56,8 @@ class JobSource(TargetSource):
     """``PlatformSpider.restore``."""
     abandon: Callable[[str], None]
     """Stops scraping a target, by its id, that another worker may have taken."""
+    also_store: AlsoStore | None = None
+    """Stores the bills of a client's job."""
     keeps_followups: ClassVar[bool] = True
     stores: ClassVar[bool] = True
     taken: int = 0
@@ -82,7 +85,7 @@ class JobSource(TargetSource):
             lambda finished: self._resolve(finished.claim, stored=True),
             self._lost,
             self._take,
-            also_store=None if self.seen is None else self.seen.store,
+            also_store=self.also_store if self.seen is None else self.seen.store,
             **options,
         )
 
@@ -233,6 +236,8 @@ def finished(claim: Claim, outcome: Outcome) -> Finished:
     stored["warnings"] = [each.as_dict() for each in outcome.warnings]
     if outcome.record is not None:
         stored["fetched_at"] = outcome.record.fetched_at.isoformat()
+    if outcome.new_entries is not None:
+        stored["new_entries"] = sorted(outcome.new_entries)
     tallies: Counter[tuple[str, str]] = Counter()
     for (source, path), unread in unread_paths(outcome.warnings).items():
         tallies["unread", f"{source}/{path}"] += 1

@@ -26,6 +26,12 @@ OF_KEYS = (T.job == param("job_")) & T.key.in_(param("keys", expanding=True))
 FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
 JOB = sa.select(jobs).where(J.id == param("job"))
 LIST_JOBS = sa.select(jobs).where(J.id > param("after")).order_by(J.id).limit(param("limit"))
+LIST_JOBS_OF = LIST_JOBS.where(J.owner == param("owner"))
+COUNT_OPEN = (
+    sa.select(sa.func.count())
+    .select_from(jobs)
+    .where(J.owner == param("owner"), J.state.in_(param("states", expanding=True)))
+)
 LOCK_JOBS = sa.select(jobs).where(J.id.in_(param("jobs", expanding=True))).order_by(J.id).with_for_update()
 COUNT = (
     sa.update(jobs)

@@ -48,6 +48,8 @@ class Holder:
     exits: int
     job: int | None = None
     """The job whose targets it claims. None: those of all jobs, with fair shares for their owners."""
+    owned_only: bool = False
+    """Whether it claims no targets of the command line's jobs, which have no owner."""
 
 
 def shares(running: dict[str, int], n: int) -> Counter[str]:
@@ -74,7 +76,8 @@ def claim(session: Session, holder: Holder, platform: str, n: int, without: set[
     """
     if holder.job is not None:
         return _claim_from(session, holder, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)) or None
-    running = {owner: int(count) for owner, count in session.rows(sql.OWNERS) if owner not in without}
+    excluded = without | {""} if holder.owned_only else without
+    running = {owner: int(count) for owner, count in session.rows(sql.OWNERS) if owner not in excluded}
     if not running:
         return None
     ((owner, share),) = shares(running, n).most_common(1)

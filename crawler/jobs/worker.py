@@ -66,6 +66,8 @@ class Worker:
     exits: int = EXITS
     job: int | None = None
     """The job whose targets it claims. None: those of all jobs."""
+    owned_only: bool = False
+    """Whether it claims no targets of the command line's jobs, which have no owner and may have spider arguments."""
     also_store: AlsoStore | None = None
     """Stores what belongs to outcomes in other tables, such as usage and bills, in the same transaction."""
     held: dict[Key, Claim] = field(default_factory=dict)
@@ -82,7 +84,7 @@ class Worker:
     _closing: bool = False
 
     def __post_init__(self) -> None:
-        self._holder = Holder(process_name(), self.lease, self.exits, self.job)
+        self._holder = Holder(process_name(), self.lease, self.exits, self.job, self.owned_only)
         self._losses = self.store.losses
         self._clock = SteadyClock(self.lease / 2)
         self._renewed = lease_clock()

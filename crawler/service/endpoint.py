@@ -11,6 +11,7 @@ import structlog
 
 from crawler.downloads.shared import SharedState, platform_facts
 from crawler.errors import StoreUnavailable
+from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
@@ -28,7 +29,10 @@ from crawler.service.clients.usage import Usage
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
+from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
+from crawler.service.jobs.runs import Runs
+from crawler.service.jobs.upkeep import run_upkeep
 from crawler.service.status import Status
 
 if TYPE_CHECKING:
@@ -81,6 +85,9 @@ class Endpoint:
         self.runner = Runner(
             self.store, self.crawlers, cache, self.limits, CallSettings.read(self.settings), service_url=url
         )
+        jobs = Jobs(store_location(self.settings))
+        self.runs = Runs(jobs, self.crawlers, self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS"))
+        self.job_routes = JobRoutes(jobs, self.runs, self.settings)
         parts = Parts(
             self.crawlers,
             keys,
@@ -92,6 +99,7 @@ class Endpoint:
             Quotas(self.store),
             self.runner,
             self.status,
+            self.job_routes,
             url,
             pages or {},
         )
@@ -103,30 +111,36 @@ class Endpoint:
         self.internal_api = Api(parts)
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
-        self.site = EdgeSite(self.api, connections, addresses, url)
-        self.internal_site = EdgeSite(self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url)
+        largest = self.settings.getint("SERVICE_MAX_JOB_BYTES")
+        self.site = EdgeSite(self.api, connections, addresses, url, largest)
+        self.internal_site = EdgeSite(self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url, largest)
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, self.store, self.usage)
-        self._upkeep: asyncio.Task[None] | None = None
+        self._upkeep: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
         """Start the crawlers and the periodic tasks."""
         prepare_documents(self.api.parts.service_url)
         self.crawlers.open()
         self.runner.open()
-        self._upkeep = asyncio.ensure_future(self._run_upkeep())
+        self.runs.open()
+        cleaning = run_upkeep(self.job_routes.jobs, self.job_routes.keep_days)
+        self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), cleaning)]
 
     async def drain(self) -> None:
         """Wait until the calls in flight have a response, and store the usage counts."""
         self.runner.stop()
+        self.runs.stop()
         await self.crawlers.drain()
         await self.runner.close()
         await self.api.finish()
         await self.internal_api.finish()
-        if self._upkeep:
-            self._upkeep.cancel()
+        for task in self._upkeep:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._upkeep
+                await task
+        await self.job_routes.close()
+        await self.runs.close()
         await self.usage.flush(LAST_FLUSH_SECONDS)
         if self.usage.pending:
             logger.error("usage_lost", calls=self.usage.pending)

@@ -7,11 +7,11 @@ egresses.
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crawler.jobs.clock import store_time
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import unread_paths
 
@@ -72,7 +72,7 @@ class OutcomeCounts:
     def count(self, outcome: Outcome, egress: str) -> None:
         """Count a completed target. ``egress``: the name of its egress, "" if it had none."""
         assert isinstance(outcome.target, Target)
-        now = time.time()
+        now = store_time()
         minute, platform, code = int(now) // MINUTE_SECONDS, outcome.target.scraper.platform, outcome.code
         self._counts[CountKey(minute, platform, egress, code)] += 1
         for warned_code, source, reason in {(each.code, each.source, each.reason) for each in outcome.warnings}:
@@ -110,14 +110,14 @@ class OutcomeCounts:
 
 def first_minute() -> int:
     """Return the first of the minutes that are kept, in minutes since the epoch."""
-    return int(time.time()) // MINUTE_SECONDS - MINUTES + 1
+    return int(store_time()) // MINUTE_SECONDS - MINUTES + 1
 
 
 def purge(session: Session) -> None:
     """Delete the counts of minutes that are no longer kept."""
     session.run("DELETE FROM outcomes WHERE minute < :first", first=first_minute())
     session.run("DELETE FROM unread WHERE minute < :first", first=first_minute())
-    session.run("DELETE FROM successes WHERE at < :first", first=time.time() - KEEP_SUCCESS_SECONDS)
+    session.run("DELETE FROM successes WHERE at < :first", first=store_time() - KEEP_SUCCESS_SECONDS)
 
 
 class History:

@@ -6,11 +6,11 @@ Times are Unix seconds. A time that has passed is None, so that the state of an 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crawler.downloads.shared import platform_lanes
+from crawler.jobs.clock import store_time
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -52,7 +52,7 @@ def _lane_state(lane: Lane) -> State:
 
 def _next_slot(throttle: Throttle) -> float | None:
     seconds = throttle.earliest() - asyncio.get_running_loop().time()
-    return round(time.time() + seconds, 3) if seconds > 0 else None
+    return round(store_time() + seconds, 3) if seconds > 0 else None
 
 
 def _breaker_state(breaker: CircuitBreaker) -> State:
@@ -62,7 +62,7 @@ def _breaker_state(breaker: CircuitBreaker) -> State:
     left = breaker.cooldown_left
     return {
         "state": OPEN if left else TRIAL,
-        "since": round(time.time() - seconds, 1),
+        "since": round(store_time() - seconds, 1),
         "until": _in(left),
         "reason": breaker.reason,
     }
@@ -70,7 +70,7 @@ def _breaker_state(breaker: CircuitBreaker) -> State:
 
 def _in(seconds: float) -> float | None:
     """Return the Unix time in ``seconds`` from now, rounded so that an unchanged state stays the same. 0: None."""
-    return round(time.time() + seconds, 1) if seconds else None
+    return round(store_time() + seconds, 1) if seconds else None
 
 
 def total(states: Sequence[State], platform: str, egresses: Iterable[str]) -> State:

@@ -7,7 +7,6 @@ connections to each other. The state of a killed process is ignored after ``FORG
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from collections import Counter
 from contextlib import suppress
@@ -18,6 +17,7 @@ import orjson
 
 from crawler.downloads.shared import platform_lanes
 from crawler.errors import StoreUnavailable
+from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.service import outcome_counts
 from crawler.service.calls import call_leases
 from crawler.service.calls.call_store import WAITING
@@ -71,17 +71,18 @@ class Status:
         await asyncio.wait([self._write], timeout=seconds)
 
     async def _store(self) -> None:
-        now = time.time()
+        now = store_time()
         state = orjson.dumps(process_state(self.crawlers, self.settings), option=orjson.OPT_SORT_KEYS)
         if not self._counts and state == self._written[0] and now < self._written[1] + REWRITE_SECONDS:
             return
         counts = self._counts.take()
         minute = int(now) // MINUTE_SECONDS
+        purges = minute != self._purged_minute and STORE_TIME.is_steady
 
         def store(session: Session) -> None:
             counts.store(session)
             session.run(WRITE, id=self._id, at=int(now), state=state.decode())
-            if minute != self._purged_minute:
+            if purges:
                 outcome_counts.purge(session)
                 session.run("DELETE FROM processes WHERE at < :first", first=int(now - FORGET_SECONDS))
 
@@ -90,7 +91,9 @@ class Status:
         except StoreUnavailable:  # the store has logged it
             self._counts.put_back(counts)
         else:
-            self._written, self._purged_minute = (state, now), minute
+            self._written = state, now
+            if purges:
+                self._purged_minute = minute
 
     async def close(self, seconds: float) -> None:
         """Store the last counts, and delete the state of this process."""
@@ -107,7 +110,7 @@ class Status:
         """
         await self.flush(STORE_SECONDS)
         states, history, stored = await self.store.transact(_read, seconds=STORE_SECONDS, write=False)
-        now = time.time()
+        now = store_time()
         platforms = []
         for name, lanes in self._lanes.items():
             state = total(states, name, [lane.egress.name for lane in lanes])
@@ -125,7 +128,7 @@ class Status:
 
 def _read(session: Session) -> tuple[list[State], History, Counter[tuple[str, str]]]:
     """Return the states of the processes, the outcomes, and the asynchronous calls by platform and state."""
-    rows = session.rows("SELECT state FROM processes WHERE at >= :first", first=int(time.time() - FORGET_SECONDS))
+    rows = session.rows("SELECT state FROM processes WHERE at >= :first", first=int(store_time() - FORGET_SECONDS))
     return [orjson.loads(state) for (state,) in rows], History(session), Counter(call_leases.load(session)[0])
 
 

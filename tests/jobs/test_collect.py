@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import os
@@ -19,6 +20,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from crawler.jobs.lifecycle import Jobs
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, comparable, lines, sandbox
@@ -285,6 +287,33 @@ def assert_complete(commands: Commands, job: str, n: int) -> None:
     assert (shown["state"], shown["targets"]["done"]) == ("done", n)
 
 
+async def counted(location: str, name: str) -> int:
+    """Return how many targets of a job are done."""
+    jobs = Jobs(location)
+    try:
+        job = await jobs.find(name)
+        return 0 if job is None else job.counts["done"]
+    finally:
+        await jobs.close()
+
+
+def wait_until_done(commands: Commands, job: str, done: int) -> None:
+    """Wait until so many targets of a job are done."""
+    deadline = time.monotonic() + 60
+    while asyncio.run(counted(commands.location, job)) < done:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def kill_after(commands: Commands, job: str, done: int, *arguments: object) -> None:
+    """Start a worker, and kill it when so many targets of the job are done. It must be running then."""
+    process = commands.start(*arguments)
+    wait_until_done(commands, job, done)
+    assert process.poll() is None, process.communicate()
+    process.kill()
+    process.communicate()
+
+
 def test_three_crawls_of_one_job_share_its_targets(tmp_path: Path, location: str, shop: dict[str, Any]) -> None:
     commands = in_shop(tmp_path, location, shop, 0.02)
     assert commands.run("jobs", "push", "shared", write(tmp_path / "targets.jsonl", searches(60))).returncode == 0
@@ -306,12 +335,10 @@ def test_a_job_whose_workers_are_killed_is_complete(
     commands = in_shop(tmp_path, location, shop, 0.05)
     file, out = write(tmp_path / "targets.jsonl", searches(targets)), tmp_path / "out.jsonl"
     arguments = ("collect", file, "-O", out, "--job", "killed")
+    commands.settings["JOB_EXITS"] = kills + 1
     chance = random.Random(kills)  # noqa: S311  # no secret
-    for _ in range(kills):
-        process = commands.start(*arguments)
-        time.sleep(0.5 + chance.random() * 2.5)
-        process.kill()
-        process.communicate()
+    for done in sorted(chance.sample(range(targets - 20), kills)):
+        kill_after(commands, "killed", done, *arguments)
     run = commands.run(*arguments)
     assert run.returncode == 0, run.stderr
     assert_complete(commands, "killed", targets)

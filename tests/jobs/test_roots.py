@@ -9,20 +9,26 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from scrapy.settings import Settings
 
 from crawler.jobs.export import in_order
 from crawler.jobs.job import InputLine, target_key
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.output import Layout, Output
+from crawler.jobs.rows import Shape
+from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.sandbox.retail.site import Site as Shop
 from tests import forks
 from tests.crawls import ROOT, lines, sandbox
-from tests.jobs.test_collect import Commands, in_shop, write
+from tests.jobs.test_collect import Commands, counted, in_shop, kill_after, write
 from tests.targets.test_incremental import Site, site
+from tests.timeline.spider import TimelineSpider
 
 __all__ = ["site"]
 
@@ -49,27 +55,6 @@ def assert_all_products(out: Path) -> None:
         ids = [each["item_id"] for line in found if line["root"] == name for each in line["data"]["products"]]
         assert len(ids) == len(set(ids))
         assert set(ids) == priced | unpriced
-
-
-def kill_after(commands: Commands, job: str, done: int, *arguments: object) -> None:
-    """Start a worker, and kill it when the job has so many finished targets."""
-    process = commands.start(*arguments)
-    deadline = time.monotonic() + 60
-    while asyncio.run(counted(commands.location, job)) < done:
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
-    process.kill()
-    process.communicate()
-
-
-async def counted(location: str, name: str) -> int:
-    jobs = Jobs(location)
-    try:
-        job = await jobs.find(name)
-        return 0 if job is None else job.counts["done"]
-    finally:
-        await jobs.close()
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.soak)], ids=["short", "long"])
@@ -248,6 +233,36 @@ def test_an_incompletely_read_listing_is_read_again_by_the_next_job(tmp_path: Pa
     site.broken = set()
     new_job(location, "tuesday", ["ann"])
     assert work(tmp_path, location, site, "tuesday") == {"ann": [[10, 9, 8], [7, 6, 5], [4, 3, 2], [1]]}
+
+
+@pytest.mark.parametrize("since", ["last", "2026-11-01"])
+def test_only_new_entries_are_rows(tmp_path: Path, location: str, site: Site, since: str) -> None:
+    site.posts = list(range(4, 0, -1))
+    site.times = {post: 1_793_491_200 + (post - 5) * 86_400 for post in range(10)}  # 5: 2026-11-01
+    if since == "last":
+        new_job(location, "monday", ["ann"])
+        work(tmp_path, location, site, "monday")
+    site.posts = list(range(9, 0, -1))
+    new_job(location, "tuesday", ["ann"], since)
+    assert work(tmp_path, location, site, "tuesday") == {"ann": [[9, 8, 7], [6, 5, 4]]}
+    assert asyncio.run(exported(location, "tuesday", Layout(f"{tmp_path}/rows.jsonl"))) == [9, 8, 7, 6, 5]
+
+
+async def exported(location: str, name: str, layout: Layout) -> list[int]:
+    """Write a job to JSON Lines. Return the ids of the posts, one for each line."""
+    scraper = TimelineSpider.scrapers[0]
+    path = find_row_path(column_type_of_models([scraper.data]), "posts.main")
+    output = Output(layout, {scraper.name: Shape(scraper, row_path=path)}, Settings(), datetime.now(UTC))
+    jobs = Jobs(location)
+    try:
+        job = await jobs.find(name)
+        assert job is not None
+        async for line in in_order(jobs, job.id):
+            output.write(line)
+        output.close()
+    finally:
+        await jobs.close()
+    return [int(row["post_id"]) for row in lines(Path(layout.path))]
 
 
 def test_a_day_stops_paging_in_a_job(tmp_path: Path, location: str, site: Site) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import sqlalchemy as sa
 
@@ -17,7 +18,7 @@ from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
 from crawler.service.calls import call_leases, call_store
 from crawler.service.calls.call_leases import Result
-from crawler.service.calls.call_store import CallSettings, Refused, Room, StoredCall
+from crawler.service.calls.call_store import CallSettings, FoundCall, Refused, Room, StoredCall
 from crawler.service.calls.envelope import Served, failure, new_request_id, success
 from crawler.service.calls.idempotency import Claim, Found
 from crawler.service.clients import quotas
@@ -26,7 +27,7 @@ from crawler.targets.target import Target, check_params
 from crawler.targets.warning import OutcomeWarning
 
 SEARCH = scrapers()["retail-search-v4"]
-ROOM = Room(max_ahead=1_000, max_bytes=1_000_000)
+ROOM = Room(max_ahead=1_000)
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
 FOREVER = 1e12
 PARTIAL = (OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id"),)
@@ -59,8 +60,8 @@ def new(client: str = "acme", key: str | None = None, query: str = "mustard") ->
 
 def accepted(session: Callable[..., Any], client: str = "acme", key: str | None = None) -> StoredCall:
     stored = session(call_store.accept, *new(client, key), ROOM)
-    assert isinstance(stored, StoredCall)
-    return stored
+    assert isinstance(stored, FoundCall)
+    return stored.call
 
 
 def answer(call: StoredCall, error: ScrapeError | None = None) -> Result:
@@ -75,7 +76,7 @@ def rows(session: Session) -> list[Any]:
 
 
 def claimed(session: Callable[..., Any], owner: str = "one", lease: float = FOREVER) -> StoredCall | None:
-    found: StoredCall | None = session(call_leases.claim, "retail", owner, lease)
+    found: StoredCall | None = session(call_leases.claim, "retail", owner, lease)[0]
     return found
 
 
@@ -100,8 +101,34 @@ def test_clients_take_turns(session: Callable[..., Any]) -> None:
     assert order == ["busy", "small", "late", "busy", "small", "busy", "busy", "busy"]
 
 
-def test_positions_follow_the_turns(session: Callable[..., Any]) -> None:
+def test_a_claim_finds_whether_other_calls_can_be_claimed(session: Callable[..., Any]) -> None:
     calls = [accepted(session, client) for client in ("busy", "busy", "small")]
+    claims = [session(call_leases.claim, "retail", "one", FOREVER) for _ in range(2)]
+    assert claims == [(replace(calls[0], state="running"), True), (replace(calls[2], state="running"), True)]
+    assert session(call_leases.claim, "retail", "one", FOREVER, {"busy"}) == (None, False)
+    assert session(call_leases.claim, "retail", "one", FOREVER) == (replace(calls[1], state="running"), False)
+
+
+def test_a_stored_response_takes_at_most_5_kb_beside_its_record(session: Callable[..., Any]) -> None:
+    """SP3-8: 14.9 kB, most of it the record itself, which is also stored for its ``Idempotency-Key``."""
+    products = [{"title": f"Mustard {number}", "price": number / 7, "id": hash((number, 1))} for number in range(300)]
+    data = orjson.dumps({"products": products})
+    call = accepted(session, key="k")
+    assert claimed(session) is not None
+    result = Result(success(call.call(""), Served(orjson.Fragment(data))), data)
+    session(call_leases.complete, call, "one", result, SETTINGS)
+    sizes = "SELECT length(body), (SELECT length(data) FROM idempotency) FROM calls"
+    ((body, kept),) = session(lambda session: session.rows(sizes))
+    assert body + kept < len(data) + 5_000
+    assert session(call_store.find, "acme", call.request_id).answer.body == result.answer.body
+    replayed = session(call_store.accept, *new(key="k"), ROOM).replayed()
+    assert orjson.dumps(replayed.data) == data
+
+
+def test_positions_follow_the_turns(session: Callable[..., Any]) -> None:
+    stored = [session(call_store.accept, *new(client), ROOM) for client in ("busy", "busy", "small")]
+    calls = [each.call for each in stored]
+    assert [each.position for each in stored] == [1, 2, 2]
     found = [session(call_store.find, call.client, call.request_id).position for call in calls]
     assert found == [1, 3, 2]
     assert claimed(session) == replace(calls[0], state="running")
@@ -152,7 +179,7 @@ def test_a_deleted_call_is_not_billed(session: Callable[..., Any]) -> None:
     assert session(call_store.delete, "acme", call.request_id) is True
     assert not session(call_leases.complete, call, "one", answer(call), SETTINGS)
     assert session(rows) == [("acme", "CLIENT_GONE", 1, 0, 0)]
-    assert isinstance(session(call_store.accept, *new(key="k", query="other"), ROOM), StoredCall), "the key is free"
+    assert isinstance(session(call_store.accept, *new(key="k", query="other"), ROOM), FoundCall), "the key is free"
 
 
 def test_an_idempotency_key_is_kept_for_a_record_and_free_after_a_failure(session: Callable[..., Any]) -> None:
@@ -167,15 +194,15 @@ def test_an_idempotency_key_is_kept_for_a_record_and_free_after_a_failure(sessio
             assert (again.owner, again.replayed().warnings) == (call.request_id, PARTIAL)
             session(call_store.delete, "acme", call.request_id)
         else:
-            assert isinstance(again, StoredCall)
+            assert isinstance(again, FoundCall)
 
 
 def test_a_refused_call_leaves_nothing(session: Callable[..., Any]) -> None:
     accepted(session)
-    for room, refused in ((Room(0, 10**9), Refused(1)), (Room(10, 1_000), Refused())):
+    for room, refused in ((Room(0), Refused(1)), (Room(10, is_full=True), Refused())):
         assert session(call_store.accept, *new(key="refused"), room) == refused
     assert session(call_store.page, "acme", None, 100, None)["counts"]["waiting"] == 1
-    assert isinstance(session(call_store.accept, *new(key="refused"), ROOM), StoredCall), "the key is free"
+    assert isinstance(session(call_store.accept, *new(key="refused"), ROOM), FoundCall), "the key is free"
 
 
 def test_an_accepted_call_has_a_reservation_of_the_quota(session: Callable[..., Any]) -> None:
@@ -186,17 +213,16 @@ def test_an_accepted_call_has_a_reservation_of_the_quota(session: Callable[..., 
         found = session(quotas.report, "acme", 2)
         return found["used"], found["reserved"]
 
-    first, second = (session(call_store.accept, *new(), room) for _ in range(2))
+    first, second = (session(call_store.accept, *new(), room).call for _ in range(2))
     assert state() == (0, 2)
     assert session(call_store.accept, *new(key="third"), room) == Refused(quota=2)
-    assert isinstance(session(call_store.accept, *new("other"), room), StoredCall), "quotas are the clients' own"
+    assert isinstance(session(call_store.accept, *new("other"), room), FoundCall), "quotas are the clients' own"
     session(call_store.delete, "acme", second.request_id)
     assert state() == (0, 1)
     assert claimed(session) == replace(first, state="running")
     session(call_leases.complete, first, "one", answer(first), SETTINGS)
     assert state() == (1, 0)
-    failed = session(call_store.accept, *new(key="third"), room)
-    assert isinstance(failed, StoredCall)
+    failed = session(call_store.accept, *new(key="third"), room).call
     assert claimed(session, "two") is not None, "the other client's call"
     assert claimed(session) is not None
     session(call_leases.complete, failed, "one", answer(failed, TargetNotFound("gone")), SETTINGS)
@@ -228,7 +254,7 @@ def test_a_key_with_its_maximum_of_calls_does_not_stop_the_queue(session: Callab
 
 def test_a_clock_that_was_set_back_holds_no_call(session: Callable[..., Any]) -> None:
     """The call was accepted an hour later than now."""
-    call = session(call_store.accept, replace(new()[0], accepted=time.time() + 3_600), None, ROOM)
+    call = session(call_store.accept, replace(new()[0], accepted=time.time() + 3_600), None, ROOM).call
     assert session(call_leases.pending, "one", ["retail"]).platforms == ("retail",)
     assert claimed(session) == replace(call, state="running")
 
@@ -251,7 +277,7 @@ def test_an_expired_call_is_not_run(session: Callable[..., Any]) -> None:
 
 
 def test_expired_calls_are_ended_and_expired_responses_deleted(session: Callable[..., Any]) -> None:
-    late = session(call_store.accept, replace(new()[0], expires=0.0), None, ROOM)
+    late = session(call_store.accept, replace(new()[0], expires=0.0), None, ROOM).call
     assert session(call_leases.pending, "one", ["retail"]).expired
     assert session(call_leases.claim_expired, "one", FOREVER) == replace(late, state="running")
     assert session(call_leases.complete, late, "one", answer(late), replace(SETTINGS, result_seconds=-1))

@@ -88,11 +88,11 @@ class Process:
         target = Target(new_request_id(), scraper, check_params(scraper, params))
         holder = Holder(client, f"key-{client}", concurrency=concurrency)
         call = StoredCall.new(target, holder, 3_600, cache_control=None, key=None)
-        stored = await self.store.transact(lambda session: call_store.accept(session, call, None, Room(1e9, 1e9)))
+        stored = await self.store.transact(lambda session: call_store.accept(session, call, None, Room(1e9)))
         if not elsewhere:
             self.runner.accepted("retail")
-        assert isinstance(stored, StoredCall)
-        return stored
+        assert isinstance(stored, FoundCall)
+        return stored.call
 
     async def find(self, call: StoredCall) -> FoundCall | None:
         return await self.store.transact(lambda session: call_store.find(session, call.client, call.request_id))

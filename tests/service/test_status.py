@@ -20,6 +20,7 @@ from scrapy.settings import Settings
 
 from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import ScrapeError, StoreUnavailable, TargetNotFound, UpstreamBlocked, UpstreamRateLimited
+from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
 from crawler.reading.unread import Cause, Unread
@@ -119,14 +120,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in Unix seconds, as a list of one number that the test changes."""
     now = [NOON]
     for module in (outcome_counts, process_state, status):
-        monkeypatch.setattr(module.time, "time", lambda: now[0])
+        monkeypatch.setattr(module, "store_time", lambda: now[0])
+    monkeypatch.setattr(status, "STORE_TIME", SimpleNamespace(is_steady=True))
     return now
 
 
 def _accept(session: Session) -> None:
     target = Target(new_request_id(), RETAIL, check_params(RETAIL, {"query": "tea"}))
     call = StoredCall.new(target, Holder("acme", "key"), 3_600, cache_control=None, key=None)
-    call_store.accept(session, call, None, Room(max_ahead=10, max_bytes=10**6))
+    call_store.accept(session, call, None, Room(max_ahead=10))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -204,6 +206,30 @@ async def test_re3_7_unread_paths_are_counted_by_egress_and_minute(location: str
         await one.status.flush(5)
         assert (await one.platform())["unread"] == []
         assert one.store.transact_sync(lambda session: session.rows("SELECT * FROM unread")) == []
+
+
+@pytest.mark.parametrize("hours", [26, -26])
+async def test_at_10_a_jump_of_the_clock_deletes_no_outcome_and_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    passed, jumped = 0.0, 0.0
+    clock = StoreTime(monotonic=lambda: passed)
+    monkeypatch.setattr(time, "time", lambda: NOON + passed + jumped)
+    monkeypatch.setattr("crawler.jobs.clock.STORE_TIME", clock)
+    monkeypatch.setattr("crawler.jobs.store.STORE_TIME", clock)
+    monkeypatch.setattr(status, "STORE_TIME", clock)
+    async with processes(str(tmp_path / "service.sqlite3"), 2) as (one, other):
+        one.complete(1)
+        other.complete(2)
+        await other.status.flush(5)
+        for second in range(90):
+            passed, jumped = float(second), hours * 3_600.0 if 20 <= second < 24 else 0.0
+            await other.status.flush(5)
+            report = await one.report()
+            assert report["workers"] == 2
+            assert report["at"] == f"2026-11-22T12:{(30 + second) // 60:02}:{(30 + second) % 60:02}.000Z"
+            assert sum(report["platforms"][0]["outcomes"]["OK"]) == 2
+        assert clock.is_steady
 
 
 async def test_outcomes_are_counted_by_egress(location: str) -> None:

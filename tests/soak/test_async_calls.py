@@ -8,10 +8,8 @@ import os
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
@@ -21,8 +19,8 @@ import pytest
 from crawler.registry import scrapers
 from crawler.service.clients.keys import KeyStore
 from tests.crawls import lines, sandbox
-from tests.service.client import HEADERS, SEARCH, Reply, call
-from tests.service.conftest import Service, running
+from tests.service.client import HEADERS, SEARCH, call
+from tests.soak.fleet import Fleet, serve, wait_for
 
 CALLS = int(os.environ.get("SOAK_ASYNC_CALLS", "1970"))
 """Number of asynchronous calls, except those of short video."""
@@ -40,68 +38,28 @@ SPACING_SECONDS = 4 * DELAY
 pytestmark = pytest.mark.soak
 
 
-@dataclass
-class Fleet:
-    """A service that is killed and started again, and the keys of its two clients."""
+def synchronous(fleet: Fleet, number: int, requests: Path) -> tuple[list[float], list[float]]:
+    """Make synchronous calls. Return how long each took to start, and to end.
 
-    folder: Path
-    settings: tuple[str, ...]
-    keys: dict[str, str]
-    requests: Path
-    """The sandbox's log of requests."""
-    url: str = ""
-
-    def send(self, client: str, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """Make a call, and repeat it while the service does not respond because it was killed."""
-        while True:
-            with suppress(OSError, http.client.HTTPException, ValueError):
-                sent = {**HEADERS, "X-API-Key": self.keys[client], **headers}
-                reply = call(self.url, path, body, method=method, headers=sent, timeout=120)
-                if reply.status != 503 or reply.code == "OVERLOADED":
-                    return reply
-            time.sleep(0.1)
-
-    def accept(self, client: str, number: int, name: str) -> str:
-        """Make an asynchronous call. It is repeated with the same key if the service is killed. Return its id."""
-        headers = {"Prefer": "respond-async", "Idempotency-Key": f"{client}-{number}"}
-        reply = self.send(client, "POST", f"/v1/scrapers/{name}", scrapers()[name].example, **headers)
-        assert reply.status in {200, 202}, reply
-        return str(reply.body["request_id"])
-
-    def counts(self, client: str) -> dict[str, int]:
-        counts: dict[str, int] = self.send(client, "GET", "/v1/calls?limit=1").body["counts"]
-        return counts
-
-    def calls(self, client: str) -> Iterator[dict[str, Any]]:
-        """Yield all calls of a client."""
-        cursor = ""
-        while cursor is not None:
-            page = self.send(client, "GET", f"/v1/calls{cursor and '?cursor=' + cursor}").body
-            yield from page["calls"]
-            cursor = page["next_cursor"]
-
-    def synchronous(self, number: int) -> tuple[list[float], list[float]]:
-        """Make synchronous calls. Return how long each took to start, and to end.
-
-        A call starts with its request to the platform. The calls that a kill has interrupted are left out.
-        """
-        headers = {**HEADERS, "X-API-Key": self.keys["small"]}
-        begun: dict[str, float] = {}
-        ends: list[float] = []
-        while len(ends) < number:
-            query = f"mustard {time.time_ns()}"
-            with suppress(OSError, http.client.HTTPException, ValueError):
-                begin = time.time()
-                if call(self.url, SEARCH, {"query": query}, headers=headers, timeout=60).status == 200:
-                    begun[query] = begin
-                    ends.append(time.time() - begin)
-            time.sleep(SPACING_SECONDS)
-        seen = lines(self.requests)
-        starts = [
-            min(each["time"] for each in seen if quote_plus(query) in each["uri"]) - begin
-            for query, begin in begun.items()
-        ]
-        return starts, ends
+    A call starts with its request to the platform, which is in the sandbox's log of ``requests``. The calls that a kill
+    has interrupted are left out.
+    """
+    headers = {**HEADERS, "X-API-Key": fleet.keys["small"]}
+    begun: dict[str, float] = {}
+    ends: list[float] = []
+    while len(ends) < number:
+        query = f"mustard {time.time_ns()}"
+        with suppress(OSError, http.client.HTTPException, ValueError):
+            begin = time.time()
+            if call(fleet.url, SEARCH, {"query": query}, headers=headers, timeout=60).status == 200:
+                begun[query] = begin
+                ends.append(time.time() - begin)
+        time.sleep(SPACING_SECONDS)
+    seen = lines(requests)
+    starts = [
+        min(each["time"] for each in seen if quote_plus(query) in each["uri"]) - begin for query, begin in begun.items()
+    ]
+    return starts, ends
 
 
 def p95(seconds: list[float]) -> float:
@@ -127,7 +85,7 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
                 "DOWNLOAD_TIMEOUT=60",
             ),
             {"busy": keys.create("busy"), "small": keys.create("small")},
-            requests,
+            WORKERS,
         )
         platforms = {scraper.name: scraper.platform for scraper in scrapers().values()}
         names = [name for name, platform in platforms.items() if platform != SHORT_VIDEO]
@@ -135,7 +93,7 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
         wanted += [name for name, platform in platforms.items() if platform == SHORT_VIDEO] * BROWSER_CALLS
         with ThreadPoolExecutor(9) as threads:
             with serve(fleet):
-                starts_alone, ends_alone = fleet.synchronous(SYNCHRONOUS)
+                starts_alone, ends_alone = synchronous(fleet, SYNCHRONOUS, requests)
                 # The busy client makes three quarters of the calls, and the small one comes last.
                 split = len(wanted) * 3 // 4
                 first = [*threads.map(lambda n: fleet.accept("busy", n, wanted[n]), range(split))]
@@ -143,7 +101,7 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
                 total = len(first) + len(second)
                 assert len({*first, *second}) == total
                 begun = time.time()
-                beside = threads.submit(fleet.synchronous, SYNCHRONOUS)
+                beside = threads.submit(synchronous, fleet, SYNCHRONOUS, requests)
                 wait_for(fleet, total // (KILLS + 1))
             for kill in range(1, KILLS + 1):
                 with serve(fleet):
@@ -158,21 +116,6 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
     }
     (tmp_path / "figures.json").write_text(json.dumps(figures, indent=1))
     assert p95(starts) <= p95(starts_alone) + 1.5 * DELAY
-
-
-@contextmanager
-def serve(fleet: Fleet) -> Iterator[Service]:
-    """Run a service of the fleet until the end of the ``with`` block, which kills it with SIGKILL."""
-    log = fleet.folder / f"log-{time.time_ns()}"
-    with running(log, *fleet.settings, sandbox=False, workers=WORKERS) as service:
-        fleet.url = service.url
-        yield service
-
-
-def wait_for(fleet: Fleet, number: int) -> None:
-    """Wait until a number of calls of both clients are done."""
-    while sum(fleet.counts(client)["done"] for client in fleet.keys) < number:
-        time.sleep(0.5)
 
 
 def report(fleet: Fleet, made: dict[str, list[str]]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.jobs.clock import store_time
+from crawler.jobs.job import compress
 from crawler.service.calls import idempotency
 from crawler.service.calls.call_store import COLUMNS, DONE, RUNNING, StoredCall
 from crawler.service.clients import quotas, usage
@@ -35,10 +36,10 @@ DUE = f"state = 'waiting' AND expires > :now AND (ready <= :now OR ready - {MAX_
 
 def claim(
     session: Session, platform: str, owner: str, lease: float, without: Collection[str] = ()
-) -> StoredCall | None:
+) -> tuple[StoredCall | None, bool]:
     """Claim the next call in the queue of a platform for a process (``owner``), until the Unix time ``lease``.
 
-    ``without``: clients whose calls must wait.
+    ``without``: clients whose calls must wait. Return the call, and whether others can be claimed after it.
     """
     names = {f"client{number}": client for number, client in enumerate(sorted(without))}
     others = f" AND client NOT IN ({', '.join(f':{name}' for name in names)})" if names else ""
@@ -48,15 +49,15 @@ def claim(
 
 def claim_expired(session: Session, owner: str, lease: float) -> StoredCall | None:
     """Claim a call that has waited for too long, so that the process can end it."""
-    return _claim(session, "state = 'waiting' AND expires <= :now", owner, lease)
+    return _claim(session, "state = 'waiting' AND expires <= :now", owner, lease)[0]
 
 
-def _claim(session: Session, condition: str, owner: str, lease: float, **values: Any) -> StoredCall | None:
+def _claim(session: Session, condition: str, owner: str, lease: float, **values: Any) -> tuple[StoredCall | None, bool]:
     for _ in range(CLAIM_ATTEMPTS):
         values["now"] = store_time()
-        candidates = session.rows(f"SELECT request_id FROM calls WHERE {condition} LIMIT 1", **values)
+        candidates = session.rows(f"SELECT request_id FROM calls WHERE {condition} LIMIT 2", **values)
         if not candidates:
-            return None
+            break
         rows = session.rows(
             "UPDATE calls SET state = 'running', owner = :owner, lease = :lease"
             f" WHERE request_id = :request_id AND state = 'waiting' RETURNING {COLUMNS}",
@@ -65,8 +66,8 @@ def _claim(session: Session, condition: str, owner: str, lease: float, **values:
             request_id=candidates[0][0],
         )
         if rows:
-            return StoredCall(*rows[0])
-    return None
+            return StoredCall(*rows[0]), len(candidates) > 1
+    return None, False
 
 
 def put_back(session: Session, call: StoredCall, owner: str, ready: float) -> None:
@@ -120,6 +121,7 @@ def complete(session: Session, call: StoredCall, owner: str, result: Result, set
     """
     now = store_time()
     answer = result.answer
+    body = compress(answer.body)
     if not session.run(
         "UPDATE calls SET state = 'done', owner = NULL, lease = NULL, completed = :now, expires = :expires,"
         " status = :status, code = :code, billable = :billable, bytes = bytes + :bytes, headers = :headers,"
@@ -129,9 +131,9 @@ def complete(session: Session, call: StoredCall, owner: str, result: Result, set
         status=answer.status,
         code=answer.code,
         billable=int(answer.billable),
-        bytes=len(answer.body),
+        bytes=len(body),
         headers=orjson.dumps({name: answer.headers[name] for name in answer.headers if name != "Retry-After"}).decode(),
-        body=answer.body,
+        body=body,
         request_id=call.request_id,
         owner=owner,
     ):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.jobs.clock import store_time
+from crawler.jobs.job import decompress
 from crawler.registry import scrapers
 from crawler.service.calls import idempotency
 from crawler.service.calls.envelope import Answer, Call
@@ -152,8 +153,8 @@ class Room:
 
     max_ahead: float
     """Maximum number of calls ahead of the new one in the queue of its platform."""
-    max_bytes: float
-    """Maximum size of all stored calls. When it is reached, no further call is accepted."""
+    is_full: bool = False
+    """Whether the stored calls have their maximum size, so that no further call is accepted."""
     quota: int | None = None
     """The client's quota of billable calls per month; None if it has none."""
     reserved_until: float = 0.0
@@ -170,26 +171,36 @@ class Refused:
     """The client's quota, if it is used up; None if that is not the cause. If both are None, the store is full."""
 
 
-def accept(session: Session, call: StoredCall, claim: Claim | None, room: Room) -> StoredCall | Found | Refused:
+@dataclass(frozen=True, slots=True)
+class FoundCall:
+    """A stored call of a client, with its position or its response."""
+
+    call: StoredCall
+    position: int | None
+    """The position in the queue of the platform: 1 is the next call. None if the call does not wait."""
+    answer: Answer | None = None
+    """The response, the same as for a synchronous call. None if the call is not done."""
+
+
+def accept(session: Session, call: StoredCall, claim: Claim | None, room: Room) -> FoundCall | Found | Refused:
     """Store a new call. Return it, or the row of its ``Idempotency-Key`` if another call has the key."""
     if claim is not None and (found := claim.take(session)) is not None:
         return found
     call = replace(call, turn=_next_turn(session, call))
-    if (refused := _refused(session, call, room)) is not None:
+    ahead = _count_ahead(session, call)
+    if (refused := _refused(session, call, ahead, room)) is not None:
         if claim is not None:
             idempotency.release_key(session, (claim.client, claim.key, claim.owner))
         return refused
     session.run(INSERT, **asdict(call), bytes=OVERHEAD_BYTES + len(call.params))
-    return call
+    return FoundCall(call, ahead + 1)
 
 
-def _refused(session: Session, call: StoredCall, room: Room) -> Refused | None:
+def _refused(session: Session, call: StoredCall, ahead: int, room: Room) -> Refused | None:
     """Check the limits for a call, and make its reservation. Return why the call is not accepted, or None."""
-    ahead = _count_ahead(session, call.platform, call.turn, call.request_id)
     if ahead > room.max_ahead:
         return Refused(ahead=ahead)
-    ((stored,),) = session.rows("SELECT COALESCE(SUM(bytes), 0) FROM calls")
-    if stored >= room.max_bytes:
+    if room.is_full:
         return Refused()
     if room.quota is None:
         return None
@@ -210,26 +221,15 @@ def _next_turn(session: Session, call: StoredCall) -> int:
     return max(first or 0, 0 if last is None else last + 1)
 
 
-def _count_ahead(session: Session, platform: str, turn: int, request_id: str) -> int:
+def _count_ahead(session: Session, call: StoredCall) -> int:
     ((ahead,),) = session.rows(
         "SELECT COUNT(*) FROM calls WHERE platform = :platform AND state = 'waiting'"
         " AND (turn < :turn OR (turn = :turn AND request_id < :request_id))",
-        platform=platform,
-        turn=turn,
-        request_id=request_id,
+        platform=call.platform,
+        turn=call.turn,
+        request_id=call.request_id,
     )
     return int(ahead)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundCall:
-    """A stored call of a client, with its position or its response."""
-
-    call: StoredCall
-    position: int | None
-    """The position in the queue of the platform: 1 is the next call. None if the call does not wait."""
-    answer: Answer | None
-    """The response, the same as for a synchronous call. None if the call is not done."""
 
 
 def find(session: Session, client: str, request_id: str) -> FoundCall | None:
@@ -245,12 +245,9 @@ def find(session: Session, client: str, request_id: str) -> FoundCall | None:
         return None
     *columns, headers, body = rows[0]
     call = StoredCall(*columns)
-    position = None
-    if call.state == WAITING:
-        position = 1 + _count_ahead(session, call.platform, call.turn, request_id)
     if call.status is None:
-        return FoundCall(call, position, None)
-    return FoundCall(call, position, Answer(call.status, orjson.loads(headers), bytes(body), call.code or ""))
+        return FoundCall(call, 1 + _count_ahead(session, call) if call.state == WAITING else None)
+    return FoundCall(call, None, Answer(call.status, orjson.loads(headers), decompress(body), call.code or ""))
 
 
 def page(session: Session, client: str, state: str | None, limit: int, cursor: str | None) -> dict[str, Any]:

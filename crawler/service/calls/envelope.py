@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -71,8 +71,8 @@ class Call:
     """Whether the call may have a reservation of its client's quota."""
     is_counted: bool = True
     """Whether the response counts in usage and metrics. An asynchronous call counts once: when it is completed."""
-    is_billed: bool = False
-    """Whether its usage is stored already, in the transaction that stored its record."""
+    billed: Served | None = None
+    """The record, if its usage was stored in the same transaction."""
     is_logged: bool = True
     """Whether the call gets a line in the log. Calls without a valid API key beyond a limit do not get one."""
 
@@ -93,6 +93,13 @@ class Answer:
     billable: bool = False
     partial: bool = False
     """Whether the response has a record that lacks the data of an optional source, or an unread part of a payload."""
+
+
+@dataclass(frozen=True)
+class StreamedAnswer(Answer):
+    """An HTTP response whose body is sent in pieces. None: it has no body, because the method is HEAD."""
+
+    pieces: AsyncIterator[bytes] | None = None
 
 
 @dataclass(frozen=True)

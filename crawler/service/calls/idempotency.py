@@ -19,6 +19,7 @@ import orjson
 
 from crawler.errors import Detail, IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
 from crawler.jobs.clock import STORE_TIME, store_time
+from crawler.jobs.job import compress, decompress
 from crawler.service.calls.envelope import Served
 from crawler.service.clients import quotas, usage
 from crawler.targets.warning import OutcomeWarning
@@ -97,7 +98,8 @@ class Idempotency:
         storing = asyncio.ensure_future(self.store.transact(store, seconds=seconds))
 
         def stored(done: asyncio.Future[None]) -> None:
-            call.is_billed = not done.cancelled() and done.exception() is None
+            if not done.cancelled() and done.exception() is None:
+                call.billed = served
 
         storing.add_done_callback(stored)
         try:
@@ -161,7 +163,7 @@ class Found:
     """The id of that call."""
     expires: int
     data: bytes | None
-    """The JSON of that call's record. None: it is still running."""
+    """The JSON of that call's record, compressed. None: it is still running."""
     warnings: str | None
 
     def check(self, claim: Claim) -> None:
@@ -183,7 +185,7 @@ class Found:
             wait = max(1, int(self.expires - LEASE_SECONDS - store_time()))
             raise IdempotencyInProgress("A call with this Idempotency-Key is still running.", retry_after=min(wait, 5))
         return Served(
-            orjson.Fragment(bytes(self.data)),
+            orjson.Fragment(decompress(self.data)),
             billable=False,
             headers={"Idempotent-Replayed": "true"},
             warnings=tuple(map(OutcomeWarning.from_dict, orjson.loads(self.warnings or "[]"))),
@@ -234,7 +236,8 @@ def store_result(session: Session, owned: Owned, data: bytes, warnings: tuple[Ou
     """Store the JSON of a call's record with its key for ``ttl`` seconds, if the call still has the key."""
     client, key, owner = owned
     texts = orjson.dumps([each.as_dict() for each in warnings]).decode()
-    session.run(STORE, client=client, key=key, owner=owner, body=data, warnings=texts, until=int(store_time() + ttl))
+    until = int(store_time() + ttl)
+    session.run(STORE, client=client, key=key, owner=owner, body=compress(data), warnings=texts, until=until)
 
 
 def release_key(session: Session, owned: Owned, *, stored: bool = False) -> None:

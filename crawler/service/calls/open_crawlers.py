@@ -145,9 +145,22 @@ class OpenCrawler:
         """Scrape a target and return its data and its warnings.
 
         Raises:
-            ScrapeError: the target failed.
+            ScrapeError: the target failed, or as ``scrape()``.
+        """
+        outcome = await self.scrape(target)
+        if outcome.error:
+            raise outcome.error
+        assert outcome.data is not None
+        return Served(outcome.data, warnings=outcome.warnings)
+
+    async def scrape(self, target: Target) -> Outcome:
+        """Scrape a target and return its outcome.
+
+        Raises:
             Overloaded: the queue is full, or the target could not start before its deadline.
+            UpstreamTimeout: the target has no outcome at its deadline.
             CircuitOpen: all egresses of the platform rest.
+            ServiceError: the crawler cannot be started.
         """
         assert target.deadline is not None
         loop = asyncio.get_running_loop()
@@ -156,7 +169,7 @@ class OpenCrawler:
         self.source.put(target)
         try:
             async with asyncio.timeout_at(target.deadline + DEADLINE_GRACE_SECONDS):
-                outcome = await self._calls[target.id]
+                return await self._calls[target.id]
         except TimeoutError:
             if self.source.discard(target.id):
                 raise Overloaded(
@@ -167,10 +180,6 @@ class OpenCrawler:
             # This also runs if the client has disconnected: its target is then not started.
             del self._calls[target.id]
             self.source.discard(target.id)
-        if outcome.error:
-            raise outcome.error
-        assert outcome.data is not None
-        return Served(outcome.data, warnings=outcome.warnings)
 
     def _check_capacity(self, deadline: float, now: float) -> None:
         if self.unhealthy:

@@ -54,7 +54,7 @@ RENEW_SECONDS = 4.0
 TICK_SECONDS = 0.5
 """Interval in seconds of the checks for calls that other processes have accepted or completed."""
 LOAD_SECONDS = 5.0
-"""Interval in seconds at which the metrics of the stored calls are updated."""
+"""Interval in seconds at which the numbers and the size of the stored calls are read."""
 RETRY_SECONDS = 1
 """Seconds until the next try, if the store is unavailable or an API key has its maximum of calls in flight."""
 MAX_REST_SECONDS = 60.0
@@ -81,6 +81,8 @@ class _PlatformQueue:
     """Set if calls may be waiting in the store."""
     running: dict[asyncio.Task[None], str] = field(default_factory=dict)
     """The task of each running call -> its client."""
+    is_holding: bool = False
+    """Whether the last claim was for clients without a running call only."""
     rests_until: float = 0.0
     """Time of the event loop before which no call is started, because the last one had a temporary error."""
 
@@ -121,6 +123,8 @@ class Runner:
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         """Id of a call -> the requests that wait for its end."""
         self._tasks: list[asyncio.Task[None]] = []
+        self.stored_bytes = 0
+        """The size of all stored calls, as it was at most ``LOAD_SECONDS`` ago."""
         self._renew_at = self._load_at = 0.0
         self._stopped = False
 
@@ -192,23 +196,27 @@ class Runner:
             await queue.due.wait()
             queue.due.clear()
             with _survived():  # ``_watch`` sets ``due`` again
-                while (call := await self._claim_next(platform, queue)) is not None:
-                    await self._start(call, queue)
+                has_more = True
+                while has_more:
+                    call, has_more = await self._claim_next(platform, queue)
+                    if call is not None:
+                        await self._start(call, queue)
 
-    async def _claim_next(self, platform: str, queue: _PlatformQueue) -> StoredCall | None:
-        """Claim the next call in the queue of a platform when a slot is free. Return None if no call waits."""
+    async def _claim_next(self, platform: str, queue: _PlatformQueue) -> tuple[StoredCall | None, bool]:
+        """Claim the next call in the queue of a platform when a slot is free. Return it, and whether others wait."""
         while not self._stopped:
             if (seconds := self._seconds_until_slot(queue)) > 0:
                 await asyncio.sleep(min(seconds, RETRY_SECONDS))
                 continue
-            lease = store_time() + LEASE_SECONDS
-            call = await self.store.transact(
-                partial(call_leases.claim, platform=platform, owner=self.owner, lease=lease, without=queue.without)
+            lease, without = store_time() + LEASE_SECONDS, queue.without
+            queue.is_holding = bool(without)
+            call, has_more = await self.store.transact(
+                partial(call_leases.claim, platform=platform, owner=self.owner, lease=lease, without=without)
             )
             if call is None or self._seconds_until_slot(queue) <= 0:
-                return call
+                return call, has_more
             await self._put_back(call, store_time())  # a synchronous call has taken the slot in the meantime
-        return None
+        return None, False
 
     @staticmethod
     def _seconds_until_slot(queue: _PlatformQueue) -> float:
@@ -233,7 +241,8 @@ class Runner:
 
         def ended(_: asyncio.Task[None]) -> None:
             queue.running.pop(task, None)
-            queue.due.set()  # its client's next call may have waited for this
+            if queue.is_holding:  # its client's next call may have waited for this
+                queue.due.set()
             if self._running.get(call.request_id) is task:  # else the call was put back and is already run again
                 del self._running[call.request_id]
             _log_failure(task)
@@ -289,6 +298,7 @@ class Runner:
 
     async def _put_back(self, call: StoredCall, ready: float) -> None:
         await self._persist(lambda session: call_leases.put_back(session, call, self.owner, ready))
+        self._queues[call.platform].due.set()
 
     async def _complete(self, call: StoredCall, result: Result) -> None:
         """Store the response of a call and count it, unless its client has deleted it."""
@@ -350,7 +360,9 @@ class Runner:
             await self._end_expired()
         if now >= self._load_at:
             self._load_at = now + LOAD_SECONDS
-            metrics.collect_calls(await self.store.transact(call_leases.load, write=False))
+            load = await self.store.transact(call_leases.load, write=False)
+            self.stored_bytes = load[1]
+            metrics.collect_calls(load)
 
     async def _end_expired(self) -> None:
         lease = store_time() + LEASE_SECONDS

@@ -3,6 +3,9 @@
 A call of a client with a quota makes a reservation when it is accepted. The reservation is deleted in the transaction
 that stores the call's usage. So the billable calls in the store and the reservations together never exceed the quota.
 The reservation of a call whose process was killed expires after the call's deadline.
+
+Each target of the client's jobs that waits or runs is a reservation, too. The counters of jobs change in the same
+transaction as the states of their targets and the usage. So cancelled, failed and removed targets need no release.
 """
 
 from __future__ import annotations
@@ -30,8 +33,14 @@ LOCK = (
 COUNT = (
     "SELECT (SELECT COALESCE(SUM(billable), 0) FROM usage WHERE client = :client AND day >= :since),"
     " (SELECT COUNT(*) FROM reservations WHERE client = :client AND expires > :now)"
+    " + (SELECT COALESCE(SUM(waiting + running), 0) FROM jobs WHERE owner = :client)"
+    " - (SELECT COUNT(*) FROM targets JOIN jobs ON jobs.id = targets.job"
+    " WHERE targets.platform = '' AND targets.state = 'waiting' AND jobs.owner = :client)"
 )
-"""Counts the billable calls and the reservations. One statement, so that no usage is stored between the counts."""
+"""Counts the billable calls and the reservations. One statement, so that no usage is stored between the counts.
+
+Lines of a job that are not targets have no platform. They wait for a moment before they fail, and are never billed.
+"""
 
 ReservedCall = tuple[str, str]
 """The client and the id of a call with a reservation."""
@@ -134,6 +143,13 @@ def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
             session.run(insert, client=client, call_id=each.call_id, expires=each.expires)
             count += 1
     return refused
+
+
+def room(session: Session, client: str, quota: int) -> int:
+    """Return how many further reservations fit into a client's quota. No other process makes any until the commit."""
+    now = int(store_time())
+    session.run(LOCK, client=client, now=now)
+    return max(0, quota - sum(_count(session, client, now)))
 
 
 def settle(session: Session, calls: Iterable[ReservedCall]) -> None:

@@ -16,6 +16,7 @@ from crawler.errors import (
     AuthError,
     CallNotFound,
     InvalidRequest,
+    JobNotFound,
     MethodNotAllowed,
     RateLimited,
     ScrapeError,
@@ -76,7 +77,7 @@ error. Both have the same envelope.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
 
-NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed, CallNotFound}
+NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed, CallNotFound, JobNotFound}
 """Errors for unknown routes, methods or call ids, which calls of a documented scraper cannot cause."""
 
 

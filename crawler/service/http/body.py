@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from twisted.web.server import Request
 
-from crawler.errors import InvalidJson, InvalidRequest, PayloadTooLarge, ScrapeError, UnsupportedMediaType
+from crawler.errors import (
+    Detail,
+    InvalidJson,
+    InvalidRequest,
+    MethodNotAllowed,
+    PayloadTooLarge,
+    ScrapeError,
+    UnsupportedMediaType,
+)
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
@@ -20,7 +29,6 @@ MAX_BODY_BYTES = 64 * 1024
 """Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
 
 ONE_HOST = InvalidRequest("Send exactly one Host header.")
-BODY_TOO_LARGE = PayloadTooLarge(f"The body is too large: at most {MAX_BODY_BYTES} bytes are accepted.")
 
 
 ABSOLUTE_FORM = re.compile(rb"^https?://[^/?#]*", re.IGNORECASE)
@@ -31,6 +39,10 @@ class RefusableConnection(Protocol):
     """A connection that can refuse its current request."""
 
     refused: bool
+
+    @property
+    def max_body(self) -> int:
+        """Maximum bytes of the body of the request that is arriving."""
 
     def refuse(self, error: ScrapeError) -> None:
         """Respond before the request is complete, stop reading, and close the connection."""
@@ -43,15 +55,17 @@ class CappedRequest(Request):
     """Whether the client has disconnected before the response was complete."""
 
     def gotLength(self, length: int | None) -> None:  # Twisted's name
-        super().gotLength(min(length or 0, MAX_BODY_BYTES))
+        self._limit = self._connection.max_body
+        # Twisted keeps a body of a known, small length in memory, and writes others to a temporary file.
+        super().gotLength(length if self._limit > MAX_BODY_BYTES else min(length or 0, MAX_BODY_BYTES))
         self._received = 0
-        if length is not None and length > MAX_BODY_BYTES:
-            self._connection.refuse(BODY_TOO_LARGE)
+        if length is not None and length > self._limit:
+            self._connection.refuse(_too_large(self._limit))
 
     def handleContentChunk(self, data: bytes) -> None:  # Twisted's name
         self._received += len(data)
-        if self._received > MAX_BODY_BYTES:
-            self._connection.refuse(BODY_TOO_LARGE)
+        if self._received > self._limit:
+            self._connection.refuse(_too_large(self._limit))
         if not self._connection.refused:
             super().handleContentChunk(data)
 
@@ -69,12 +83,62 @@ class CappedRequest(Request):
         self.is_disconnected = True
         super().connectionLost(reason)
 
+    def abort(self) -> None:
+        """Close the connection at once, in the middle of a response."""
+        if not self.is_disconnected:
+            cast("Any", self.channel).forceAbortClient()
+
     def _handleStar(self) -> None:  # noqa: N802  # Twisted's own response has no envelope
         self.render(cast("Any", self.site).resource)
 
     @property
     def _connection(self) -> RefusableConnection:
         return cast("RefusableConnection", self.channel)
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The body is too large: at most {limit} bytes are accepted.")
+
+
+def require_method(request: Request, *methods: str) -> None:
+    """Check the method of a request.
+
+    Raises:
+        MethodNotAllowed: it is none of ``methods``.
+    """
+    allowed = ("GET", "HEAD", *methods[1:]) if methods[0] == "GET" else methods  # Twisted sends no body after HEAD
+    if request.method.decode("latin-1") not in allowed:
+        raise MethodNotAllowed(
+            f"Method not allowed: this route accepts {', '.join(allowed)}.", allowed=", ".join(allowed)
+        )
+
+
+def read_query(request: Request, parameters: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return the query parameters of a request.
+
+    ``parameters``: name -> a regular expression for the valid values, and their description.
+
+    Raises:
+        InvalidRequest: a value is not valid, or a parameter is repeated or unknown.
+    """
+    values: dict[str, str] = {}
+    for raw, texts in (request.args or {}).items():
+        name = raw.decode("latin-1")
+        expected = parameters.get(name)
+        if expected is None or len(texts) > 1:
+            known = f"expected {', '.join(parameters)}, each at most once" if parameters else "this route has none"
+            raise invalid_query(name, known)
+        pattern, description = expected
+        values[name] = texts[0].decode(errors="replace")
+        if not re.fullmatch(pattern, values[name]):
+            raise invalid_query(name, f"expected {description}")
+    return values
+
+
+def invalid_query(name: str, message: str) -> InvalidRequest:
+    """Return the error for an invalid query parameter."""
+    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
+    return InvalidRequest(f"{name}: {message}", details=[detail])
 
 
 def header(request: Request, name: str) -> str | None:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from crawler.errors import (
     CallNotFound,
-    Detail,
-    InvalidRequest,
     Overloaded,
     QuotaExceeded,
     ShuttingDown,
@@ -32,7 +30,7 @@ from crawler.service.calls.idempotency import Claim, Found, check_key
 from crawler.service.calls.runner import RUN_SECONDS
 from crawler.service.clients.quotas import LEASE_SECONDS, exceeded
 from crawler.service.description import contract
-from crawler.service.http.body import header
+from crawler.service.http.body import header, read_query
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -93,7 +91,7 @@ class CallRoutes:
         new = StoredCall.new(target, holder, self.settings.max_seconds, cache_control=control, key=key)
         room = Room(
             runner.max_ahead(platform, self.settings.max_seconds),
-            self.settings.max_bytes,
+            runner.stored_bytes >= self.settings.max_bytes,
             holder.quota,
             new.expires + RUN_SECONDS + LEASE_SECONDS,
         )
@@ -105,24 +103,21 @@ class CallRoutes:
         if isinstance(stored, Found):
             assert claim is not None
             stored.check(claim)
-            if await self._find(holder.client, stored.owner) is None:
+            found = await self._find(holder.client, stored.owner)
+            if found is None:
                 return success(call, stored.replayed())
             call.headers["Idempotent-Replayed"] = "true"
-            request_id = stored.owner
         else:
-            metrics.ACCEPTED.labels(stored.scraper).inc()
+            metrics.ACCEPTED.labels(new.scraper).inc()
             runner.accepted(platform)
-            request_id = stored.request_id
+            found = stored
         call.is_counted = False
-        call.headers["Location"] = f"{call.service_url}{PATH}/{request_id}"
+        call.headers["Location"] = f"{call.service_url}{PATH}/{found.call.request_id}"
         try:
-            answer = await self._response(call, holder.client, request_id, retryable=False)
+            answer = self._response(call, await self._waited(call, found), retryable=False)
         except StoreUnavailable:
-            if isinstance(stored, Found):
-                raise
             # The call is stored. An error would say that nothing was accepted, and a repeat would be a second call.
-            seconds = runner.seconds_until_done(platform, 0)
-            answer = accepted(call, "The call is accepted. Its state cannot be read now.", seconds, retryable=False)
+            answer = self._response(call, found, retryable=False)
         if answer.code == ACCEPTED:
             applied = "respond-async" if call.wait is None else f"respond-async, wait={call.wait}"
             answer.headers["Preference-Applied"] = applied
@@ -135,7 +130,8 @@ class CallRoutes:
             CallNotFound: the client has no such call.
             StoreUnavailable: the call cannot be read.
         """
-        return await self._response(call, holder.client, request_id, retryable=True)
+        found = await self._find(holder.client, request_id)
+        return self._response(call, found and await self._waited(call, found), retryable=True)
 
     async def delete(self, call: Call, holder: Holder, request_id: str) -> Answer:
         """Delete a call and its response. A call that is not done is thereby cancelled.
@@ -166,18 +162,26 @@ class CallRoutes:
         )
         return json_response(200, calls, call)
 
-    async def _response(self, call: Call, client: str, request_id: str, *, retryable: bool) -> Answer:
-        found = await self._find(client, request_id)
-        if found is not None and found.answer is None and call.wait is not None:
-            await self.runner.wait(request_id, call.wait - call.duration_ms / 1000)
-            found = await self._find(client, request_id)
+    async def _waited(self, call: Call, found: FoundCall) -> FoundCall | None:
+        """Wait at most ``call.wait`` seconds for a stored call. Return it as it is then; None if it was deleted."""
+        if found.answer is not None or call.wait is None:
+            return found
+        await self.runner.wait(found.call.request_id, call.wait - call.duration_ms / 1000)
+        return await self._find(found.call.client, found.call.request_id)
+
+    def _response(self, call: Call, found: FoundCall | None, *, retryable: bool) -> Answer:
+        """Return the response of a stored call, or status 202 with its position.
+
+        Raises:
+            CallNotFound: there is no such call.
+        """
         if found is None:
             raise CallNotFound(NOT_FOUND)
         call.scraper = found.call.scraper
         if found.answer is not None:
             applied = {} if call.wait is None else {"Preference-Applied": f"wait={call.wait}"}
             return replace(found.answer, headers=found.answer.headers | call.headers | applied)
-        call.request_id = request_id
+        call.request_id = found.call.request_id
         platform, position = found.call.platform, found.position
         message = "The call is running."
         if position is not None:
@@ -215,20 +219,5 @@ def _page(request: Request) -> tuple[str | None, int, str | None]:
     Raises:
         InvalidRequest: a value is not valid, or a parameter is repeated or unknown.
     """
-    values: dict[str, str] = {}
-    for raw, texts in (request.args or {}).items():
-        name = raw.decode("latin-1")
-        expected = PARAMETERS.get(name)
-        if expected is None or len(texts) > 1:
-            raise invalid_query(name, f"expected {', '.join(PARAMETERS)}, each at most once")
-        pattern, description = expected
-        values[name] = texts[0].decode("latin-1")
-        if not re.fullmatch(pattern, values[name]):
-            raise invalid_query(name, f"expected {description}")
+    values = read_query(request, PARAMETERS)
     return values.get("state"), int(values.get("limit", MAX_PAGE)), values.get("cursor")
-
-
-def invalid_query(name: str, message: str) -> InvalidRequest:
-    """Return the error for an invalid query parameter."""
-    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
-    return InvalidRequest(f"{name}: {message}", details=[detail])

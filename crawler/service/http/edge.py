@@ -17,7 +17,7 @@ from twisted.web.server import Site
 from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
 from crawler.registry import scrapers
 from crawler.service.calls.envelope import raw_error_bytes
-from crawler.service.http.body import SCRAPERS, CappedRequest
+from crawler.service.http.body import ABSOLUTE_FORM, MAX_BODY_BYTES, SCRAPERS, CappedRequest
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IAddress, IDelayedCall
@@ -31,6 +31,13 @@ IDLE_SECONDS = 60
 
 ARRIVAL_SECONDS = 15.0
 """If a request takes longer than this to arrive, the connection is closed."""
+
+UPLOAD_SECONDS = 300.0
+"""The same for the targets of a job."""
+UPLOADS = b"/v1/jobs"
+"""The path to which targets of jobs are uploaded."""
+MAX_UPLOADS = 16
+"""Maximum number of uploads that arrive at the same time."""
 
 UNREAD_SECONDS = 30.0
 """If a client reads nothing of a response for this long, the connection is closed."""
@@ -64,6 +71,9 @@ class Channel(HTTPChannel):
     """Whether the transport's buffer is full, because the client has not read enough of the response."""
     _is_answering = False
     """Whether a request has arrived completely, and its response is not complete or not read."""
+    _is_uploading = False
+    """Whether the request that is arriving has the targets of a job."""
+    _method = b""
     _target = b""
     """The path and query of the request that is arriving."""
     _answered: Request | None = None
@@ -117,15 +127,38 @@ class Channel(HTTPChannel):
         arrived = len(self.requests)
         super().lineReceived(line)
         if len(self.requests) > arrived and not self.refused:  # it was the first line of a request
-            self._target = line.split()[1]
+            self._method, self._target = line.split()[:2]
 
     def allHeadersReceived(self) -> None:
         expected = self.requests[-1].requestHeaders.getRawHeaders(b"Expect", [])
         if any(each.lower() != b"100-continue" for each in expected):
             self.refuse(UNKNOWN_EXPECTATION)
+        if self._is_upload():
+            if self.site.uploads >= MAX_UPLOADS:
+                self.refuse(Overloaded("Too many uploads are arriving.", retry_after=5))
+            self._is_uploading = True
+            self.site.uploads += 1
+            self._stop_arrival_timer()
+            self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort_slow_request)
         super().allHeadersReceived()
 
+    def _is_upload(self) -> bool:
+        """Whether the request that is arriving has the targets of a job. It needs an API key to be larger."""
+        path = ABSOLUTE_FORM.sub(b"", self._target, count=1).partition(b"?")[0]
+        return (self._method, path) == (b"POST", UPLOADS) and self.requests[-1].requestHeaders.hasHeader(b"X-API-Key")
+
+    @property
+    def max_body(self) -> int:
+        """Maximum bytes of the body of the request that is arriving."""
+        return self.site.max_upload if self._is_uploading else MAX_BODY_BYTES
+
+    def _end_upload(self) -> None:
+        if self._is_uploading:
+            self._is_uploading = False
+            self.site.uploads -= 1
+
     def allContentReceived(self) -> None:
+        self._end_upload()
         self._stop_arrival_timer()
         self._is_answering = True
         super().allContentReceived()
@@ -141,6 +174,7 @@ class Channel(HTTPChannel):
         self._stop_arrival_timer()
         self._stop_unread_timer()
         self._answered = None
+        self._end_upload()
         self.site.disconnected(self.peer)
         super().connectionLost(reason)
 
@@ -217,13 +251,24 @@ class EdgeSite(Site):
     protocol = Channel  # type: ignore[assignment]  # replaces Twisted's default, which negotiates HTTP/2 over TLS
     noisy = False
 
-    def __init__(self, resource: Resource, max_connections: int, addresses: Addresses, service_url: str = "") -> None:
+    def __init__(
+        self,
+        resource: Resource,
+        max_connections: int,
+        addresses: Addresses,
+        service_url: str = "",
+        max_upload: int = MAX_BODY_BYTES,
+    ) -> None:
+        """``max_upload``: the setting ``SERVICE_MAX_JOB_BYTES``."""
         # The endpoint accepts no forms, and parsing them takes memory.
         super().__init__(resource, requestFactory=CappedRequest, timeout=IDLE_SECONDS, parsePOSTFormSubmission=False)
         self.max_connections = max_connections
         self.addresses = addresses
         self.service_url = service_url
         self.connections = 0
+        self.max_upload = max_upload
+        self.uploads = 0
+        """Number of uploads that are arriving."""
 
     def log(self, request: Any) -> None:
         """Log nothing: ``resources.py`` logs each call."""

@@ -17,7 +17,6 @@ from twisted.web.server import NOT_DONE_YET, Request
 
 from crawler.errors import (
     AuthError,
-    MethodNotAllowed,
     RateLimited,
     ScrapeError,
     ScraperNotFound,
@@ -29,6 +28,7 @@ from crawler.service.calls.envelope import (
     Answer,
     Call,
     Served,
+    StreamedAnswer,
     failure,
     internal_error,
     json_response,
@@ -37,11 +37,11 @@ from crawler.service.calls.envelope import (
 )
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import call_routes
-from crawler.service.http.body import SCRAPERS, CappedRequest, header, read_object
-from crawler.service.http.call_routes import CallRoutes, invalid_query
+from crawler.service.http import call_routes, job_routes
+from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_query, read_object, require_method
+from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
-from crawler.service.http.sending import Sender
+from crawler.service.http.sending import Sender, compressed, send_pieces
 from crawler.targets.target import Scraper, Target, check_params, limited_numbers
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from crawler.service.clients.quotas import Quotas
     from crawler.service.clients.usage import Usage
     from crawler.service.http.addresses import Addresses
+    from crawler.service.http.job_routes import JobRoutes
     from crawler.service.http.static import StaticContent
     from crawler.service.status import Status
 
@@ -79,6 +80,9 @@ MAX_WHOLE_BYTES = 65_536
 SEND_SECONDS = 5.0
 """Seconds for which responses may still be sent when the service shuts down."""
 
+POLL_SECONDS = 0.1
+"""Interval in seconds at which the service checks, when it shuts down, whether calls are completed."""
+
 WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
 """Statuses of responses without a body, and so without Content-Length."""
 
@@ -100,6 +104,7 @@ class Parts:
     quotas: Quotas
     runner: Runner
     status: Status
+    jobs: JobRoutes
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
     pages: Mapping[str, StaticContent] = field(default_factory=dict)
@@ -120,6 +125,8 @@ class Api(Resource):
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: set[Deferred[None]] = set()
         """Fires when a large response has been sent, for each large response."""
+        self._streams: set[asyncio.Task[None]] = set()
+        """The tasks that send responses of unknown length."""
         routes: dict[str, Callable[[Request, Call], Answer]] = {
             "/": self._root,
             SCRAPERS: lambda _, call: json_response(200, catalogue.as_json(), call),
@@ -135,6 +142,8 @@ class Api(Resource):
         """Routes that need no API key, by path."""
         self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
         """Further routes, which need an API key, by path."""
+        self._stored_routes = {call_routes.PATH: self._about_calls, job_routes.PATH: self._about_jobs}
+        """Routes that need an API key, and have further routes below their path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -150,8 +159,12 @@ class Api(Resource):
 
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
-        if self._tasks:
-            await asyncio.wait(set(self._tasks))
+        while calls := self._tasks - self._streams:
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of them may begin to send
+        if self._streams:
+            _, late = await asyncio.wait(self._streams, timeout=SEND_SECONDS)
+            for each in late:
+                each.cancel()
         if self._unread:
             await asyncio.wait(
                 [each.asFuture(asyncio.get_running_loop()) for each in self._unread], timeout=SEND_SECONDS
@@ -164,10 +177,17 @@ class Api(Resource):
             try:
                 answer = await self._answer(request, call)
             except asyncio.CancelledError:
-                self._done(call, Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE"))
+                # A record that is stored for replays is billed, although its client did not get it yet.
+                gone = Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE")
+                self._done(call, gone if call.billed is None else success(call, call.billed))
                 return
-            self._send(request, answer)
-            self._done(call, answer)
+            try:
+                packed = await compressed(answer, request)
+                self._send(request, packed)
+                if isinstance(packed, StreamedAnswer):
+                    await self._stream(request, packed)
+            finally:
+                self._done(call, answer)
 
     async def _answer(self, request: Request, call: Call) -> Answer:
         try:
@@ -181,7 +201,7 @@ class Api(Resource):
 
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)
-        if call.client_id and call.scraper and call.is_counted and not call.is_billed:
+        if call.client_id and call.scraper and call.is_counted and call.billed is None:
             self.parts.usage.count(
                 call.client_id,
                 call.scraper,
@@ -211,16 +231,17 @@ class Api(Resource):
             return preflight
         public_route = self._public_routes.get(path)
         if public_route is not None:
-            _require_method(request, "GET")
+            require_method(request, "GET")
             return public_route(request, call)
         keyed_route = self._keyed_routes.get(path)
         if keyed_route is not None:
-            _require_method(request, "GET")
+            require_method(request, "GET")
             return await keyed_route(request, call)
-        if call_routes.PATH in (path, prefix):
-            return await self._about_calls(request, call, name if prefix == call_routes.PATH else "")
+        about = self._stored_routes.get("/".join(path.split("/")[:3]))
+        if about is not None:
+            return await about(request, call, path)
         if prefix == "/docs" and prefix in self._public_routes:
-            _require_method(request, "GET")
+            require_method(request, "GET")
             return viewer.bundled_file(name).answer(request, call)
         scraper = scrapers().get(name) if prefix == SCRAPERS else None
         if scraper is None:
@@ -229,7 +250,7 @@ class Api(Resource):
         if request.method != b"POST" and header(request, "X-API-Key"):
             with suppress(AuthError):  # the client is named in the response if its key is valid
                 await self._holder(request, call)
-        _require_method(request, "POST")
+        require_method(request, "POST")
         return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
@@ -272,9 +293,12 @@ class Api(Resource):
             await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, seconds)
         return await self.parts.cache.served(target, header(request, "Cache-Control"))
 
-    async def _about_calls(self, request: Request, call: Call, request_id: str) -> Answer:
+    async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:
         """Respond to a request about one asynchronous call, or, if the id is empty, about all calls of the client."""
-        _require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
+        request_id = path.removeprefix(call_routes.PATH).removeprefix("/")
+        if "/" in request_id:
+            raise ScraperNotFound(UNKNOWN_ROUTE)
+        require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
         call.is_counted = False
         holder = await self._holder(request, call)
         if not request_id:
@@ -283,6 +307,14 @@ class Api(Resource):
             return await self._calls.delete(call, holder, request_id)
         self._wait(header(request, "Prefer"), call)
         return await self._calls.result(call, holder, request_id)
+
+    async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
+        """Respond to a request about jobs. A new job counts as one call of the key's rate."""
+        holder = await self._holder(request, call)
+        if request.method == b"POST" and (rate_limit := await self.parts.limits.count(holder)):
+            call.headers.update(rate_limit.headers)
+            rate_limit.check()
+        return await self.parts.jobs.answer(request, call, holder, path)
 
     async def _holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key.
@@ -314,6 +346,8 @@ class Api(Resource):
         for name, value in answer.headers.items():
             request.setHeader(name, value)
         self._cors.add_headers(request)
+        if isinstance(answer, StreamedAnswer):
+            return
         if answer.status not in WITHOUT_BODY:
             request.setHeader("Content-Length", str(len(answer.body)))
         if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
@@ -324,6 +358,18 @@ class Api(Resource):
         self._unread.add(sent)
         sent.addBoth(lambda _: self._unread.discard(sent))
         Sender(request, answer.body).start()
+
+    async def _stream(self, request: Request, answer: StreamedAnswer) -> None:
+        """Send the pieces of a response. After an error, the connection is closed, so that the client notices it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        task.add_done_callback(self._streams.discard)
+        try:
+            await send_pieces(request, answer.pieces)
+        except Exception:
+            logger.exception("response_interrupted")
+            cast("CappedRequest", request).abort()
 
     def _root(self, _: Request, call: Call) -> Answer:
         """Redirect a person who opens the service's address in a browser to the documentation."""
@@ -354,14 +400,6 @@ class Api(Resource):
             return DEFAULT_WAIT_SECONDS
         call.wait = min(max(int(preference.group(1)), 1), MAX_WAIT_SECONDS)
         return call.wait
-
-
-def _require_method(request: Request, *methods: str) -> None:
-    allowed = ("GET", "HEAD", *methods[1:]) if methods[0] == "GET" else methods  # Twisted sends no body after HEAD
-    if request.method.decode("latin-1") not in allowed:
-        raise MethodNotAllowed(
-            f"Method not allowed: this route accepts {', '.join(allowed)}.", allowed=", ".join(allowed)
-        )
 
 
 def _days(request: Request) -> tuple[date | None, date | None]:

@@ -1,0 +1,1 @@
+"""Jobs of the endpoint's clients."""

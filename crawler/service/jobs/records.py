@@ -1,0 +1,214 @@
+"""The records of a job as a response: pages of JSON Lines, JSON or CSV, or a whole Excel or Parquet file.
+
+Each page is read in a short transaction of its own. A response has the outcomes up to the last one at its start, so
+that its end, and the cursor of the next response, are known before it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import tempfile
+import zlib
+from collections.abc import AsyncIterator
+from dataclasses import astuple, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from crawler.jobs.export import Cursor, Line, by_seq
+from crawler.jobs.output import TABLES, Layout, Output
+from crawler.jobs.rows import Shape, failure_line, shapes_of
+from crawler.outputs.exporters import JsonLinesExporter
+from crawler.service.jobs.uploads import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.settings import BaseSettings
+
+    from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
+
+MEDIA_TYPES = {
+    "jsonl": "application/x-ndjson",
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "parquet": "application/vnd.apache.parquet",
+}
+FILES = {"xlsx", "parquet"}
+"""Formats that cannot be sent before they are complete."""
+PAGE = 100
+"""Outcomes that are read at once. A record may have 100 kB."""
+PIECE_BYTES = 65_536
+MAX_FILE_BYTES = 1_000_000_000
+"""Maximum bytes of a file that is written before it is sent."""
+GZIP_LEVEL = 1
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The outcomes and values that a response has."""
+
+    format: str = "jsonl"
+    fields: str | None = None
+    explode: str | None = None
+    scraper: str | None = None
+    code: str | None = None
+    after: int = 0
+    until: int = 0
+    """The sequence number of the last outcome."""
+
+    def has(self, line: Line) -> bool:
+        """Whether the response has an outcome."""
+        return self.code in {None, line.code} and self.scraper in {None, line.work["scraper"]}
+
+    def etag(self, job: Job, coding: str) -> str:
+        """Return the ETag of the response. Responses with equal values have the same one."""
+        named = (job.id, job.created, *astuple(self), coding)
+        return f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
+
+
+class Buffer:
+    """What an exporter has written since the last page."""
+
+    def __init__(self, _path: str = "") -> None:
+        self.content: IO[bytes] = io.BytesIO()
+
+    def take(self) -> bytes:
+        """Return and forget the content."""
+        self.content.seek(0)
+        data = self.content.read()
+        self.content.seek(0)
+        self.content.truncate()
+        return data
+
+    def commit(self) -> None:
+        """Do nothing: the content is taken."""
+
+    def discard(self) -> None:
+        """Do nothing: the memory is freed with the object."""
+
+
+async def last_of(jobs: Jobs, job: Job, after: int, limit: int | None) -> int:
+    """Return the sequence number of the last outcome of a response: of the job, or of ``limit`` outcomes."""
+    if limit is None:
+        return job.seq
+    query = "SELECT seq FROM targets WHERE job = :job AND seq > :after ORDER BY seq LIMIT 1 OFFSET :skipped"
+    rows = await jobs.reads.transact(lambda s: s.rows(query, job=job.id, after=after, skipped=limit - 1), write=False)
+    return min(rows[0][0], job.seq) if rows else job.seq
+
+
+async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
+    """Return the shapes of the rows by scraper.
+
+    Raises:
+        InvalidRequest: the job has no such scraper, list or field, or a table would need several sets of columns.
+    """
+    names, own = await jobs.described(job)
+    if selected.scraper is not None and selected.scraper not in names:
+        raise invalid("scraper", f"the job has {', '.join(names)}")
+    names = [each for each in names if selected.scraper in {None, each}]
+    try:
+        found = shapes_of(names, own, selected.explode, selected.fields, sliced=False)
+    except ValueError as error:
+        raise invalid("explode" if selected.fields is None else "fields", str(error)) from None
+    if len(found) > 1 and selected.format in TABLES:
+        columns = ", ".join(each.scraper.name for each in found)
+        raise invalid("scraper", f"the columns of {columns} differ: choose a scraper, or format=jsonl, json or xlsx")
+    return {each.scraper.name: each for each in found}
+
+
+def records(
+    jobs: Jobs, job: Job, selected: Selected, rows: dict[str, Shape], settings: BaseSettings
+) -> AsyncIterator[bytes]:
+    """Return the pieces of the response with the records of a job."""
+    created = datetime.fromtimestamp(job.created, UTC)
+    if selected.format in FILES:
+        return _file(jobs, job, selected, lambda path: Output(Layout(path), rows, settings, created))
+    buffer = Buffer()
+    output = Output(Layout(f"records.{selected.format}"), rows, settings, created, new_file=lambda _: buffer)
+    return _pages(_selected(jobs, job, selected), buffer, output.write, output.close)
+
+
+def failures(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[bytes]:
+    """Return the pieces of the response with the failures of a job, as JSON Lines."""
+    buffer = Buffer()
+    exporter = JsonLinesExporter(buffer.content)
+
+    def write(line: Line) -> None:
+        if line.is_failure:
+            exporter.export_item(failure_line(line))
+
+    return _pages(_selected(jobs, job, selected), buffer, write, lambda: None)
+
+
+async def _pages(
+    pages: AsyncIterator[list[Line]],
+    buffer: Buffer,
+    write: Callable[[Line], None],
+    close: Callable[[], object],
+) -> AsyncIterator[bytes]:
+    def encoded(page: list[Line]) -> bytes:
+        for line in page:
+            write(line)
+        return buffer.take()
+
+    async for page in pages:
+        yield await asyncio.to_thread(encoded, page)
+    close()
+    yield buffer.take()
+
+
+async def _file(jobs: Jobs, job: Job, selected: Selected, new_output: Callable[[str], Output]) -> AsyncIterator[bytes]:
+    """Write a file, and yield its content.
+
+    Raises:
+        InvalidRequest: the file would be too large.
+    """
+    with tempfile.TemporaryDirectory(prefix="records-") as folder:
+        path = Path(folder) / f"records.{selected.format}"
+        output = new_output(str(path))
+
+        def write(page: list[Line]) -> None:
+            for line in page:
+                output.write(line)
+            if sum(each.stat().st_size for each in Path(folder).iterdir()) > MAX_FILE_BYTES:
+                raise invalid(
+                    "limit", f"the file would have more than {MAX_FILE_BYTES:,} bytes: use a limit and after="
+                )
+
+        try:
+            async for page in _selected(jobs, job, selected):
+                await asyncio.to_thread(write, page)
+            await asyncio.to_thread(output.close)
+        except BaseException:
+            output.abandon()
+            raise
+        with path.open("rb") as file:
+            while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+                yield piece
+
+
+async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[list[Line]]:
+    """Yield pages of the outcomes, with a line for each input line."""
+    cursor = Cursor(job.id, selected.after)
+    while page := await by_seq(jobs, cursor, until=selected.until, limit=PAGE):
+        cursor = Cursor(job.id, page[-1].seq or selected.until)
+        yield [
+            replace(line, inputs=(each,)) if each else line
+            for line in page
+            if selected.has(line)
+            for each in line.inputs or (None,)
+        ]
+
+
+async def gzipped(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Compress the pieces of a response."""
+    packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    async for piece in pieces:
+        if packed := await asyncio.to_thread(packer.compress, piece):
+            yield packed
+    yield packer.flush()

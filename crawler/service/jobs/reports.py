@@ -1,0 +1,52 @@
+"""What the endpoint's responses contain about a job."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from crawler.jobs.export import Cursor
+from crawler.service.clients.quotas import RFC_3339
+
+if TYPE_CHECKING:
+    from crawler.jobs.job import Job
+
+DAY_SECONDS = 86_400.0
+
+
+def describe(job: Job, keep_days: float) -> dict[str, Any]:
+    """Return a job as the list of jobs has it. ``keep_days``: the setting ``JOBS_KEEP``."""
+    left = job.counts["waiting"] + job.counts["running"]
+    rate, estimate = None, None
+    if job.state == "open" and job.seq:
+        seconds = max(1e-3, time.time() - job.created)
+        rate = round(job.seq / seconds * 60, 1)
+        estimate = _time(time.time() + left * seconds / job.seq)
+    expires = None if job.ended is None or left else _time(job.ended + keep_days * DAY_SECONDS)
+    return {
+        "job_id": str(job.id),
+        "state": job.state,
+        "idempotency_key": job.options.get("key"),
+        "targets": {"total": sum(job.counts.values()), **job.counts},
+        "created_at": _time(job.created),
+        "ended_at": None if job.ended is None else _time(job.ended),
+        "expires_at": expires,
+        "targets_per_minute": rate,
+        "estimated_end": estimate,
+        "cursor": str(Cursor(job.id, job.seq)),
+    }
+
+
+def detail(job: Job, tallies: dict[tuple[str, str], int], keep_days: float) -> dict[str, Any]:
+    """Return a job with its tallies."""
+
+    def of(kind: str) -> dict[str, int]:
+        return {name: n for (each, name), n in sorted(tallies.items()) if each == kind and n}
+
+    found = {"codes": of("code"), "unread": of("unread"), "unread_rows": of("unread rows")}
+    return {**describe(job, keep_days), "scrapers": [*of("scraper")], **found}
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(RFC_3339)

@@ -1,0 +1,250 @@
+"""Make jobs of the targets that clients upload."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from crawler.errors import (
+    ConcurrencyLimited,
+    Detail,
+    IdempotencyInProgress,
+    IdempotencyMismatch,
+    InvalidRequest,
+    UnsupportedMediaType,
+)
+from crawler.jobs import intake
+from crawler.jobs.job import JobError
+from crawler.jobs.lifecycle import TooManyJobsError
+from crawler.registry import spiders
+from crawler.service.calls.idempotency import check_key
+from crawler.service.clients import quotas
+from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.sources import TargetsUnavailableError
+from crawler.targets.target import InvalidTarget, Target, TargetParser
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs, Room
+    from crawler.service.clients.keys import Holder
+
+SUFFIXES = {
+    "application/json": ".json",
+    "application/x-ndjson": ".ndjson",
+    "application/jsonl": ".ndjson",
+    "text/csv": ".csv",
+    "text/tab-separated-values": ".tsv",
+    "text/plain": ".txt",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+}
+"""Media type of an upload -> the suffix that selects the reader of a targets file."""
+MAX_LISTED = 100
+"""Maximum number of invalid lines that a response lists."""
+
+
+def all_targets(default: str | None = None) -> TargetParser:
+    """Return the parser of the targets of all platforms. ``default``: the scraper of targets that do not name one."""
+    return TargetParser(tuple(each for spider in spiders().values() for each in spider.scrapers), default)
+
+
+def invalid(name: str, message: str) -> InvalidRequest:
+    """Return the error for an invalid part of a request."""
+    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
+    return InvalidRequest(f"{name}: {message}", details=[detail])
+
+
+@dataclass
+class Contents:
+    """The lines of an upload."""
+
+    valid: int = 0
+    invalid: int = 0
+    listed: list[dict[str, Any]] = field(default_factory=list)
+    """The first invalid lines."""
+
+    def count(self, line: Target | InvalidTarget) -> None:
+        """Count a line."""
+        if isinstance(line, Target):
+            self.valid += 1
+            return
+        self.invalid += 1
+        if len(self.listed) < MAX_LISTED:
+            error = line.error
+            self.listed.append(
+                {"line": line.line, "code": error.code, "message": error.message, "details": error.details}
+            )
+
+    def check(self) -> None:
+        """Check that there is a target.
+
+        Raises:
+            InvalidRequest: there is none. The details are those of the first invalid lines.
+        """
+        if not self.valid:
+            first = f" {self.listed[0]['message']}" if self.listed else ""
+            details: list[Detail] = [
+                {"loc": ["body", each["line"] or 0], "msg": each["message"], "type": "value_error"}
+                for each in self.listed
+            ]
+            raise InvalidRequest(f"The upload has no valid target.{first}", details=details)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the part of a response that describes the lines."""
+        return {"valid": self.valid, "invalid": self.invalid, "invalid_lines": self.listed}
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A request body with targets."""
+
+    content: IO[bytes]
+    media_type: str
+    """The value of the header Content-Type."""
+    scraper: str | None = None
+    """The scraper of targets that do not name one."""
+    key: str | None = None
+    """The value of the header Idempotency-Key."""
+
+    def check(self) -> None:
+        """Check the headers.
+
+        Raises:
+            UnsupportedMediaType: no targets file has this media type.
+            InvalidRequest: the encoding or the ``Idempotency-Key`` is not valid.
+        """
+        if self._type not in SUFFIXES:
+            raise UnsupportedMediaType(f"Send the targets with one of these Content-Types: {', '.join(SUFFIXES)}.")
+        if self.key is not None:
+            check_key(self.key)
+        if self.encoding is not None:
+            try:
+                check_encoding(self.encoding)
+            except ValueError as error:
+                raise invalid("Content-Type", str(error)) from None
+
+    @property
+    def _type(self) -> str:
+        return self.media_type.partition(";")[0].strip().lower()
+
+    @property
+    def encoding(self) -> str | None:
+        """The parameter ``charset`` of the media type."""
+        for parameter in self.media_type.split(";")[1:]:
+            name, _, value = parameter.partition("=")
+            if name.strip().lower() == "charset":
+                return value.strip().strip('"')
+        return None
+
+    def copy_to(self, folder: Path) -> tuple[Path, str]:
+        """Write the content to a file. Return its path, and the fingerprint of the upload."""
+        path = folder / f"upload{SUFFIXES[self._type]}"
+        self.content.seek(0)
+        with path.open("wb") as file:
+            shutil.copyfileobj(self.content, file)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return path, f"{digest} {self._type} {self.encoding} {self.scraper}"
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """Makes jobs. ``most``: the maximum number of a client's jobs that are not done."""
+
+    jobs: Jobs
+    most: int
+    sandbox: bool
+
+    async def check(self, upload: Upload) -> Contents:
+        """Read an upload without a job.
+
+        Raises:
+            InvalidRequest: the upload cannot be read, or has no valid target.
+        """
+        contents = Contents()
+        with tempfile.TemporaryDirectory(prefix="upload-") as folder:
+            path, _ = await asyncio.to_thread(upload.copy_to, Path(folder))
+            async for each in _lines(_source(upload, path), folder):
+                contents.count(each)
+        contents.check()
+        return contents
+
+    async def make(self, holder: Holder, upload: Upload, name: str) -> tuple[Job, Contents | None]:
+        """Return the open job of an upload, and the lines. None: an earlier upload with the same key made the job.
+
+        ``name``: the name of a job without an ``Idempotency-Key``. Targets beyond the client's quota are paused.
+
+        Raises:
+            InvalidRequest: the upload cannot be read, or has no valid target.
+            ConcurrencyLimited: the client has too many jobs that are not done.
+            IdempotencyMismatch: the ``Idempotency-Key`` was used for another upload.
+            IdempotencyInProgress: an upload with the same key was interrupted.
+        """
+        with tempfile.TemporaryDirectory(prefix="upload-") as folder:
+            path, fingerprint = await asyncio.to_thread(upload.copy_to, Path(folder))
+            options: dict[str, Any] = {"arguments": {}, "sandbox": self.sandbox}
+            if upload.key is not None:
+                name = f"key:{hashlib.sha256(upload.key.encode()).hexdigest()}"
+                options |= {"key": upload.key, "fingerprint": fingerprint}
+            try:
+                job = await self.jobs.create(name, holder.client, options=options, most_open=self.most)
+            except TooManyJobsError:
+                raise ConcurrencyLimited(
+                    f"This client has {self.most} jobs that are not done: wait for one of them, or delete one.",
+                    retry_after=60,
+                ) from None
+            if job.options != options:
+                raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
+            if job.state != "loading":
+                return job, None
+            contents = Contents()
+            try:
+                await self._push(job, _source(upload, path), folder, contents, room(holder))
+                contents.check()
+            except JobError as error:
+                if await self.jobs.get(job.id) is None:
+                    raise IdempotencyInProgress("An upload with this Idempotency-Key ended just now.") from None
+                await self.jobs.remove(job)
+                raise invalid("body", str(error)) from None
+            except BaseException:  # also if the client has disconnected
+                removal = asyncio.ensure_future(self.jobs.remove(job))
+                await asyncio.shield(removal)
+                raise
+        await self.jobs.open(job)
+        found = await self.jobs.get(job.id)
+        return found or job, contents
+
+    async def _push(self, job: Job, source: FileSource, folder: str, contents: Contents, limit: Room | None) -> None:
+        try:
+            await intake.push(self.jobs, job, [source], room=limit, count=contents.count)
+        except TargetsUnavailableError as error:  # also wrong files
+            raise _unreadable(error, folder) from None
+
+
+def room(holder: Holder) -> Room | None:
+    """Return the function that limits the waiting targets of a client. None: the client has no quota."""
+    return None if holder.quota is None else partial(quotas.room, client=holder.client, quota=holder.quota)
+
+
+def _source(upload: Upload, path: Path) -> FileSource:
+    return FileSource(all_targets(upload.scraper), str(path), encoding=upload.encoding)
+
+
+async def _lines(source: FileSource, folder: str) -> AsyncIterator[Target | InvalidTarget]:
+    try:
+        await source.open()
+        async for each in source:
+            yield each
+    except TargetsUnavailableError as error:
+        raise _unreadable(error, folder) from None
+
+
+def _unreadable(error: TargetsUnavailableError, folder: str) -> InvalidRequest:
+    return invalid("body", str(error).replace(f"{folder}/", ""))

@@ -1,0 +1,373 @@
+"""Jobs over HTTP: uploads, their lines, the routes of a job, records and failures. Findings FI3-3, FI3-4, US3-19."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import openpyxl
+import pyarrow.parquet
+import pytest
+
+from tests.service.client import Reply, call
+from tests.service.conftest import Service, running
+
+CSV = (
+    "id,scraper,query,username,team\n"
+    "a1,retail-search-v4,mustard,,=1+1\n"
+    "a2,microblog-profile,,quiet_harbor,north\n"
+    "a3,retail-search-v4,,,\n"
+    "a4,nosuch,x,,\n"
+    "007,retail-search-v4,mustard,,south\n"
+)
+ENVELOPE_BYTES = 2_048
+
+
+def post(url: str, body: bytes, media_type: str, path: str = "/v1/jobs", **headers: str) -> Reply:
+    """Upload targets."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return call(url, path, body, headers={"X-API-Key": "sandbox", "Content-Type": media_type, **named})
+
+
+def get(url: str, path: str, method: str = "GET") -> Reply:
+    return call(url, path, method=method)
+
+
+def raw(url: str, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """Return status, headers and body of a response that is not JSON."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, headers={"X-API-Key": "sandbox", **named})
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response.status, {name.lower(): value for name, value in response.getheaders()}, body
+
+
+def ended(url: str, job_id: str) -> dict[str, Any]:
+    """Wait until a job is done, and return it."""
+    deadline = time.monotonic() + 60
+    while (job := get(url, f"/v1/jobs/{job_id}").body)["state"] not in {"done", "paused"} or job["targets"]["waiting"]:
+        assert time.monotonic() < deadline, job
+        time.sleep(0.05)
+    return dict(job)
+
+
+@dataclass
+class Made:
+    url: str
+    id: str
+    reply: Reply
+
+    def path(self, route: str) -> str:
+        return f"/v1/jobs/{self.id}/{route}"
+
+
+@pytest.fixture(scope="module")
+def made(service: Service) -> Made:
+    """A job with two targets on three lines, and two invalid lines, which has ended."""
+    reply = post(service.url, CSV.encode(), "text/csv; charset=utf-8", Idempotency_Key="nightly")
+    assert reply.status == 202
+    job_id = reply.body["job"]["job_id"]
+    ended(service.url, job_id)
+    return Made(service.url, job_id, reply)
+
+
+# Uploads
+
+
+def test_an_upload_is_accepted_with_its_invalid_lines(made: Made) -> None:
+    body = made.reply.body
+    assert made.reply.headers["location"] == f"/v1/jobs/{made.id}"
+    assert (body["valid"], body["invalid"], body["records_at_most"]) == (3, 2, 3)
+    assert [(each["line"], each["code"]) for each in body["invalid_lines"]] == [
+        (4, "INVALID_REQUEST"),
+        (5, "SCRAPER_NOT_FOUND"),
+    ]
+
+
+def workbook(rows: list[list[str]]) -> bytes:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in rows:
+        book.active.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+LINK = "https://x.com/quiet_harbor"
+UPLOADS = {
+    "text/plain": f"{LINK}\nhttps://www.walmart.com/browse/food/976759\n".encode(),
+    "application/json": json.dumps([{"url": LINK}, {"scraper": "retail-search-v4", "query": "tea"}]).encode(),
+    "application/x-ndjson": f'{{"url": "{LINK}"}}\n{{"scraper": "retail-search-v4", "query": "tea"}}\n'.encode(),
+    "text/csv": f"url\n{LINK}\nhttps://www.walmart.com/browse/food/976759\n".encode(),
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": workbook(
+        [["url"], [LINK], ["https://www.walmart.com/browse/food/976759"]]
+    ),
+}
+
+
+@pytest.mark.parametrize("media_type", UPLOADS)
+def test_each_format_is_read_and_a_dry_run_makes_no_job(service: Service, media_type: str) -> None:
+    before = get(service.url, "/v1/jobs").body
+    reply = post(service.url, UPLOADS[media_type], media_type, "/v1/jobs?dry_run=true")
+    assert (reply.status, reply.body["job"], reply.body["valid"], reply.body["invalid"]) == (200, None, 2, 0)
+    assert [each["job_id"] for each in get(service.url, "/v1/jobs").body["jobs"]] == [
+        each["job_id"] for each in before["jobs"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type", "query", "code", "text"),
+    [
+        (b"", "text/csv", "", "INVALID_REQUEST", "no valid target"),
+        (b"id,scraper,query\n1,retail-search-v4,\n", "text/csv", "", "INVALID_REQUEST", "Line 2"),
+        (b"PK\x03\x04", "text/csv", "", "INVALID_REQUEST", "a spreadsheet or an archive"),
+        (b"PK\x03\x04", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "", "INVALID_REQUEST", ""),
+        (LINK.encode(), "text/html", "", "UNSUPPORTED_MEDIA_TYPE", "text/csv"),
+        (LINK.encode(), "text/plain; charset=klingon", "", "INVALID_REQUEST", "klingon"),
+        (LINK.encode(), "text/plain", "?scraper=nosuch", "INVALID_REQUEST", "nosuch"),
+        (LINK.encode(), "text/plain", "?max_pages=3", "INVALID_REQUEST", "max_pages"),
+    ],
+)
+def test_an_upload_without_a_target_is_refused_and_leaves_no_job(  # noqa: PLR0913, PLR0917  # a case
+    service: Service, body: bytes, media_type: str, query: str, code: str, text: str
+) -> None:
+    jobs = [each["job_id"] for each in get(service.url, "/v1/jobs").body["jobs"]]
+    reply = post(service.url, body, media_type, f"/v1/jobs{query}")
+    assert reply.code == code
+    assert text in reply.body["error"]["message"]
+    assert "/tmp" not in json.dumps(reply.body)  # noqa: S108  # no path of the server
+    assert "/dev/shm" not in json.dumps(reply.body)  # noqa: S108
+    assert [each["job_id"] for each in get(service.url, "/v1/jobs").body["jobs"]] == jobs
+
+
+def test_an_idempotency_key_makes_one_job(made: Made) -> None:
+    again = post(made.url, CSV.encode(), "text/csv; charset=utf-8", Idempotency_Key="nightly")
+    assert again.status == 202, again.body
+    assert again.body["job"]["job_id"] == made.id
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.body["invalid_lines"] == made.reply.body["invalid_lines"]
+    other = post(made.url, LINK.encode(), "text/plain", Idempotency_Key="nightly")
+    assert other.code == "IDEMPOTENCY_MISMATCH"
+
+
+# A job
+
+
+def test_a_job_has_its_counts_and_codes(made: Made) -> None:
+    job = get(made.url, f"/v1/jobs/{made.id}").body
+    assert job["state"] == "done"
+    assert job["idempotency_key"] == "nightly"
+    assert (job["targets"]["total"], job["targets"]["done"], job["targets"]["failed"]) == (4, 2, 2)
+    assert job["codes"] == {"OK": 2, "INVALID_REQUEST": 1, "SCRAPER_NOT_FOUND": 1}
+    assert job["scrapers"] == ["microblog-profile", "retail-search-v4"]
+
+
+def records(made: Made, query: str) -> bytes:
+    status, headers, body = raw(made.url, made.path(f"records?{query}"))
+    assert status == 200, body
+    assert headers["x-next-cursor"] == f"{made.id}.4"
+    return body
+
+
+IDS = ["a1", "007", "a2"]
+
+
+def test_jsonl_and_json_have_a_line_for_each_valid_line_of_the_upload(made: Made) -> None:
+    lines = [json.loads(line) for line in records(made, "format=jsonl").splitlines()]
+    assert sorted(each["id"] for each in lines) == sorted(IDS)
+    assert json.loads(records(made, "format=json")) == lines
+    selected = [json.loads(line) for line in records(made, "fields=breadcrumbs").splitlines()]
+    assert [list(each["data"]) for each in selected] == [["breadcrumbs"]] * 2
+
+
+def test_csv_and_workbook_have_no_formula_and_keep_ids_as_text(made: Made) -> None:
+    rows = list(csv.DictReader(io.StringIO(records(made, "format=csv&scraper=retail-search-v4").decode())))
+    assert sorted((row["target_id"], row["columns.team"]) for row in rows) == [("007", "south"), ("a1", "'=1+1")]
+    book = openpyxl.load_workbook(io.BytesIO(records(made, "format=xlsx")))
+    assert set(book.sheetnames) == {"microblog-profile", "retail-search-v4", "failures"}
+    sheet = book["retail-search-v4"]
+    table = list(sheet.iter_rows())
+    names = [cell.value for cell in table[0]]
+    ids = [row[names.index("target_id")] for row in table[1:]]
+    assert sorted(cell.value for cell in ids) == ["007", "a1"]
+    assert {cell.data_type for row in table for cell in row} <= {"s", "n", "b", "d", "inlineStr"}
+
+
+def test_parquet_and_lists_have_a_row_for_each_entry(made: Made) -> None:
+    file = io.BytesIO(records(made, "format=parquet&scraper=retail-search-v4&explode=products"))
+    rows = pyarrow.parquet.read_table(file).to_pylist()
+    lines = records(made, "scraper=retail-search-v4&explode=products").splitlines()
+    assert len(rows) == len(lines) > 2
+    assert {row["target_id"] for row in rows} == {"a1", "007"}
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("format=csv", "choose a scraper"),
+        ("format=yaml", "jsonl, json, csv"),
+        ("fields=nosuch", "nosuch"),
+        ("explode=nosuch", "nosuch"),
+        ("scraper=nosuch", "microblog-profile"),
+        ("after=9999.1", "another job"),
+        ("after=1", "X-Next-Cursor"),
+        ("limit=0", "limit"),
+        ("limit=1&limit=2", "at most once"),
+    ],
+)
+def test_a_wrong_selection_is_refused(made: Made, query: str, text: str) -> None:
+    reply = get(made.url, made.path(f"records?{query}"))
+    assert reply.code == "INVALID_REQUEST"
+    assert text in reply.body["error"]["message"]
+
+
+def test_a_cursor_continues_where_the_last_response_ended(made: Made) -> None:
+    cursor = f"{made.id}.0"
+    ids: list[str] = []
+    codes: list[str] = []
+    for _ in range(4):
+        for route, found in (("records", ids), ("failures", codes)):
+            status, headers, body = raw(made.url, made.path(f"{route}?limit=1&after={cursor}"))
+            assert status == 200
+            found += [json.loads(line)["id"] for line in body.splitlines()]
+        cursor = headers["x-next-cursor"]
+    assert sorted(ids) == sorted(IDS)
+    assert sorted(codes) == ["a3", "a4"]
+    assert raw(made.url, made.path(f"records?after={cursor}"))[2] == b""
+
+
+def test_failures_have_the_line_of_the_upload(made: Made) -> None:
+    lines = [json.loads(line) for line in raw(made.url, made.path("failures?code=SCRAPER_NOT_FOUND"))[2].splitlines()]
+    assert [(each["id"], each["line"], each["code"]) for each in lines] == [("a4", 5, "SCRAPER_NOT_FOUND")]
+
+
+def test_records_of_a_job_that_is_done_are_not_sent_twice_to_a_client_that_has_them(made: Made) -> None:
+    path = made.path("records")
+    _, plain, body = raw(made.url, path)
+    _, packed, compressed = raw(made.url, path, Accept_Encoding="gzip")
+    assert gzip.decompress(compressed) == body
+    assert packed["content-encoding"] == "gzip"
+    assert packed["etag"] != plain["etag"]
+    assert raw(made.url, path, If_None_Match=plain["etag"])[0] == 304
+    assert raw(made.url, path, method="HEAD")[2] == b""
+
+
+def test_large_envelopes_are_compressed_if_the_client_accepts_it(service: Service) -> None:
+    parts = urlsplit(service.url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    headers = {"X-API-Key": "sandbox", "Content-Type": "application/json", "Accept-Encoding": "gzip"}
+    connection.request("POST", "/v1/scrapers/retail-search-v4", b'{"query": "mustard"}', headers)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    assert response.getheader("Content-Encoding") == "gzip"
+    assert "Accept-Encoding" in str(response.getheader("Vary"))
+    whole = gzip.decompress(body)
+    assert json.loads(whole)["success"] is True
+    assert len(body) < len(whole) / 4 > ENVELOPE_BYTES / 4
+
+
+# Other clients, and the end of a job
+
+
+def test_a_job_of_another_client_does_not_exist(made: Made) -> None:
+    for job_id in ("999999", "0", "x", "1.0", "9" * 40):
+        for method, route in (
+            *(("GET", each) for each in ("", "/records", "/failures")),
+            *(("DELETE", ""), ("POST", "/retry")),
+        ):
+            reply = call(made.url, f"/v1/jobs/{job_id}{route}", method=method)
+            assert (reply.status, reply.code) == (404, "JOB_NOT_FOUND")
+    assert call(made.url, f"/v1/jobs/{made.id}/nosuch", method="GET").code == "JOB_NOT_FOUND"
+    assert call(made.url, f"/v1/jobs/{made.id}/retry", method="GET").code == "METHOD_NOT_ALLOWED"
+    assert call(made.url, "/v1/jobs", method="GET", headers={}).code == "MISSING_API_KEY"
+
+
+def test_a_job_is_cancelled_and_then_deleted_with_its_records(service: Service) -> None:
+    rows = "".join(f"slow {n}\n" for n in range(2_000))
+    job_id = post(service.url, rows.encode(), "text/plain", "/v1/jobs?scraper=retail-search-v4").body["job"]["job_id"]
+    assert get(service.url, f"/v1/jobs/{job_id}", "DELETE").status == 204
+    job = get(service.url, f"/v1/jobs/{job_id}").body
+    assert (job["state"], job["targets"]["waiting"]) == ("cancelled", 0)
+    assert call(service.url, f"/v1/jobs/{job_id}/retry", method="POST").code == "INVALID_REQUEST"
+    assert get(service.url, f"/v1/jobs/{job_id}", "DELETE").status == 204
+    assert get(service.url, f"/v1/jobs/{job_id}").code == "JOB_NOT_FOUND"
+
+
+def test_failed_targets_are_retried(service: Service) -> None:
+    body = f"{LINK}\nhttps://x.com/nobody_here\n".encode()
+    job_id = post(service.url, body, "text/plain").body["job"]["job_id"]
+    first = ended(service.url, job_id)
+    reply = call(service.url, f"/v1/jobs/{job_id}/retry", method="POST")
+    assert (reply.status, reply.body["retried"]) == (202, first["targets"]["failed"])
+    again = ended(service.url, job_id)
+    assert again["targets"] == first["targets"]
+
+
+# Clients that leave, and large bodies
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service with small limits."""
+    folder = tmp_path_factory.mktemp("small")
+    with running(folder / "log", "SERVICE_MAX_JOB_BYTES=200000", "JOBS_MAX=1") as started:
+        yield started
+
+
+def upload(url: str, length: int, sent: bytes) -> socket.socket:
+    parts = urlsplit(url)
+    connection = socket.create_connection((parts.hostname, parts.port), timeout=30)
+    head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: text/plain\r\n"
+    connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode() + sent)
+    return connection
+
+
+def test_a_client_that_leaves_during_its_upload_leaves_no_job(small: Service) -> None:
+    with upload(small.url, 150_000, LINK.encode()):
+        pass
+    assert get(small.url, "/v1/jobs").body["jobs"] == []
+
+
+def test_an_upload_above_the_limit_is_refused_before_it_arrives(small: Service) -> None:
+    with upload(small.url, 1_000_000_000, b"") as connection:
+        assert b"413 " in connection.recv(20)
+    parts = urlsplit(small.url)
+    chunked = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    pieces = (b"https://x.com/quiet_harbor\n" * 100 for _ in range(200))
+    chunked.request(
+        "POST", "/v1/jobs", pieces, {"X-API-Key": "sandbox", "Content-Type": "text/plain"}, encode_chunked=True
+    )
+    assert chunked.getresponse().status == 413
+    chunked.close()
+    assert get(small.url, "/v1/jobs").body["jobs"] == []
+
+
+def test_a_client_has_at_most_a_number_of_open_jobs(small: Service) -> None:
+    rows = "".join(f"slow {n}\n" for n in range(2_000)).encode()
+    first = post(small.url, rows, "text/plain", "/v1/jobs?scraper=retail-search-v4")
+    assert first.status == 202
+    second = post(small.url, LINK.encode(), "text/plain")
+    assert second.code == "CONCURRENCY_LIMITED"
+    assert get(small.url, f"/v1/jobs/{first.body['job']['job_id']}", "DELETE").status == 204
+    assert post(small.url, LINK.encode(), "text/plain").status == 202
+
+
+def test_only_uploads_with_a_key_may_be_large(small: Service) -> None:
+    reply = call(small.url, "/v1/jobs", b"x" * 100_000, headers={"Content-Type": "text/plain"})
+    assert reply.code == "PAYLOAD_TOO_LARGE"
+    reply = call(small.url, "/v1/scrapers/retail-search-v4", b" " * 100_000)
+    assert reply.code == "PAYLOAD_TOO_LARGE"
