@@ -31,7 +31,7 @@ def environment(**variables: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **variables}
 
 
-def message(number: int, method: str, **params: Any) -> str:
+def message(number: int | str, method: str, **params: Any) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
 
 
