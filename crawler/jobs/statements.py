@@ -190,6 +190,13 @@ INPUTS_OF = (
     .where(inputs.c.job == param("job"), inputs.c.key.in_(param("keys", expanding=True)))
     .order_by(inputs.c.key, inputs.c.row)
 )
+DONE = (
+    sa.select(T.key, T.root, T.outcome, T.seq)
+    .where(OF_JOB, T.seq > param("after"), T.state == sa.literal_column("'done'"))
+    .order_by(T.seq)
+    .limit(param("limit"))
+)
+TARGETS_OF = sa.select(T.key, T.platform, T.work).where(OF_KEYS).order_by(T.row, T.key)
 _OF_EXPORT = (parts.c.job == param("job_")) & (parts.c.export == param("export_"))
 LAST_PART = sa.select(parts).where(_OF_EXPORT).order_by(parts.c.number.desc()).limit(1)
 ADD_PART = sa.insert(parts)
