@@ -27,7 +27,12 @@ FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("nam
 JOB = sa.select(jobs).where(J.id == param("job"))
 OF_USERS = J.kind == "job"
 LIST_JOBS = sa.select(jobs).where(J.id > param("after"), OF_USERS).order_by(J.id).limit(param("limit"))
-LIST_JOBS_OF = LIST_JOBS.where(J.owner == param("owner"))
+NEWEST_JOBS_OF = (
+    sa.select(jobs)
+    .where(J.owner == param("owner"), J.id < param("before"), OF_USERS)
+    .order_by(J.id.desc())
+    .limit(param("limit"))
+)
 COUNT_OPEN = (
     sa.select(sa.func.count())
     .select_from(jobs)
