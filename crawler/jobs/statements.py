@@ -86,7 +86,7 @@ _FIRST_WAITING = (
 _HAS_TARGETS = sa.and_(  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
     J.waiting > 0, J.id.not_in(param("resting", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
 )
-OPEN_JOBS = (
+JOBS_TO_CLAIM = (
     sa.select(J.id, J.owner, J.whole_roots, J.running, sa.case((_HAS_TARGETS, 1), else_=0))
     .where(OPEN)
     .order_by(J.kind, J.id)  # calls before jobs

@@ -95,7 +95,7 @@ def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skip
     running: Counter[str] = Counter()
     jobs: dict[str, list[tuple[int, bool]]] = {}
     excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
-    for job, owner, whole_roots, number, has_targets in session.rows(sql.OPEN_JOBS, **values):
+    for job, owner, whole_roots, number, has_targets in session.rows(sql.JOBS_TO_CLAIM, **values):
         running[owner] += number
         if has_targets and owner not in excluded:
             jobs.setdefault(owner, []).append((job, whole_roots))
