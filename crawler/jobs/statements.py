@@ -27,7 +27,12 @@ FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("nam
 JOB = sa.select(jobs).where(J.id == param("job"))
 OF_USERS = J.kind == "job"
 LIST_JOBS = sa.select(jobs).where(J.id > param("after"), OF_USERS).order_by(J.id).limit(param("limit"))
-LIST_JOBS_OF = LIST_JOBS.where(J.owner == param("owner"))
+NEWEST_JOBS_OF = (
+    sa.select(jobs)
+    .where(J.owner == param("owner"), J.id < param("before"), OF_USERS)
+    .order_by(J.id.desc())
+    .limit(param("limit"))
+)
 COUNT_OPEN = (
     sa.select(sa.func.count())
     .select_from(jobs)
@@ -217,6 +222,13 @@ INPUTS_OF = (
     .where(inputs.c.job == param("job"), inputs.c.key.in_(param("keys", expanding=True)))
     .order_by(inputs.c.key, inputs.c.row)
 )
+DONE = (
+    sa.select(T.key, T.root, T.outcome, T.seq)
+    .where(OF_JOB, T.seq > param("after"), T.state == sa.literal_column("'done'"))
+    .order_by(T.seq)
+    .limit(param("limit"))
+)
+TARGETS_OF = sa.select(T.key, T.platform, T.work).where(OF_KEYS).order_by(T.row, T.key)
 _OF_EXPORT = (parts.c.job == param("job_")) & (parts.c.export == param("export_"))
 LAST_PART = sa.select(parts).where(_OF_EXPORT).order_by(parts.c.number.desc()).limit(1)
 ADD_PART = sa.insert(parts)

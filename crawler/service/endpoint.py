@@ -31,6 +31,7 @@ from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
+from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.upkeep import run_upkeep
 from crawler.service.status import Status
@@ -61,8 +62,18 @@ OTHER_FILES = 512
 class Endpoint:
     """One process of the endpoint: the HTTP sites, the open crawlers, and the store of usage and responses."""
 
-    def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent] | None = None) -> None:
-        """``pages``: path -> a further page to serve, such as those of the console."""
+    def __init__(
+        self,
+        settings: Settings,
+        keys: Keys,
+        pages: Mapping[str, StaticContent] | None = None,
+        *,
+        address: str = "",
+    ) -> None:
+        """``pages``: path -> a further page to serve, such as those of the console.
+
+        ``address``: the URL of the public port, for this process itself. "": there are no tools at ``/mcp``.
+        """
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
@@ -88,6 +99,7 @@ class Endpoint:
         jobs = Jobs(store_location(self.settings))
         self.runs = Runs(jobs, self.crawlers, self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS"))
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
+        self.tools = ToolsRoute(address)
         parts = Parts(
             self.crawlers,
             keys,
@@ -100,6 +112,7 @@ class Endpoint:
             self.runner,
             self.status,
             self.job_routes,
+            self.tools,
             url,
             pages or {},
         )
@@ -129,6 +142,7 @@ class Endpoint:
 
     async def drain(self) -> None:
         """Wait until the calls in flight have a response, and store the usage counts."""
+        await self.tools.close()
         self.runner.stop()
         self.runs.stop()
         await self.crawlers.drain()

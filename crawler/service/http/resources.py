@@ -37,7 +37,7 @@ from crawler.service.calls.envelope import (
 )
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import call_routes, job_routes
+from crawler.service.http import call_routes, job_routes, tools_route
 from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_query, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from crawler.service.http.addresses import Addresses
     from crawler.service.http.job_routes import JobRoutes
     from crawler.service.http.static import StaticContent
+    from crawler.service.http.tools_route import ToolsRoute
     from crawler.service.status import Status
 
 logger = structlog.get_logger(__name__)
@@ -105,6 +106,7 @@ class Parts:
     runner: Runner
     status: Status
     jobs: JobRoutes
+    tools: ToolsRoute
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
     pages: Mapping[str, StaticContent] = field(default_factory=dict)
@@ -142,8 +144,12 @@ class Api(Resource):
         """Routes that need no API key, by path."""
         self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
         """Further routes, which need an API key, by path."""
-        self._stored_routes = {call_routes.PATH: self._about_calls, job_routes.PATH: self._about_jobs}
-        """Routes that need an API key, and have further routes below their path."""
+        self._stored_routes = {
+            call_routes.PATH: self._about_calls,
+            job_routes.PATH: self._about_jobs,
+            tools_route.PATH: self._about_tools,
+        }
+        """Routes that need an API key and have several methods, and may have further routes below their path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -316,8 +322,13 @@ class Api(Resource):
             rate_limit.check()
         return await self.parts.jobs.answer(request, call, holder, path)
 
-    async def _holder(self, request: Request, call: Call) -> Holder:
-        """Return the client that owns the call's API key.
+    async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
+        key = tools_route.api_key(request)
+        await self._holder(request, call, key)
+        return await self.parts.tools.answer(request, call, str(key))
+
+    async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
+        """Return the client that owns the call's API key. ``key``: instead of the header's.
 
         Raises:
             AuthError: the key is missing, unknown or revoked.
@@ -327,7 +338,7 @@ class Api(Resource):
         peer = getattr(request.getClientAddress(), "host", None)
         client = None if peer is None else parts.addresses.find_client(peer, header(request, "X-Forwarded-For"))
         try:
-            holder = await parts.keys.holder(header(request, "X-API-Key"))
+            holder = await parts.keys.holder(key or header(request, "X-API-Key"))
         except AuthError:
             try:
                 parts.addresses.count_failed_key(client)
