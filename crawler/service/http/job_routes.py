@@ -116,7 +116,7 @@ class JobRoutes:
             if made is None:
                 call.headers["Idempotent-Replayed"] = "true"
                 made = await self.uploads.check(upload)
-        self.runs.due.set()
+        self.runs.added()
         call.headers["Location"] = f"{call.service_url}{PATH}/{job.id}"
         body = {"job": reports.describe(job, self.keep_days), "records_at_most": made.valid, **made.as_json()}
         return json_response(202, body, call)
@@ -145,7 +145,7 @@ class JobRoutes:
         retried = await self._change(self.jobs.retry(job, limit))
         if job.counts["paused"]:
             await self._change(self.jobs.resume(job, limit))
-        self.runs.due.set()
+        self.runs.added()
         found = await self._find(holder, str(job.id))
         return json_response(202, {"retried": retried, "job": reports.describe(found, self.keep_days)}, call)
 

@@ -30,10 +30,10 @@ from crawler.service.calls.envelope import (
     Served,
     StreamedAnswer,
     failure,
-    internal_error,
     json_response,
     raw_response,
     success,
+    unexpected,
 )
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
+    from crawler.service.calls.asynchronous import AsyncCalls
     from crawler.service.calls.cache import Cache
-    from crawler.service.calls.idempotency import Idempotency
+    from crawler.service.calls.once import Once
     from crawler.service.calls.open_crawlers import OpenCrawlers
-    from crawler.service.calls.runner import Runner
     from crawler.service.clients.keys import Holder, Keys
     from crawler.service.clients.limits import KeyLimits
     from crawler.service.clients.quotas import Quotas
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from crawler.service.http.job_routes import JobRoutes
     from crawler.service.http.static import StaticContent
     from crawler.service.http.tools_route import ToolsRoute
+    from crawler.service.jobs.runs import Runs
     from crawler.service.status import Status
 
 logger = structlog.get_logger(__name__)
@@ -100,10 +101,11 @@ class Parts:
     addresses: Addresses
     limits: KeyLimits
     cache: Cache
-    idempotency: Idempotency
+    once: Once
     usage: Usage
     quotas: Quotas
-    runner: Runner
+    calls: AsyncCalls
+    runs: Runs
     status: Status
     jobs: JobRoutes
     tools: ToolsRoute
@@ -122,7 +124,7 @@ class Api(Resource):
         """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``. ``cors_origins``: the setting ``SERVICE_CORS_ORIGINS``."""
         super().__init__()
         self.parts = parts
-        self._calls = CallRoutes(parts.runner)
+        self._calls = CallRoutes(parts.calls, parts.runs)
         self._cors = Cors(cors_origins)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: set[Deferred[None]] = set()
@@ -203,7 +205,7 @@ class Api(Resource):
         except Exception:
             # The traceback is logged. Callers do not get it.
             logger.exception("request_failed")
-            return internal_error(call)
+            return failure(call, unexpected())
 
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)
@@ -277,7 +279,7 @@ class Api(Resource):
         call.target = target.label
         release = await self.parts.limits.acquire(holder)
         try:
-            served = await self.parts.idempotency.once(
+            served = await self.parts.once.run(
                 header(request, "Idempotency-Key"),
                 call,
                 target,
