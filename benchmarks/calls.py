@@ -36,7 +36,7 @@ UNITS, WARM_UP = 100, 30
 """Number of targets that are counted, and of calls or targets that run before those that are counted."""
 CALLS = 31
 """Number of calls that are counted, each for itself. Their median has nothing of timers and other background work."""
-LIMITS = {"light call": 330, "crawl target": 215}
+LIMITS = {"light call": 260, "crawl target": 170}
 """The numbers that must not be exceeded."""
 QUERY = {"query": "honey"}
 PATH = "/v1/scrapers/retail-search-v4"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +31,7 @@ class Lane:
 
     egress: Egress
     budget: Throttle
-    sources: Mapping[str, Throttle]
+    sources: Mapping[str | None, Throttle]
     """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
     breakers: Breakers
     connection: CircuitBreaker
@@ -69,12 +69,6 @@ class Lane:
             passed.append(breaker)
         return 0.0
 
-    def throttles(self, source: str | None) -> Iterator[Throttle]:
-        """Yield the throttles for a request to a source: the source's own, if it has one, then the platform's."""
-        if source is not None and source in self.sources:
-            yield self.sources[source]
-        yield self.budget
-
     async def take_slots(
         self, source: str | None, deadline: float | None = None, *, background: bool = False
     ) -> ReleaseSlot:
@@ -84,14 +78,18 @@ class Lane:
             Overloaded: the download cannot start before the deadline.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
+        own = self.sources.get(source)
+        if own is None:
+            return await self.budget.acquire(deadline, background=background)
         with ExitStack() as slots:
-            for throttle in self.throttles(source):
+            for throttle in (own, self.budget):
                 slots.callback(await throttle.acquire(deadline, background=background))
             return slots.pop_all().close
 
     def free_in(self, source: str | None) -> float:
         """Return the seconds until a download from a source can start, 0 if now, ``inf`` if all slots are taken."""
-        return max(throttle.free_in() for throttle in self.throttles(source))
+        own = self.sources.get(source)
+        return self.budget.free_in() if own is None else max(own.free_in(), self.budget.free_in())
 
     def suspension(self, source: str) -> float:
         """Return the seconds for which the lane is suspended for a source, as far as this process knows."""

@@ -62,7 +62,7 @@ class Starts(Fact):
 
         ``spacing``: seconds from this start to the next one.
         """
-        if any(until <= now for until in self.slots.values()):
+        if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
         # Each reserved start has a slot, so none is later than this, unless the clock was set back.
         last = now + 2 * (limit.concurrency + 1) * limit.delay * processes
@@ -126,20 +126,17 @@ class Throttle:
         return max(1, self.limit.concurrency // self.facts.processes)
 
     @property
-    def delay(self) -> float:
-        """Mean seconds between the starts of two downloads."""
-        return self.limit.delay * self.facts.processes
-
-    @property
     def shortest_delay(self) -> float:
         """The shortest time in seconds between the starts of two downloads."""
-        return self.delay * (1 - self.jitter)
+        return self.limit.delay * self.facts.processes * (1 - self.jitter)
 
     def _start_in(self, ahead: int = 0) -> float:
         """Return the least seconds until a download can start after the waiting downloads and ``ahead`` others.
 
         Downloads that other processes start may delay it further.
         """
+        if not self.limit.delay:
+            return 0.0
         return max(0.0, self._starts.next_at - self.facts.now()) + (ahead + self._waiting) * self.shortest_delay
 
     def earliest(self, ahead: int = 0) -> float:
@@ -192,27 +189,23 @@ class Throttle:
             try:
                 await turn.enter_async_context(self._turn)
                 shortest, longest = POLL_SECONDS
-                while (
-                    start := await self._take(token, patience if deadline is None else deadline - loop.time())
-                ) is None:
+                while True:
+                    spacing = self.limit.delay * jittered(self.jitter) if self.limit.delay else 0.0
+                    left = patience if deadline is None else deadline - loop.time()
+                    take = partial(Starts.take, limit=self.limit, token=token, patience=left, spacing=spacing)
+                    start = await self.facts.change(Starts, self.name, take)
+                    if start is not None:
+                        break
                     await self._slot_is_free(min(shortest, longest))
                     shortest *= 1.2
             finally:
                 self._waiting -= 1
             if not start.taken:
                 return start.seconds
+            self._held.add(token)
             if start.seconds > 0:
                 await asyncio.sleep(start.seconds)
             return 0.0
-
-    async def _take(self, token: str, patience: float) -> Start | None:
-        """See ``Starts.take``."""
-        spacing = self.limit.delay * jittered(self.jitter) if self.limit.delay else 0.0
-        take = partial(Starts.take, limit=self.limit, token=token, patience=patience, spacing=spacing)
-        start = await self.facts.change(Starts, self.name, take)
-        if start is not None and start.taken:
-            self._held.add(token)
-        return start
 
     async def _slot_is_free(self, seconds: float) -> None:
         """Wait until this process releases a slot, or another one may have done so."""

@@ -15,7 +15,7 @@ import pytest
 import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, DropItem, IgnoreRequest
 from scrapy.http import Response
@@ -264,9 +264,7 @@ def test_co_11_a_timeout_states_whether_a_request_was_sent(is_sent: bool, upstre
         tracker = make_tracker()
         source = Source([make_target("late")])
         async for target in tracker.release(source):
-            if is_sent:
-                request = request_of(target)
-                tracker.crawler.signals.send_catch_log(signals.request_reached_downloader, request=request, spider=None)
+            target.release.is_sent = is_sent
             tracker._expire(target)
         return source.outcomes
 
