@@ -69,6 +69,11 @@ class Lane:
             passed.append(breaker)
         return 0.0
 
+    def throttles(self, source: str | None) -> tuple[Throttle, ...]:
+        """Return the throttles for a request to a source: the source's own, if it has one, and the platform's."""
+        own = self.sources.get(source)
+        return (self.budget,) if own is None else (own, self.budget)
+
     async def take_slots(
         self, source: str | None, deadline: float | None = None, *, background: bool = False
     ) -> ReleaseSlot:
@@ -78,18 +83,17 @@ class Lane:
             Overloaded: the download cannot start before the deadline.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
-        own = self.sources.get(source)
-        if own is None:
-            return await self.budget.acquire(deadline, background=background)
+        throttles = self.throttles(source)
+        if len(throttles) == 1:
+            return await throttles[0].acquire(deadline, background=background)
         with ExitStack() as slots:
-            for throttle in (own, self.budget):
+            for throttle in throttles:
                 slots.callback(await throttle.acquire(deadline, background=background))
             return slots.pop_all().close
 
     def free_in(self, source: str | None) -> float:
         """Return the seconds until a download from a source can start, 0 if now, ``inf`` if all slots are taken."""
-        own = self.sources.get(source)
-        return self.budget.free_in() if own is None else max(own.free_in(), self.budget.free_in())
+        return max(throttle.free_in() for throttle in self.throttles(source))
 
     def suspension(self, source: str) -> float:
         """Return the seconds for which the lane is suspended for a source, as far as this process knows."""

@@ -265,7 +265,7 @@ def state(platform: str, **settings: Any) -> Any:
 def test_ph_2_the_timeline_has_a_budget_of_its_own() -> None:
     """50 calls in 15 minutes."""
     found = state("microblog")
-    assert 15 * 60 / found.sources["timeline"].delay < 50
+    assert 15 * 60 / found.sources["timeline"].limit.delay < 50
     assert list(found.throttles("timeline")) == [found.sources["timeline"], found.budget]
     assert list(found.throttles("page")) == list(found.throttles(None)) == [found.budget]
 

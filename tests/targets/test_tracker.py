@@ -27,7 +27,7 @@ from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.reading.unread import Unread
 from crawler.registry import scrapers
 from crawler.targets.exceptions import CAUSES, as_scrape_error
-from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.sources import QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
 from crawler.targets.tracker import REPEATS_PER_TURN, TargetTracker, outcomes_by_code
 from crawler.targets.warning import OutcomeWarning
@@ -187,6 +187,32 @@ def test_the_limit_of_the_source_may_change_during_the_run() -> None:
         return numbers
 
     assert asyncio.run(scenario()) == [4, 3, 6]
+
+
+def test_the_limit_of_a_queue_holds_although_the_queue_is_empty() -> None:
+    async def scenario() -> list[list[str]]:
+        tracker, source = make_tracker(limit=100), QueueSource(lambda _: None, lambda: 1)
+        released: list[Target] = []
+        found: list[list[str]] = []
+
+        async def consume() -> None:
+            async for each in tracker.release(source):
+                released.append(each)
+
+        task = asyncio.ensure_future(consume())
+        for name in ("1", "2", "3"):
+            source.put(make_target(name))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            found.append([each.id for each in released])
+        tracker.complete(released[0], error=TargetNotFound("gone"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        found.append([each.id for each in released])
+        task.cancel()
+        return found
+
+    assert asyncio.run(scenario()) == [["1"], ["1"], ["1"], ["1", "2"]]
 
 
 def test_a_target_that_is_released_again_drops_what_it_had() -> None:
