@@ -192,23 +192,23 @@ def test_the_limit_of_the_source_may_change_during_the_run() -> None:
 def test_the_limit_of_a_queue_holds_although_the_queue_is_empty() -> None:
     async def scenario() -> list[list[str]]:
         tracker, source = make_tracker(limit=100), QueueSource(lambda _: None, lambda: 1)
-        released: list[Target] = []
+        released: dict[str, Target] = {}
         found: list[list[str]] = []
 
         async def consume() -> None:
             async for each in tracker.release(source):
-                released.append(each)
+                released[each.id] = each
 
         task = asyncio.ensure_future(consume())
         for name in ("1", "2", "3"):
             source.put(make_target(name))
             for _ in range(20):
                 await asyncio.sleep(0)
-            found.append([each.id for each in released])
-        tracker.complete(released[0], error=TargetNotFound("gone"))
+            found.append(list(released))
+        tracker.complete(released["1"], error=TargetNotFound("gone"))
         for _ in range(20):
             await asyncio.sleep(0)
-        found.append([each.id for each in released])
+        found.append(list(released))
         task.cancel()
         return found
 
