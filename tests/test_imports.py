@@ -89,7 +89,9 @@ def imported(path: Path) -> Iterator[str]:
             if node.module == "crawler":
                 yield from (f"crawler.{alias.name}" for alias in node.names)
             elif node.module is not None and node.module.startswith("crawler."):
-                yield node.module
+                within = [f"{node.module}.{alias.name}" for alias in node.names]
+                modules = {name_of(each) for each in MODULES}
+                yield from (each if each in modules else node.module for each in within)
 
 
 def import_graph(package: Path) -> dict[str, set[str]]:
