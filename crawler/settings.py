@@ -58,6 +58,9 @@ class Settings(BaseModel):
     """Path or URI of a JSON file of at most 1 MB with further paths of the platforms' contracts, so that a changed
     payload is read without a release (docs/contracts.md#a-changed-key). Commands check it when they start, and
     ``scrapy serve`` reads it again at SIGHUP."""
+    UNREAD_KEEP: Count = 20
+    """Number of responses of each source that are kept in the project's folder ``.scrapy/unread`` because a part of
+    them was unread or the extraction failed (docs/contracts.md#kept-responses). 0: none, as always on Scrapy Cloud."""
     SANDBOX: Switch = False
     """Whether to crawl the simulated platforms instead of the real ones. They are started in this process, and have no
     delays."""

@@ -153,19 +153,12 @@ def _check_redis(settings: BaseSettings) -> None:
 
 
 def _check_names(settings: BaseSettings) -> None:
-    """Check the names of platforms and scrapers in settings, the platforms' origins, and that they may use the browser."""
+    """Check the names of platforms and scrapers in settings, and that these platforms may use the browser."""
     for name in ("PLATFORM_ORIGINS", "PLATFORM_BUDGETS"):
         if settings[name].keys() - platforms().keys():
             _check_known(name, "platform", settings[name], [*platforms(), *get_spider_loader(settings).list()])
     _check_known("BROWSER_FALLBACK", "platform", settings["BROWSER_FALLBACK"], platforms())
     _check_known("RESPONSE_CACHE", "scraper", settings["RESPONSE_CACHE"], scraper_names())
-    for platform, value in settings["PLATFORM_ORIGINS"].items():
-        roles = value if isinstance(value, Mapping) else {PAGE: value}
-        if PAGE not in roles or not all(isinstance(each, str) and ORIGIN.fullmatch(each) for each in roles.values()):
-            raise ValueError(
-                f'PLATFORM_ORIGINS: {platform}: expected an origin such as "http://127.0.0.1:8000", or an object of '
-                f'role to origin with "{PAGE}", not {value!r}.'
-            )
     for name in settings["BROWSER_FALLBACK"]:
         if not spider(name).can_use_browser:
             raise ValueError(f"BROWSER_FALLBACK: blocked pages of {name} cannot be loaded in the browser.")
@@ -177,5 +170,15 @@ def _check_known(setting: str, kind: str, names: Iterable[str], known: Iterable[
         raise ValueError(f"{setting}: no {kind} is called {unknown[0]}; use {', '.join(known)}.")
 
 
-CHECKS = (_check_redis, _check_names, check_platform_ids, check_payload_names, check_egresses)
+def _check_origins(settings: BaseSettings) -> None:
+    for platform, value in settings["PLATFORM_ORIGINS"].items():
+        roles = value if isinstance(value, Mapping) else {PAGE: value}
+        if PAGE not in roles or not all(isinstance(each, str) and ORIGIN.fullmatch(each) for each in roles.values()):
+            raise ValueError(
+                f'PLATFORM_ORIGINS: {platform}: expected an origin such as "http://127.0.0.1:8000", or an object of '
+                f'role to origin with "{PAGE}", not {value!r}.'
+            )
+
+
+CHECKS = (_check_redis, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
 """The checks of values that depend on other settings, on platforms or on files."""
