@@ -31,10 +31,8 @@ until a lane can be used, and the seconds since all of them are suspended."""
 
 def time_left(request: Request) -> float | None:
     """Return the seconds until the deadline of the request's target, or None if it has no deadline."""
-    target = request.meta.get("target")
-    if target is None or target.deadline is None:
-        return None
-    return float(target.deadline - asyncio.get_running_loop().time())
+    target: Target | None = request.meta.get("target")
+    return None if target is None else target.seconds_left
 
 
 @dataclass(slots=True)

@@ -37,6 +37,7 @@ from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
 from crawler.mcp.results import Part, View, failed, part_of, result
 from crawler.mcp.shorten import size
 from crawler.mcp.tools import KEPT_RECORDS, READ_RECORD, THIRD_PARTY, result_schemas, tools
+from crawler.platforms.model import first_problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable
@@ -184,7 +185,7 @@ class Scrapers:
                 scraper_params = {name: value for name, value in arguments.items() if name not in VIEW}
                 reply = await self._scrape(context, params.name, scraper_params)
         except ValidationError as error:
-            reply = failed("INVALID_REQUEST", _first_problem(error))
+            reply = failed("INVALID_REQUEST", f"{first_problem(error)}.")
         answer = result(reply, view)
         logger.info(
             "tool_call",
@@ -247,8 +248,3 @@ class Progress:
             elapsed = anyio.current_time() - self._started
             await self._context.session.report_progress(elapsed, message=self._message)
             await anyio.sleep(PROGRESS_SECONDS)
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}."

@@ -23,9 +23,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
 from crawler.downloads.shared import platform_lanes
+from crawler.monitoring.fields import optional_values
 from crawler.registry import spiders
 from crawler.service.calls.call_store import STATES
-from crawler.service.fill_rates import optional_values
 from crawler.targets.target import InvalidTarget, Outcome
 from crawler.targets.tracker import target_completed
 from crawler.targets.warning import UNREAD as UNREAD_REASON

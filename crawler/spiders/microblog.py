@@ -234,7 +234,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         try:
             parts[source] = await fetch()
         except ScrapeError as error:
-            out_of_time = target.deadline is not None and asyncio.get_running_loop().time() >= target.deadline
+            out_of_time = target.seconds_left is not None and target.seconds_left <= 0
             if out_of_time or (isinstance(error, TargetError) and source in AUTHORITATIVE):
                 raise
             errors[source] = error

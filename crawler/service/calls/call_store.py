@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.jobs.clock import store_time
+from crawler.jobs.clock import store_time, utc_text
 from crawler.jobs.job import decompress
 from crawler.registry import scrapers
 from crawler.service.calls import idempotency
@@ -110,17 +109,13 @@ class StoredCall:
             "scraper": self.scraper,
             "params": orjson.Fragment(self.params),
             "state": self.state,
-            "accepted_at": _as_text(self.accepted),
-            "completed_at": None if self.completed is None else _as_text(self.completed),
+            "accepted_at": utc_text(self.accepted, "milliseconds"),
+            "completed_at": None if self.completed is None else utc_text(self.completed, "milliseconds"),
             "code": self.code,
             "http_status": self.status,
             "billable": bool(self.billable),
-            "expires_at": _as_text(self.expires),
+            "expires_at": utc_text(self.expires, "milliseconds"),
         }
-
-
-def _as_text(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Idempotency:
                 return stored
             served = await serve()
             body = orjson.dumps(served.data)
-            await self._store(owned, call, body, served, max(_seconds_left(target), STORE_SECONDS))
+            await self._store(owned, call, body, served, max(target.seconds_left or 0, STORE_SECONDS))
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
@@ -128,7 +128,7 @@ class Idempotency:
 
     async def _claim(self, key: str, client: str, target: Target) -> Served | None:
         """Claim the key for this call, and return None. If a completed call has the key, return its stored result."""
-        left = _seconds_left(target)
+        left = target.seconds_left or 0
         claim = Claim.make(key, client, target, left)
         found = await self.store.transact(claim.take, seconds=left)
         if found is None:
@@ -147,11 +147,6 @@ def check_key(key: str) -> None:
         message = "Idempotency-Key: expected 1 to 255 visible ASCII characters"
         detail: Detail = {"loc": ["Idempotency-Key"], "msg": message, "type": "string_pattern_mismatch"}
         raise InvalidRequest(message, details=[detail])
-
-
-def _seconds_left(target: Target) -> float:
-    assert target.deadline is not None
-    return target.deadline - asyncio.get_running_loop().time()
 
 
 @dataclass(frozen=True, slots=True)

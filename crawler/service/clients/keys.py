@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from crawler.configuration.kinds import Expected, Rate
 from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
-from crawler.platforms.model import validation_details
+from crawler.platforms.model import first_problem
 from crawler.storage.sqlite import SqliteFile
 
 logger = structlog.get_logger(__name__)
@@ -168,8 +168,7 @@ class ConfiguredKeys:
         try:
             found = _CONFIGURED.validate_python(keys, strict=True)
         except ValidationError as error:
-            first = validation_details(error)[0]
-            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise ValueError(first_problem(error)) from None
         quotas = {key.client: key.quota for key in found.values()}
         for key_id, key in found.items():
             if key.quota != quotas[key.client]:
