@@ -235,7 +235,7 @@ class Admission:
         source, meta = cast("str", pending.source), pending.request.meta
         seconds, lane = min(waits, key=itemgetter(0))
         if lane.connection.cooldown_left and pending.release.lane:
-            raise egress_failed(lane.egress.name, "it rests after failures")
+            raise egress_failed(lane.egress.name, "it is suspended after failures")
         fallbacks = () if lane.full_suspension else meta.get("fallbacks", ())
         replaced = any(lane.breakers.closed(names) for names in fallbacks)
         if time_left(pending.request) is not None or replaced or "optional" in meta:

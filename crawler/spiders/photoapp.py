@@ -125,7 +125,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         try:
             return await reading
         except UpstreamRateLimited as error:
-            # The visitor sends too many requests. So the embed page rests, too: it must not replace a page that rests.
+            # The visitor sends too many requests. So the embed page is suspended, too: it must not replace the other.
             await self.lanes.count(target, EmbedPage.source, error)
             raise
         except (UpstreamBlocked, CircuitOpen) as error:
