@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import crawler.settings
-from crawler.configuration.components import ESSENTIAL
+from crawler.components import ESSENTIAL
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.registry import scrapers, spider

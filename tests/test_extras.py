@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawler import settings
-from crawler.configuration.components import COMPONENTS
+from crawler.components import COMPONENTS
 from crawler.monitoring.monitors import Monitors
 from crawler.outputs.feeds import _problem
 from crawler.outputs.sql.pipeline import SqlPipeline

@@ -21,8 +21,8 @@ from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from typing_extensions import get_original_bases
 
+from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.components import install
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.monitoring import summary

@@ -16,7 +16,8 @@ from scrapy.http import Response
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser
-from crawler.configuration.components import ABOVE_COMMAND_LINE, require
+from crawler.components import ABOVE_COMMAND_LINE, require
+from crawler.downloads.pages import PageSpider
 from crawler.downloads.shared import SharedState
 from crawler.errors import (
     InvalidRequest,
@@ -31,14 +32,13 @@ from crawler.outputs.selection import Selection
 from crawler.platforms.links import read_link
 from crawler.platforms.names import PayloadNames
 from crawler.platforms.page import PlatformPage
-from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First
-from crawler.spiders.listings import Listings
-from crawler.spiders.pages import PageSpider
+from crawler.targets.arguments import CrawlArguments
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
+from crawler.targets.listings import Listings
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser

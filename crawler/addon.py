@@ -12,7 +12,7 @@ from scrapy_poet import Addon as PageObjects  # type: ignore[attr-defined]  # it
 from scrapy_poet import InjectionMiddleware  # type: ignore[attr-defined]  # likewise
 
 from crawler import settings as project
-from crawler.configuration.components import install
+from crawler.components import install
 from crawler.downloads import zyte
 from crawler.settings import Settings
 from crawler.spiders.base import PlatformSpider
