@@ -23,6 +23,7 @@ jobs = sa.Table(
     sa.Column("id", Number, sa.Identity(), primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | calls
     sa.Column("state", sa.Text, nullable=False),  # loading | open | paused | cancelled | done
     sa.Column("whole_roots", sa.Boolean, nullable=False),
     sa.Column("options", sa.LargeBinary, nullable=False),
@@ -66,6 +67,8 @@ targets = sa.Table(
     sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
     sa.Column("exits", sa.Integer, nullable=False, server_default="0"),
     sa.Column("lease_until", sa.Double),
+    sa.Column("ready", sa.Double),  # a waiting call is not claimed before this time
+    sa.Column("expires", sa.Double),  # a waiting call ends, and an ended one is deleted; NULL: never
     sa.Column("code", sa.Text),
     sa.Column("outcome", sa.LargeBinary),
     sa.Column("note", sa.LargeBinary),
@@ -103,38 +106,6 @@ seen = sa.Table(  # outlives the jobs
     sa.Column("ids", sa.LargeBinary, nullable=False),
 )
 sa.Table(
-    "calls",
-    metadata,
-    sa.Column("request_id", sa.Text, primary_key=True),
-    sa.Column("client", sa.Text, nullable=False),
-    sa.Column("key_id", sa.Text, nullable=False),
-    sa.Column("concurrency", sa.BigInteger),
-    sa.Column("platform", sa.Text, nullable=False),
-    sa.Column("scraper", sa.Text, nullable=False),
-    sa.Column("params", sa.Text, nullable=False),
-    sa.Column("cache_control", sa.Text),
-    sa.Column("idempotency_key", sa.Text),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("turn", sa.BigInteger, nullable=False),
-    sa.Column("accepted", sa.Double, nullable=False),
-    sa.Column("ready", sa.Double, nullable=False),
-    sa.Column("expires", sa.Double, nullable=False),
-    sa.Column("owner", sa.Text),
-    sa.Column("lease", sa.Double),
-    sa.Column("completed", sa.Double),
-    sa.Column("status", sa.BigInteger),
-    sa.Column("code", sa.Text),
-    sa.Column("billable", sa.BigInteger, nullable=False),
-    sa.Column("bytes", sa.BigInteger, nullable=False),
-    sa.Column("headers", sa.Text),
-    sa.Column("body", sa.LargeBinary),
-    sa.Index("calls_queue", "platform", "state", "turn", "request_id"),
-    sa.Index("calls_state", "state", "expires"),
-    sa.Index("calls_client", "client", "request_id"),
-    sa.Index("calls_turn", "client", "platform", "state", "turn"),
-    sa.Index("calls_bytes", "bytes"),
-)
-sa.Table(
     "idempotency",
     metadata,
     sa.Column("client", sa.Text, primary_key=True),
@@ -142,8 +113,8 @@ sa.Table(
     sa.Column("fingerprint", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("expires", sa.BigInteger, nullable=False),
-    sa.Column("data", sa.LargeBinary),
-    sa.Column("warnings", sa.Text),
+    sa.Column("record", sa.LargeBinary),  # of a synchronous call; compressed
+    sa.Column("warnings", sa.LargeBinary),
 )
 sa.Table(
     "usage",
@@ -210,6 +181,7 @@ _index(
 _index("limits_scope", limits.c.scope)
 _index("limits_ends", limits.c.ends)
 _index("targets_leases", T.lease_until, where=RUNNING)
+_index("targets_expires", T.expires, where=T.expires.is_not(None))
 _index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
 _index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))
 _index("targets_roots", T.job, T.root, T.seq, where=T.root.is_not(None))
