@@ -156,7 +156,7 @@ class TargetTracker:
 
     @property
     def limit(self) -> int:
-        """The maximum number of targets in flight. In the endpoint it changes when egresses begin or end a rest."""
+        """The maximum number of targets in flight. In the endpoint it is smaller while egresses are suspended."""
         own = None if self._source is None else self._source.max_in_flight
         return self._limit if own is None else own
 
