@@ -55,7 +55,7 @@ class Once:
         self.store = store
         self.ttl = ttl
 
-    async def run(self, key: str | None, call: Call, target: Target, serve: Callable[[], Awaitable[Served]]) -> Served:
+    async def run(self, key: str, call: Call, target: Target, serve: Callable[[], Awaitable[Served]]) -> Served:
         """Run ``serve``, or return the stored record if the same call was already completed.
 
         Raises:
@@ -64,9 +64,7 @@ class Once:
             IdempotencyInProgress: the same call is still running.
             IdempotencyMismatch: the key was used for another call.
         """
-        if key is None:
-            return await serve()
-        left = _seconds_left(target)
+        left = target.seconds_left or 0
         claim = Claim.make(key, call.client_id, target, left)
         try:
             found = await self.store.transact(claim.take, seconds=left)
@@ -74,7 +72,7 @@ class Once:
                 return found.replayed(claim)
             served = await serve()
             body = orjson.dumps(served.data)
-            await self._store(claim, call, body, served, max(_seconds_left(target), STORE_SECONDS))
+            await self._store(claim, call, body, served, max(target.seconds_left or 0, STORE_SECONDS))
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
@@ -140,11 +138,6 @@ def check_key(key: str) -> None:
         message = "Idempotency-Key: expected 1 to 255 visible ASCII characters"
         detail: Detail = {"loc": ["Idempotency-Key"], "msg": message, "type": "string_pattern_mismatch"}
         raise InvalidRequest(message, details=[detail])
-
-
-def _seconds_left(target: Target) -> float:
-    assert target.deadline is not None
-    return target.deadline - asyncio.get_running_loop().time()
 
 
 @dataclass(frozen=True, slots=True)
