@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import orjson
 
@@ -100,7 +100,10 @@ class Jobs:
         )
 
     async def page(self, after: int = 0, limit: int = 500, owner: str | None = None) -> list[Job]:
-        """Return the jobs with ids greater than ``after``, in the order of their creation. None: of all owners."""
+        """Return the jobs with ids greater than ``after``, in the order of their creation.
+
+        ``owner``: only this owner's jobs, without those whose upload is not complete. None: all jobs.
+        """
         statement = sql.LIST_JOBS if owner is None else sql.LIST_JOBS_OF
         values = {"after": after, "limit": limit} | ({} if owner is None else {"owner": owner})
         rows = await self.reads.transact(lambda s: s.execute(statement, values).fetchall(), write=False)
@@ -180,10 +183,12 @@ class Jobs:
         """
         return await self._sweep(job, ("failed", "dead"), _retry, room)
 
-    async def remove(self, job: Job) -> None:
-        """Delete a job with all that belongs to it. A removal that was killed can be repeated."""
-        every: tuple[JobState, ...] = ("loading", "open", "paused", "cancelled", "done")
-        if not await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
+    async def remove(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> None:
+        """Delete a job with all that belongs to it, if it is in one of the states ``of``.
+
+        A removal that was killed can be repeated.
+        """
+        if not await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=of)):
             return
         while await self._paced(lambda session: _drop_inputs(session, job)):
             pass

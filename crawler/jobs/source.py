@@ -23,8 +23,9 @@ from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target, 
 from crawler.targets.warning import unread_paths
 
 if TYPE_CHECKING:
-    from crawler.jobs.job import Job
+    from crawler.jobs.job import Job, Stored
     from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.store import Session
     from crawler.jobs.transactions import AlsoStore
 
     Restore = Callable[[str | None, list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
@@ -85,9 +86,15 @@ class JobSource(TargetSource):
             lambda finished: self._resolve(finished.claim, stored=True),
             self._lost,
             self._take,
-            also_store=self.also_store if self.seen is None else self.seen.store,
+            also_store=self._also_store,
             **options,
         )
+
+    def _also_store(self, session: Session, batch: Sequence[Stored]) -> None:
+        if self.also_store is not None:
+            self.also_store(session, batch)
+        if self.seen is not None:
+            self.seen.store(session, batch)
 
     async def open(self) -> None:
         with suppress(StoreUnavailable):

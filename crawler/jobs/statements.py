@@ -26,7 +26,8 @@ OF_KEYS = (T.job == param("job_")) & T.key.in_(param("keys", expanding=True))
 FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
 JOB = sa.select(jobs).where(J.id == param("job"))
 LIST_JOBS = sa.select(jobs).where(J.id > param("after")).order_by(J.id).limit(param("limit"))
-LIST_JOBS_OF = LIST_JOBS.where(J.owner == param("owner"))
+LIST_JOBS_OF = LIST_JOBS.where(J.owner == param("owner"), J.state != "loading")
+"""The jobs that an owner can see: those whose upload is complete."""
 COUNT_OPEN = (
     sa.select(sa.func.count())
     .select_from(jobs)

@@ -124,8 +124,8 @@ class Endpoint:
         self.crawlers.open()
         self.runner.open()
         self.runs.open()
-        cleaning = run_upkeep(self.job_routes.jobs, self.job_routes.keep_days)
-        self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), cleaning)]
+        tending = run_upkeep(self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
+        self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), tending)]
 
     async def drain(self) -> None:
         """Wait until the calls in flight have a response, and store the usage counts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,12 @@ from crawler.errors import JobNotFound, ShuttingDown
 from crawler.jobs.export import Cursor
 from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
+from crawler.service.clients import quotas
 from crawler.service.http.body import header, read_query, require_method
 from crawler.service.http.static import accepts_gzip
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.records import Selected
-from crawler.service.jobs.uploads import Upload, Uploads, invalid, room
+from crawler.service.jobs.uploads import Upload, Uploads, invalid
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -32,6 +34,8 @@ JOB_ID = re.compile(r"[1-9][0-9]{0,17}")
 MAX_PAGE = 100
 MAX_UPLOADS = 2
 """Uploads that a process reads at once. Others wait."""
+MAX_FILES = 2
+"""Files of records that a process writes at once. Other requests for files wait."""
 
 POST_QUERY = {"dry_run": ("true|false", "true or false"), "scraper": (".{1,100}", "the name of a scraper")}
 LIST_QUERY = {
@@ -65,6 +69,7 @@ class JobRoutes:
         self.uploads = Uploads(self.jobs, self.settings.getint("JOBS_MAX"), self.settings.getbool("SANDBOX"))
         self.keep_days = self.settings.getfloat("JOBS_KEEP")
         self._reading = asyncio.Semaphore(MAX_UPLOADS)
+        self._writing = asyncio.Semaphore(MAX_FILES)
         self._changes: set[asyncio.Task[Any]] = set()
         """Cancellations and removals, which go on if the client disconnects."""
 
@@ -95,7 +100,7 @@ class JobRoutes:
 
     async def _find(self, holder: Holder, job_id: str) -> Job:
         job = await self.jobs.get(int(job_id)) if JOB_ID.fullmatch(job_id) else None
-        if job is None or job.owner != holder.client:
+        if job is None or job.owner != holder.client or job.state == "loading":
             raise JobNotFound(NOT_FOUND)
         return job
 
@@ -140,7 +145,7 @@ class JobRoutes:
         read_query(request, {})
         if job.state == "cancelled":
             raise invalid("job_id", "the job is cancelled: make a new one")
-        limit = room(holder)
+        limit = quotas.room_of(holder)
         retried = await self._change(self.jobs.retry(job, limit))
         if job.counts["paused"]:
             await self._change(self.jobs.resume(job, limit))
@@ -152,13 +157,13 @@ class JobRoutes:
         query = read_query(request, RECORDS_QUERY)
         selected = await self._selected(query, job)
         rows = await records.shapes(self.jobs, job, selected)
-        return self._streamed(
+        return await self._streamed(
             request, call, job, selected, lambda: records.records(self.jobs, job, selected, rows, self.settings)
         )
 
     async def _failures(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
         selected = await self._selected(read_query(request, _POSITIONS), job)
-        return self._streamed(request, call, job, selected, lambda: records.failures(self.jobs, job, selected))
+        return await self._streamed(request, call, job, selected, lambda: records.failures(self.jobs, job, selected))
 
     async def _selected(self, query: dict[str, str], job: Job) -> Selected:
         cursor = Cursor.parse(query.pop("after", f"{job.id}.0"))
@@ -168,9 +173,13 @@ class JobRoutes:
         until = await records.last_of(self.jobs, job, cursor.seq, None if limit is None else int(limit))
         return Selected(**query, after=cursor.seq, until=max(until, cursor.seq))
 
-    @staticmethod
-    def _streamed(
-        request: Request, call: Call, job: Job, selected: Selected, pieces: Callable[[], AsyncIterator[bytes]]
+    async def _streamed(
+        self,
+        request: Request,
+        call: Call,
+        job: Job,
+        selected: Selected,
+        pieces: Callable[[], Awaitable[AsyncIterator[bytes]]],
     ) -> Answer:
         compressed = selected.format not in records.FILES and accepts_gzip(header(request, "Accept-Encoding"))
         etag = selected.etag(job, "gzip" if compressed else "")
@@ -186,7 +195,9 @@ class JobRoutes:
         whole = raw_response(call, media_type, b"", headers)
         if request.method == b"HEAD":
             return StreamedAnswer(whole.status, whole.headers, b"")
-        made = records.gzipped(pieces()) if compressed else pieces()
+        async with self._writing if selected.format in records.FILES else nullcontext():
+            made = await pieces()
+        made = records.gzipped(made) if compressed else made
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 
     async def _change(self, work: Any) -> Any:

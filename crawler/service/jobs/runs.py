@@ -164,7 +164,7 @@ class Runs:
         if isinstance(loaded, InvalidTarget):
             worker.finish(finished(claim, Outcome(loaded, None, loaded.error, 0)))
             return
-        target = replace(loaded, id=f"{claim.job}.{claim.key.hex()}", deadline=begin + RUN_SECONDS)
+        target = replace(loaded, id=f"{claim.job}.{claim.key.hex()}", deadline=begin + RUN_SECONDS, background=True)
         try:
             outcome = await crawler.scrape(target)
         except ScrapeError as error:

@@ -7,7 +7,6 @@ import hashlib
 import shutil
 import tempfile
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -206,15 +205,17 @@ class Uploads:
                 return job, None
             contents = Contents()
             try:
-                await self._push(job, _source(upload, path), folder, contents, room(holder))
+                await self._push(job, _source(upload, path), folder, contents, quotas.room_of(holder))
                 contents.check()
             except JobError as error:
-                if await self.jobs.get(job.id) is None:
+                found = await self.jobs.get(job.id)
+                if found is None or found.state == "cancelled":
                     raise IdempotencyInProgress("An upload with this Idempotency-Key ended just now.") from None
-                await self.jobs.remove(job)
+                await self.jobs.remove(job, of=("loading",))
                 raise invalid("body", str(error)) from None
             except BaseException:  # also if the client has disconnected
-                removal = asyncio.ensure_future(self.jobs.remove(job))
+                # Another upload with the same key may have opened the job meanwhile.
+                removal = asyncio.ensure_future(self.jobs.remove(job, of=("loading",)))
                 await asyncio.shield(removal)
                 raise
         await self.jobs.open(job)
@@ -226,11 +227,6 @@ class Uploads:
             await intake.push(self.jobs, job, [source], room=limit, count=contents.count)
         except TargetsUnavailableError as error:  # also wrong files
             raise _unreadable(error, folder) from None
-
-
-def room(holder: Holder) -> Room | None:
-    """Return the function that limits the waiting targets of a client. None: the client has no quota."""
-    return None if holder.quota is None else partial(quotas.room, client=holder.client, quota=holder.quota)
 
 
 def _source(upload: Upload, path: Path) -> FileSource:
