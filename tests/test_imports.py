@@ -34,6 +34,7 @@ LAYERS = {
     "jobs.extension": 6,
     "downloads.facts": 1,  # imports nothing
     "jobs.shared_facts": 4,
+    "jobs.arguments": 9,
     "jobs.rows": 9,
     "jobs.output": 10,
     "spiders": 7,

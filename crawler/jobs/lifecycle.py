@@ -92,6 +92,11 @@ class Jobs:
             lambda session: any(session.rows(each, **values) for each in sql.UNFINISHED), write=False
         )
 
+    async def has_waiting(self, job: int, platform: str) -> bool:
+        """Whether a job has waiting targets of a platform."""
+        values = {"job": job, "platform": platform}
+        return bool(await self.reads.transact(lambda session: session.rows(sql.UNFINISHED[0], **values), write=False))
+
     async def count_unfinished(self, job: int, platform: str) -> int:
         """Return the number of a job's waiting and running targets of a platform."""
         values = {"job": job, "platform": platform}

@@ -26,6 +26,7 @@ OF_KEYS = (T.job == param("job_")) & T.key.in_(param("keys", expanding=True))
 FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
 JOB = sa.select(jobs).where(J.id == param("job"))
 LIST_JOBS = sa.select(jobs).where(J.id > param("after")).order_by(J.id).limit(param("limit"))
+OPEN_JOBS = sa.select(jobs).where(OPEN).order_by(J.id)
 LIST_JOBS_OF = LIST_JOBS.where(J.owner == param("owner"), J.state != "loading")
 """The jobs that an owner can see: those whose upload is complete."""
 COUNT_OPEN = (
@@ -84,6 +85,8 @@ JOBS_TO_CLAIM = (  # not EXISTS: PostgreSQL could then read all waiting targets 
     .order_by(J.id)
     .limit(param("limit"))
 )
+JOBS_TO_CLAIM_BY_TARGET = JOBS_TO_CLAIM.where(~J.whole_roots)
+"""The same, without the jobs whose spider keeps state between targets."""
 JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
 _CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
 _FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.row, T.key)
@@ -94,6 +97,9 @@ ROOT_RUNNING = sa.exists().where(
 )
 FREE_ROOT = _FREE.where(~ROOT_RUNNING).limit(1).with_for_update(skip_locked=True, of=targets)
 ROOT_TO_CLAIM = sa.select(*_CLAIMED).where(OF_JOB, T.root == param("root"), WAITING).with_for_update(skip_locked=True)
+PAUSED_OF_ROOT = sa.select(T.work, T.row).where(
+    OF_JOB, T.root == param("root"), T.state == sa.literal_column("'paused'")
+)
 BUSY = sa.select(sa.func.count()).where(OF_JOB, T.root == param("root"), RUNNING)
 START = (
     sa.update(targets)

@@ -10,12 +10,14 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import Any, Literal, TypeAlias
 
 import orjson
 
 from crawler.errors import ServiceError
 from crawler.jobs import statements as sql
+from crawler.jobs.account import RoomOf
 from crawler.jobs.counters import Changes, lock_jobs
 from crawler.jobs.job import Claim, Key, Stored, internal_error
 from crawler.jobs.store import Session
@@ -49,7 +51,7 @@ class Holder:
     job: int | None = None
     """The job whose targets it claims. None: those of all jobs, with fair shares for their owners."""
     owned_only: bool = False
-    """Whether it claims no targets of the command line's jobs, which have no owner."""
+    """Whether it claims no targets of jobs that have no owner, or spider arguments and so whole roots."""
 
 
 def shares(running: dict[str, int], n: int) -> Counter[str]:
@@ -81,7 +83,8 @@ def claim(session: Session, holder: Holder, platform: str, n: int, without: set[
     if not running:
         return None
     ((owner, share),) = shares(running, n).most_common(1)
-    jobs = session.rows(sql.JOBS_TO_CLAIM, owner=owner, platform=platform, limit=share)
+    statement = sql.JOBS_TO_CLAIM_BY_TARGET if holder.owned_only else sql.JOBS_TO_CLAIM
+    jobs = session.rows(statement, owner=owner, platform=platform, limit=share)
     found = _claim_from(session, holder, platform, share, jobs)
     if len(found) < share:
         without.add(owner)
@@ -216,12 +219,18 @@ def _end(changes: Changes, target: Key, state: str, code: str, outcome: bytes) -
 
 
 def finish(
-    session: Session, holder: Holder, batch: Sequence[Stored], also: AlsoStore | None = None
+    session: Session,
+    holder: Holder,
+    batch: Sequence[Stored],
+    also: AlsoStore | None = None,
+    room: RoomOf | None = None,
 ) -> tuple[list[Result], list[Claim]]:
     """Store the outcomes, records and follow-ups of claimed targets. All are stored, or none.
 
     ``also`` stores what belongs to the same targets in other tables. It is called with those of the batch that are
-    stored now. Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
+    stored now. ``room`` limits the follow-ups: the other ones are paused.
+
+    Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
     """
     status = _statuses(session, holder, [each.finished.claim for each in batch])
     mine = [each for each in batch if status.get(each.finished.claim.target) == "held"]
@@ -242,7 +251,7 @@ def finish(
         if values:
             session.execute(statement, values)
     now = session.now()
-    own = _add_followups(changes, holder, mine, now + holder.lease)
+    own = _add_followups(changes, holder, mine, now + holder.lease, room)
     if also is not None:
         also(session, mine)
     changes.store(now)
@@ -250,7 +259,9 @@ def finish(
     return [found.get(each.finished.claim.target, "lost") for each in batch], own
 
 
-def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], until: float) -> list[Claim]:
+def _add_followups(
+    changes: Changes, holder: Holder, mine: Sequence[Stored], until: float, room: RoomOf | None
+) -> list[Claim]:
     """Add the follow-ups of finished targets that are new. Return those that the worker holds."""
     rows: dict[Key, dict[str, Any]] = {}
     for each in mine:
@@ -269,6 +280,8 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         for (key,) in session.rows(sql.STORED, job_=job, keys=keys):
             del rows[job, key]
     new = list(rows.values())
+    if room is not None:
+        _pause_beyond(changes, new, room)
     if new:
         session.execute(sql.ADD_TARGETS[session.dialect], new)
     for row in new:
@@ -278,3 +291,13 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         for r in new
         if r["state"] == "running"
     ]
+
+
+def _pause_beyond(changes: Changes, new: Iterable[dict[str, Any]], room: RoomOf) -> None:
+    """Pause the new follow-ups that do not fit into the quotas of their jobs' owners."""
+    by_owner = sorted(new, key=lambda row: row["job"])
+    for job, rows in groupby(by_owner, key=lambda row: int(row["job"])):
+        limit = room(changes.session, changes.jobs[job])
+        for row in () if limit is None else islice(rows, limit, None):
+            if row["state"] != "cancelled":
+                row.update(NOT_HELD, state="paused")

@@ -31,6 +31,7 @@ from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
+from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.upkeep import run_upkeep
 from crawler.service.status import Status
@@ -87,6 +88,7 @@ class Endpoint:
         )
         jobs = Jobs(store_location(self.settings))
         self.runs = Runs(jobs, self.crawlers, self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS"))
+        self.listings = Listings(jobs, self.settings, self.shared)
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
         parts = Parts(
             self.crawlers,
@@ -124,6 +126,7 @@ class Endpoint:
         self.crawlers.open()
         self.runner.open()
         self.runs.open()
+        self.listings.open()
         tending = run_upkeep(self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
         self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), tending)]
 
@@ -131,6 +134,7 @@ class Endpoint:
         """Wait until the calls in flight have a response, and store the usage counts."""
         self.runner.stop()
         self.runs.stop()
+        self.listings.stop()
         await self.crawlers.drain()
         await self.runner.close()
         await self.api.finish()
@@ -140,6 +144,7 @@ class Endpoint:
             with suppress(asyncio.CancelledError):
                 await task
         await self.job_routes.close()
+        await self.listings.close()
         await self.runs.close()
         await self.usage.flush(LAST_FLUSH_SECONDS)
         if self.usage.pending:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import date
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from scrapy import Spider
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+from typing_extensions import get_original_bases
 
+from crawler.platforms.model import validation_details
 from crawler.targets.files import Shard, check_encoding
 
 JOB = "_job"
@@ -97,3 +101,15 @@ class CrawlArguments(BaseModel):
         if self.job is not None and beside:
             raise ValueError(f"a job has its own targets and arguments: remove {beside[0]}=, or remove job=")
         return self
+
+
+def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
+    """Return the error of each invalid ``-a`` argument by its name. ``""``: an error of several arguments."""
+    bases = (base for each in spider.__mro__ for base in get_original_bases(each))
+    models = [get_args(base)[0] for base in bases if get_origin(base) is Args]
+    try:
+        for model in models:
+            model(**arguments)
+    except ValidationError as error:
+        return {".".join(map(str, each["loc"])): each["msg"] for each in validation_details(error)}
+    return {}

@@ -90,6 +90,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             item=RetailCategoryV4Item,
             example={"cat_id": "976759"},
             pages=(ListingPage,),
+            requests=1,
         ),
         Scraper(
             name="retail-search-v4",
@@ -100,6 +101,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             item=RetailSearchV4Item,
             example={"query": "mustard"},
             pages=(SearchPage,),
+            requests=1,
         ),
     )
     args: RetailArguments

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
+
+import orjson
 
 from crawler.errors import JobNotFound, ShuttingDown
 from crawler.jobs.export import Cursor
 from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
-from crawler.service.http.body import header, read_query, require_method
+from crawler.service.http.body import MAX_BODY_BYTES, header, read_object, read_query, require_method
 from crawler.service.http.static import accepts_gzip
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.records import Selected
@@ -31,13 +35,25 @@ if TYPE_CHECKING:
 
 PATH = "/v1/jobs"
 JOB_ID = re.compile(r"[1-9][0-9]{0,17}")
+JSON = "application/json"
+PEEKED_BYTES = 64
 MAX_PAGE = 100
 MAX_UPLOADS = 2
 """Uploads that a process reads at once. Others wait."""
 MAX_FILES = 2
 """Files of records that a process writes at once. Other requests for files wait."""
 
-POST_QUERY = {"dry_run": ("true|false", "true or false"), "scraper": (".{1,100}", "the name of a scraper")}
+ARGUMENTS = {
+    "max_pages": ("[1-9][0-9]{0,5}", "a number of pages"),
+    "exhaustive": ("true|false", "true or false"),
+    "since": ("last|[0-9]{4}-[0-9]{2}-[0-9]{2}", "last, or a day such as 2026-11-01"),
+}
+"""Spider arguments that a job can have."""
+POST_QUERY = {
+    "dry_run": ("true|false", "true or false"),
+    "scraper": (".{1,100}", "the name of a scraper"),
+    **ARGUMENTS,
+}
 LIST_QUERY = {
     "after": (JOB_ID.pattern, "the next_after of the previous page"),
     "limit": ("[1-9][0-9]?|100", "1 to 100"),
@@ -106,23 +122,27 @@ class JobRoutes:
 
     async def _post(self, request: Request, call: Call, holder: Holder) -> Answer:
         query = read_query(request, POST_QUERY)
-        assert request.content is not None
+        content, arguments = _listing(request)
+        arguments |= {name: query[name] for name in ARGUMENTS if name in query}
+        if arguments.get("exhaustive") == "false":
+            del arguments["exhaustive"]
         media_type = header(request, "Content-Type") or ""
-        upload = Upload(request.content, media_type, query.get("scraper"), header(request, "Idempotency-Key"))
+        key = header(request, "Idempotency-Key")
+        upload = Upload(content, media_type, query.get("scraper"), key, arguments)
         upload.check()
         if self.runs.crawlers.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
         async with self._reading:
             if query.get("dry_run") == "true":
                 contents = await self.uploads.check(upload)
-                return json_response(200, {"job": None, "records_at_most": contents.valid, **contents.as_json()}, call)
+                return json_response(200, {"job": None, **contents.as_json()}, call)
             job, made = await self.uploads.make(holder, upload, call.request_id)
             if made is None:
                 call.headers["Idempotent-Replayed"] = "true"
                 made = await self.uploads.check(upload)
         self.runs.due.set()
         call.headers["Location"] = f"{call.service_url}{PATH}/{job.id}"
-        body = {"job": reports.describe(job, self.keep_days), "records_at_most": made.valid, **made.as_json()}
+        body = {"job": reports.describe(job, self.keep_days), **made.as_json()}
         return json_response(202, body, call)
 
     async def _list(self, request: Request, call: Call, holder: Holder) -> Answer:
@@ -211,3 +231,31 @@ class JobRoutes:
         """Wait for cancellations and removals."""
         if self._changes:
             await asyncio.wait(self._changes, timeout=5)
+
+
+def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
+    """Return the targets of an upload, and the spider arguments in its body.
+
+    Only a body that is one JSON object has arguments, beside the params of its target.
+
+    Raises:
+        InvalidJson, InvalidRequest: the object or an argument is not valid.
+    """
+    content = request.content
+    assert content is not None
+    head, size = content.read(PEEKED_BYTES), content.seek(0, os.SEEK_END)
+    content.seek(0)
+    is_json = (header(request, "Content-Type") or "").partition(";")[0].strip().lower() == JSON
+    if not is_json or not head.lstrip().startswith(b"{"):
+        return content, {}
+    if size > MAX_BODY_BYTES:
+        raise invalid("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
+    target = read_object(request)
+    arguments = {}
+    for name in ARGUMENTS.keys() & target.keys():
+        pattern, expected = ARGUMENTS[name]
+        given = target.pop(name)
+        arguments[name] = given if isinstance(given, str) else orjson.dumps(given).decode()
+        if not re.fullmatch(pattern, arguments[name]):
+            raise invalid(name, f"expected {expected}")
+    return io.BytesIO(orjson.dumps([target])), arguments

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crawler.service.clients import usage
+import orjson
+
+from crawler.jobs.account import SETTING, Account
+from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Stored
@@ -40,3 +43,17 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
 def _owners(session: Session, jobs: Iterable[int]) -> dict[int, str]:
     """Return the owners of jobs, "" for those of the command line."""
     return {job: owner for job in jobs for (owner,) in session.rows("SELECT owner FROM jobs WHERE id = :job", job=job)}
+
+
+def room(session: Session, job: Any) -> int | None:
+    """Return how many further targets of a client's job may wait. None: the client has no quota. A worker's ``room``.
+
+    Workers on other machines have no API keys: the options of the job have the quota.
+    """
+    quota = orjson.loads(job.options).get("quota")
+    return None if quota is None else quotas.room(session, job.owner, quota)
+
+
+def account_settings(owner: str, *, waits: bool = True) -> dict[str, Any]:
+    """Return the settings of a crawl that is a worker of a client's job. ``waits``: as in ``Account``."""
+    return {SETTING: Account(owner, store_bills, room, waits)}

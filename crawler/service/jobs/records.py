@@ -113,7 +113,8 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
         raise invalid("scraper", f"the job has {', '.join(names)}")
     names = [each for each in names if selected.scraper in {None, each}]
     try:
-        found = shapes_of(names, own, selected.explode, selected.fields, sliced=False)
+        sliced = "exhaustive" in job.options.get("arguments", {})
+        found = shapes_of(names, own, selected.explode, selected.fields, sliced=sliced)
     except ValueError as error:
         raise invalid("explode" if selected.fields is None else "fields", str(error)) from None
     if len(found) > 1 and selected.format in TABLES:

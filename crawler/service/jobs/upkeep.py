@@ -50,14 +50,21 @@ async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
                 await jobs.remove(job)
             elif job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
                 await jobs.cancel(job)
-            elif job.state in {"open", "paused"} and job.counts["paused"]:
+            elif job.state in {"open", "paused"} and (job.counts["paused"] or "quota" in job.options):
                 await _continue(jobs, keys, job)
 
 
 async def _continue(jobs: Jobs, keys: Keys, job: Job) -> None:
-    """Let as many paused targets wait as the client's quota allows. A client without a valid key has none."""
+    """Let as many paused targets wait as the client's quota allows. A client without a valid key has none.
+
+    The workers of a job with follow-ups get the quota from its options.
+    """
     holder = await keys.find(job.owner)
     if holder is None:
+        return
+    if job.options.get("quota", holder.quota) != holder.quota:
+        await jobs.set_options(job, job.options | {"quota": holder.quota})
+    if not job.counts["paused"]:
         return
     if holder.quota is not None:
         count = partial(quotas.left, client=holder.client, quota=holder.quota)

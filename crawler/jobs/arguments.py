@@ -1,0 +1,35 @@
+"""The spider arguments that jobs have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from crawler.registry import find_scraper, spider
+from crawler.spiders.arguments import argument_problems
+
+LIMITS = ("max_requests",)
+"""The spider arguments that pause a job. A paused job continues with a higher limit."""
+LISTING = ("max_pages", "exhaustive", "since")
+"""The spider arguments that decide which pages of a listing are read."""
+OF_JOBS = (*LISTING, *LIMITS)
+"""The spider arguments that a job keeps, because they change its records."""
+
+
+def needs_whole_roots(arguments: Mapping[str, str]) -> bool:
+    """Whether one worker takes a target and all its follow-ups, because a spider keeps state between them."""
+    return "exhaustive" in arguments or arguments.get("since") == "last"
+
+
+def problem_of(arguments: Mapping[str, str], scrapers: Iterable[str]) -> str | None:
+    """Return why the arguments of a job are not valid for one of its scrapers. None: they are valid.
+
+    A spider may lack an argument, or a listing that is sorted by time.
+    """
+    for scraper in map(find_scraper, scrapers):
+        of_platform = spider(scraper.platform)
+        problems = list(argument_problems(of_platform, dict(arguments)).values())
+        if "since" in arguments and not any(each.entries for each in of_platform.scrapers):
+            problems.append("since requires a listing that is sorted by newest first")
+        if problems:
+            return f"{scraper.name}: {problems[0]}"
+    return None
