@@ -13,12 +13,14 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.errors import InvalidRequest
+from crawler.jobs import transactions
 from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.transactions import Holder, Skipped
+from crawler.service.clients import keys as api_keys
 from crawler.service.clients import quotas, usage
-from crawler.service.clients.keys import Holder, SandboxKeys
 from crawler.service.jobs import billing, records, upkeep
-from tests.jobs.workers import SCRAPER, Process, lines
+from tests.jobs.workers import SCRAPER, Process, done, lines
 
 OUTCOME = {"warnings": [], "fetched_at": "2026-11-25T20:00:00+00:00"}
 
@@ -73,6 +75,16 @@ async def test_each_record_is_billed_once_and_nothing_stays_reserved(jobs: Jobs,
     assert await report(jobs) == ((6, 0) if owner else (0, 0))
 
 
+async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
+    job = await owned_job(jobs, "acme", 1)
+    holder = Holder("exited", lease=-1, exits=0)
+    await jobs.writes.transact(lambda s: transactions.claim(s, holder, "retail", 1, Skipped()))
+    await jobs.writes.transact(lambda s: transactions.expire(s, holder, lambda _: True, billing.store_bills))
+    assert (await current(jobs, job)).counts["dead"] == 1
+    used = await jobs.reads.transact(lambda s: usage.report(s, "acme"), write=False)
+    assert (used["billable"], used["usage"][0]["outcomes"]) == (0, {"INTERNAL_ERROR": 1})
+
+
 async def test_targets_beyond_the_quota_are_paused_until_there_is_room(jobs: Jobs) -> None:
     other = await owned_job(jobs, "acme", 3, quota=10)
     job = await owned_job(jobs, "acme", 12, quota=10, start=100)
@@ -99,13 +111,13 @@ async def test_concurrent_uploads_reserve_no_more_than_the_quota(jobs: Jobs, loc
     await asyncio.gather(*(each.close() for each in stores))
 
 
-class Keyring(SandboxKeys):
+class Keyring(api_keys.SandboxKeys):
     """Keys of one client, whose quota changes."""
 
     quota: int | None = 3
 
-    async def find(self, client: str) -> Holder | None:
-        return Holder(client, "key", quota=self.quota) if client == "acme" else None
+    async def find(self, client: str) -> api_keys.Holder | None:
+        return api_keys.Holder(client, "key", quota=self.quota) if client == "acme" else None
 
 
 async def test_paused_targets_continue_when_there_is_quota_again(jobs: Jobs) -> None:
@@ -153,3 +165,34 @@ async def test_a_file_that_becomes_too_large_is_refused_and_leaves_nothing(
     with pytest.raises(InvalidRequest, match="use a limit"):
         await records.records(jobs, job, selected, rows, Settings())
     assert os.listdir(folder) == []  # noqa: PTH208  # without a thread
+
+
+async def test_the_follow_ups_of_a_listing_are_reserved_page_by_page(jobs: Jobs) -> None:
+    """Of six pages, as many are billed as the quota has, whatever the number of pages in flight."""
+    keys = Keyring()
+    job = await jobs.create("listing", "acme", options={"quota": 3}, whole_roots=True)
+    line = replace(next(lines(1)), work={"scraper": SCRAPER})
+    await jobs.push(job, [line], room=partial(quotas.room, client="acme", quota=3))
+    await jobs.open(job)
+
+    def paged(claim: Claim) -> Finished:
+        found = done(claim, followups=5)
+        return replace(found, followups=tuple(replace(each, work={"scraper": SCRAPER}) for each in found.followups))
+
+    async def scraped() -> None:
+        process = Process(jobs, paged, {"also_store": billing.store_bills, "room": billing.room, "job": job.id})
+        async with process.worker:
+            await process.claim()
+            while process.worker.held:  # noqa: ASYNC110  # its follow-ups arrive later
+                await asyncio.sleep(0.02)
+
+    await scraped()
+    found = await current(jobs, job)
+    assert (found.state, found.counts["done"], found.counts["paused"]) == ("paused", 3, 3)
+    assert await report(jobs, 3) == (3, 0)
+    for quota, used, state in ((3, 3, "paused"), (4, 4, "paused"), (None, 6, "done")):
+        keys.quota = quota
+        await upkeep.tend(jobs, keys, keep_days=30)
+        await scraped()
+        assert (await report(jobs, 9), (await current(jobs, job)).state) == ((used, 0), state)
+    assert await jobs.check(await current(jobs, job)) == []

@@ -116,7 +116,7 @@ class JobRoutes:
 
     async def _find(self, holder: Holder, job_id: str) -> Job:
         job = await self.jobs.get(int(job_id)) if JOB_ID.fullmatch(job_id) else None
-        if job is None or job.owner != holder.client or job.state == "loading":
+        if job is None or (job.owner, job.kind) != (holder.client, "job") or job.state == "loading":
             raise JobNotFound(NOT_FOUND)
         return job
 
