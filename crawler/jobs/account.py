@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from crawler.jobs.job import Stored
     from crawler.jobs.store import Session
-    from crawler.jobs.transactions import AlsoStore
 
+AlsoStore: TypeAlias = "Callable[[Session, Sequence[Stored]], None]"
 RoomOf: TypeAlias = "Callable[[Session, Any], int | None]"
 """Returns how many further targets of a job, a locked row, may wait. None: its owner has no quota."""
 SETTING = "JOB_ACCOUNT"

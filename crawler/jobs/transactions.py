@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from crawler.jobs import statements as sql
-from crawler.jobs.account import RoomOf
+from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import lease_clock, store_time
 from crawler.jobs.counters import Changes, lock_jobs
 from crawler.jobs.job import Claim, Finished, Key, Stored
@@ -32,7 +32,6 @@ MAX_LEASE_SECONDS = 3_600.0
 NOT_HELD = {"worker": None, "tries": 0, "lease_until": None}
 
 Result: TypeAlias = Literal["stored", "already stored", "lost"]
-AlsoStore: TypeAlias = Callable[[Session, Sequence[Stored]], None]
 
 
 def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:

@@ -14,11 +14,11 @@ import structlog
 from crawler.downloads.facts import process_name
 from crawler.errors import StoreUnavailable
 from crawler.jobs import transactions
-from crawler.jobs.account import RoomOf
+from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import SteadyClock, lease_clock
 from crawler.jobs.job import Claim, Finished, Key, Stored
 from crawler.jobs.store import Session, Store, StoreRefused
-from crawler.jobs.transactions import AlsoStore, Holder, Result, Skipped
+from crawler.jobs.transactions import Holder, Result, Skipped
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
