@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 import duckdb
 import openpyxl
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 from crawler.service.clients.keys import KeyStore
@@ -85,7 +85,6 @@ class Endpoint:
     def get(self, path: str) -> bytes:
         status, body = self.open(path)
         assert status == 200, body[:500]
-        if os.environ.get("SOAK_TRACE"): print(path, len(body), f"{self.megabytes:.0f} MB")
         return body
 
     @property
@@ -236,14 +235,14 @@ def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
         for kind, file in texts.items():
             file.write_bytes(endpoint.get(f"{path}{kind}&scraper={scraper}"))
         ids = f"SELECT target_id, columns FROM '{texts['parquet']}'"  # noqa: S608  # a path of the test
-        rows = duckdb.sql(ids).fetchall()
+        rows = duckdb.execute(ids).fetchall()
         assert {json.loads(team)["team"] for _, team in rows} == {"=1+1"}
         found["parquet"].update((scraper, each) for each, _ in rows)
         frame = pd.read_csv(texts["csv"], dtype=str)
         assert set(frame["columns.team"]) == {"'=1+1"}
         found["csv"].update((scraper, each) for each in frame["target_id"])
         csv_ids = f"SELECT target_id FROM read_csv('{texts['csv']}', all_varchar=true)"  # noqa: S608  # likewise
-        assert Counter(each for (each,) in duckdb.sql(csv_ids).fetchall()) == Counter(frame["target_id"])
+        assert Counter(each for (each,) in duckdb.execute(csv_ids).fetchall()) == Counter(frame["target_id"])
         table = sheets[scraper].iter_rows()
         names = [cell.value for cell in next(table)]
         for row in table:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.jobs.account import SETTING, Account
+from crawler.service.calls import once, stored
 from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def store_bills(session: Session, batch: Sequence[Stored]) -> None:
-    """Count the outcomes of a batch in their owners' usage.
+    """Count the outcomes of a batch in their owners' usage, and keep or release the ``Idempotency-Key`` of calls.
 
-    A worker's ``also_store``. A record is billable; a failure, or a target without new data, is counted as a call only.
+    A worker's ``also_store``. A record is billable unless it was cached; a failure, or a target without new data, is
+    counted as a call only.
     """
     counts: dict[usage.Key, usage.Count] = defaultdict(lambda: [0, 0, 0])
     day = usage.today()
@@ -32,12 +34,22 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
         is_target = bool(claim.platform)  # not a line of a file that is not valid
         if not claim.owner or not is_target or finished.state == "paused":
             continue
-        billable = finished.state == "done" and finished.record is not None
+        has_record = finished.state == "done" and finished.record is not None
         count = counts[claim.owner, claim.work["scraper"], day, finished.code]
         count[0] += 1
-        count[1] += billable
-        count[2] += billable and bool(finished.outcome.get("warnings"))
+        count[1] += has_record and finished.outcome.get("billable", True)
+        count[2] += has_record and bool(finished.outcome.get("warnings"))
     usage.add(session, counts)
+    calls = [each for each in batch if each.finished.claim.kind == stored.KIND]
+    stored.count_ended(session, calls)
+    for each in calls:
+        claim, until = each.finished.claim, each.finished.outcome.get("key_until")
+        if (key := claim.work["key"]) is not None:
+            named = (claim.owner, key, claim.key.decode())
+            if until is None:
+                once.release_key(session, *named)
+            else:
+                once.keep_key(session, *named, until)
 
 
 def room(session: Session, job: Any) -> int | None:
