@@ -18,8 +18,8 @@ from scrapy.commands import ScrapyCommand
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
+from crawler.jobs.arguments import argument_problems
 from crawler.registry import spiders
-from crawler.spiders.arguments import argument_problems
 from tests.crawls import ROOT
 
 OTHERS = frozenset({"cd", "curl", "export", "git", "npm", "npx", "touch"})

@@ -8,11 +8,11 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import InvalidRequest
+from crawler.jobs.arguments import argument_problems
 from crawler.platforms.model import VALUE_ERROR_PREFIX, validation_details
 from crawler.platforms.professional.schema import ProfileParams
 from crawler.platforms.retail.schema import CategoryParams
 from crawler.registry import scrapers
-from crawler.spiders.arguments import argument_problems
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.target import check_params
 

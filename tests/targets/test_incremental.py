@@ -19,8 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from scrapy.settings import Settings
 
+from crawler.jobs.arguments import argument_problems
 from crawler.registry import scrapers
-from crawler.spiders.arguments import argument_problems
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.incremental import MAX_IDS_PER_LISTING, Seen, SeenFile, new_since
 from crawler.targets.target import Entries, Outcome, Record, Target, check_params

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 from difflib import get_close_matches
-from typing import Any, Self, get_args, get_origin
+from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from scrapy import Spider
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
-from typing_extensions import get_original_bases
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
-from crawler.platforms.model import validation_details
 from crawler.targets.files import Shard, check_encoding
+from crawler.targets.target import Scraper
+
+A = TypeVar("A", bound="CrawlArguments")
 
 JOB = "_job"
 """The argument that Scrapyd sets, in addition to those of the user."""
@@ -27,7 +27,7 @@ OBJECTS = frozenset({"source", "shared"})
 
 
 class CrawlArguments(BaseModel):
-    """The ``-a`` arguments that every spider accepts. Each spider adds the params of its scrapers, as text."""
+    """The ``-a`` arguments that every spider accepts. ``with_params`` adds the params of its scrapers, as text."""
 
     model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
 
@@ -103,13 +103,15 @@ class CrawlArguments(BaseModel):
         return self
 
 
-def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
-    """Return the error of each invalid ``-a`` argument by its name. ``""``: an error of several arguments."""
-    bases = (base for each in spider.__mro__ for base in get_original_bases(each))
-    models = [get_args(base)[0] for base in bases if get_origin(base) is Args]
-    try:
-        for model in models:
-            model(**arguments)
-    except ValidationError as error:
-        return {".".join(map(str, each["loc"])): each["msg"] for each in validation_details(error)}
-    return {}
+def with_params(model: type[A], scrapers: Iterable[Scraper]) -> type[A]:
+    """Return a model of arguments with the params of scrapers as further fields, which are texts.
+
+    The first description of a param is that of the argument. A param that the model has as a field is not added.
+    """
+    added: dict[str, Any] = {}
+    for scraper in scrapers:
+        for name, info in scraper.params.model_fields.items():
+            if name not in model.model_fields:
+                added.setdefault(name, (str | None, Field(default=None, description=info.description)))
+    made: type[A] = create_model(model.__name__, __base__=model, **added)
+    return made
