@@ -74,6 +74,8 @@ class Scraper:
     """The page object classes that read the responses for this scraper, in the order of the requests."""
     entries: Entries | None = None
     """The entries that ``-a since=`` compares. None if the scraper has no listing that is sorted by time."""
+    requests: int | None = None
+    """Maximum number of pages that a target requests, without repeats after failures. None: it depends on the pages."""
 
 
 @dataclass(slots=True)
