@@ -12,6 +12,7 @@ import orjson
 
 from crawler.jobs import statements as sql
 from crawler.jobs.counters import Changes, lock_jobs
+from crawler.jobs.databases import Statement
 from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, checked_name
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
@@ -35,16 +36,20 @@ class Jobs:
     """The jobs of a store, and the connections of a process to it.
 
     ``writes`` has the transactions of workers and of this class. ``reads`` has exports and downloads, which must not
-    wait for writes. ``reservations`` has the short transactions that delay a request.
+    wait for writes.
     """
 
     def __init__(self, location: str) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
-        self.writes, self.reads, self.reservations = (Store(location, SCHEMA) for _ in range(3))
+        self.writes, self.reads = (Store(location, SCHEMA) for _ in range(2))
 
     async def close(self) -> None:
         """Disconnect after all pending transactions."""
-        await asyncio.gather(self.writes.close(), self.reads.close(), self.reservations.close())
+        await asyncio.gather(self.writes.close(), self.reads.close())
+
+    async def read(self, statement: Statement, **values: Any) -> list[Any]:
+        """Return the rows of a query, in a transaction of its own."""
+        return await self.reads.transact(lambda session: session.rows(statement, **values), write=False)
 
     async def create(
         self,
@@ -76,13 +81,12 @@ class Jobs:
 
     async def get(self, job: int) -> Job | None:
         """Return a job. None: it was removed."""
-        rows = await self.reads.transact(lambda session: session.execute(sql.JOB, {"job": job}).fetchall(), write=False)
+        rows = await self.read(sql.JOB, job=job)
         return Job.of(rows[0]) if rows else None
 
     async def find(self, name: str, owner: str = "") -> Job | None:
         """Return the job of an owner with a name. None: there is none."""
-        values = {"name": name, "owner": owner}
-        rows = await self.reads.transact(lambda s: s.execute(sql.FIND_JOB, values).fetchall(), write=False)
+        rows = await self.read(sql.FIND_JOB, name=name, owner=owner)
         return Job.of(rows[0]) if rows else None
 
     async def has_unfinished(self, job: int, platform: str) -> bool:
@@ -94,22 +98,17 @@ class Jobs:
 
     async def count_unfinished(self, job: int, platform: str) -> int:
         """Return the number of a job's waiting and running targets of a platform."""
-        values = {"job": job, "platform": platform}
-        return int(
-            await self.reads.transact(lambda s: s.execute(sql.COUNT_UNFINISHED, values).fetchone()[0], write=False)
-        )
+        return int((await self.read(sql.COUNT_UNFINISHED, job=job, platform=platform))[0][0])
 
     async def page(self, after: int = 0, limit: int = 500, owner: str | None = None) -> list[Job]:
         """Return the jobs with ids greater than ``after``, in the order of their creation. None: of all owners."""
         statement = sql.LIST_JOBS if owner is None else sql.LIST_JOBS_OF
         values = {"after": after, "limit": limit} | ({} if owner is None else {"owner": owner})
-        rows = await self.reads.transact(lambda s: s.execute(statement, values).fetchall(), write=False)
-        return [Job.of(row) for row in rows]
+        return [Job.of(row) for row in await self.read(statement, **values)]
 
     async def tallies(self, job: int) -> dict[tuple[str, str], int]:
         """Return the tallies of a job: (kind, name) -> number."""
-        rows = await self.reads.transact(lambda session: session.rows(sql.TALLIES, job=job), write=False)
-        return {(kind, name.decode()): n for kind, name, n in rows}
+        return {(kind, name.decode()): n for kind, name, n in await self.read(sql.TALLIES, job=job)}
 
     async def describe(self, job: Job, scrapers: Iterable[str], columns: Sequence[str]) -> None:
         """Store which scrapers the targets of a job have, and the names of the user's own columns in a file."""
@@ -130,7 +129,7 @@ class Jobs:
         """Return the position of the first line to add to a job: 0 while it is loading."""
         if job.state == "loading":
             return 0
-        rows = await self.reads.transact(lambda session: session.rows(sql.LAST_ROW, job=job.id), write=False)
+        rows = await self.read(sql.LAST_ROW, job=job.id)
         return 0 if rows[0][0] is None else int(rows[0][0]) + 1
 
     async def push(self, job: Job, lines: Iterable[InputLine], room: Room | None = None) -> int:
