@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import orjson
 
@@ -22,6 +22,7 @@ PAUSE = 2.0
 """Pause after a transaction of a long change, as a multiple of its duration, so that short ones can run."""
 PAGES_PER_VACUUM = 500
 """Pages of an SQLite file that are returned to the disk at once."""
+MAX_ID = 2**63 - 1
 
 Room: TypeAlias = Callable[[Session], int]
 """Returns how many further targets of a job's owner may wait. It locks what it counts until the end of the transaction.
@@ -81,13 +82,13 @@ class Jobs:
 
     async def get(self, job: int) -> Job | None:
         """Return a job. None: it was removed."""
-        rows = await self.read(sql.JOB, job=job)
-        return Job.of(rows[0]) if rows else None
+        found = await self._list(sql.JOB, job=job)
+        return found[0] if found else None
 
     async def find(self, name: str, owner: str = "") -> Job | None:
         """Return the job of an owner with a name. None: there is none."""
-        rows = await self.read(sql.FIND_JOB, name=name, owner=owner)
-        return Job.of(rows[0]) if rows else None
+        found = await self._list(sql.FIND_JOB, name=name, owner=owner)
+        return found[0] if found else None
 
     async def has_unfinished(self, job: int, platform: str) -> bool:
         """Whether a job has waiting or running targets of a platform."""
@@ -96,14 +97,23 @@ class Jobs:
             lambda session: any(session.rows(each, **values) for each in sql.UNFINISHED), write=False
         )
 
+    async def has_waiting(self, job: int, platform: str) -> bool:
+        """Whether a job has waiting targets of a platform."""
+        return bool(await self.read(sql.UNFINISHED[0], job=job, platform=platform))
+
     async def count_unfinished(self, job: int, platform: str) -> int:
         """Return the number of a job's waiting and running targets of a platform."""
         return int((await self.read(sql.COUNT_UNFINISHED, job=job, platform=platform))[0][0])
 
-    async def page(self, after: int = 0, limit: int = 500, owner: str | None = None) -> list[Job]:
-        """Return the jobs with ids greater than ``after``, in the order of their creation. None: of all owners."""
-        statement = sql.LIST_JOBS if owner is None else sql.LIST_JOBS_OF
-        values = {"after": after, "limit": limit} | ({} if owner is None else {"owner": owner})
+    async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
+        """Return the jobs of all owners with ids greater than ``after``, in the order of their creation."""
+        return await self._list(sql.LIST_JOBS, after=after, limit=limit)
+
+    async def newest(self, owner: str, limit: int, before: int = MAX_ID) -> list[Job]:
+        """Return the jobs of an owner with ids less than ``before``, the newest first."""
+        return await self._list(sql.NEWEST_JOBS_OF, owner=owner, limit=limit, before=before)
+
+    async def _list(self, statement: Statement, **values: Any) -> list[Job]:
         return [Job.of(row) for row in await self.read(statement, **values)]
 
     async def tallies(self, job: int) -> dict[tuple[str, str], int]:
@@ -179,10 +189,12 @@ class Jobs:
         """
         return await self._sweep(job, ("failed", "dead"), _retry, room)
 
-    async def remove(self, job: Job) -> None:
-        """Delete a job with all that belongs to it. A removal that was killed can be repeated."""
-        every: tuple[JobState, ...] = ("loading", "open", "paused", "cancelled", "done")
-        if not await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
+    async def remove(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> None:
+        """Delete a job with all that belongs to it, if it is in one of the states ``of``.
+
+        A removal that was killed can be repeated.
+        """
+        if not await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=of)):
             return
         while await self._paced(lambda session: _drop_inputs(session, job)):
             pass

@@ -133,6 +133,8 @@ class Output:
     """Whether files without rows are written, too."""
     new_file: Callable[[str], WritableFile] = NewFile
     """Makes the file of a path."""
+    folder: Path | None = None
+    """Where a workbook keeps its rows until it is complete. None: where the system has temporary files."""
     _files: dict[str, WritableFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Scraper, or the path of a file of all scrapers -> the exporter."""
@@ -186,7 +188,7 @@ class Output:
 
     @cached_property
     def _book(self) -> XlsxBook:
-        return XlsxBook(self._open(self.layout.path), self.created)
+        return XlsxBook(self._open(self.layout.path), self.created, self.folder)
 
     @cached_property
     def _failures(self) -> BaseItemExporter:
@@ -196,7 +198,8 @@ class Output:
         return exporter
 
     def close(self) -> list[str]:
-        """Complete the files, and return their paths."""
+        """Complete the files, and return their paths. A workbook opens at records, even if a target failed first."""
+        filled = [each for each in self._exporters if each != FAILURES]
         if self.store_empty:
             for shape in self.shapes.values():
                 self._exporter(shape)
@@ -205,13 +208,15 @@ class Output:
         for exporter in self._exporters.values():
             exporter.finish_exporting()
         if self._kind == "xlsx" and self._files:
-            self._book.close()
+            self._book.close(*filled[:1])
         for file in self._files.values():
             file.commit()
         return list(self._files)
 
     def abandon(self) -> None:
         """Remove what was written: the former files stay."""
+        if "_book" in vars(self):
+            self._book.discard()
         for file in self._files.values():
             file.discard()
 

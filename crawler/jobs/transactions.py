@@ -10,11 +10,13 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import Any, Literal, TypeAlias
 
 import orjson
 
 from crawler.jobs import statements as sql
+from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import lease_clock, store_time
 from crawler.jobs.counters import Changes, lock_jobs
 from crawler.jobs.job import Claim, Finished, Key, Stored
@@ -30,7 +32,6 @@ MAX_LEASE_SECONDS = 3_600.0
 NOT_HELD = {"worker": None, "tries": 0, "lease_until": None}
 
 Result: TypeAlias = Literal["stored", "already stored", "lost"]
-AlsoStore: TypeAlias = Callable[[Session, Sequence[Stored]], None]
 
 
 def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
@@ -51,17 +52,16 @@ class Holder:
     job: int | None = None
     """The job whose targets it claims. None: those of all jobs, with fair shares for their owners."""
     owned_only: bool = False
-    """Whether it claims no targets of the command line's jobs, which have no owner."""
+    """Whether it claims no targets of jobs that have no owner, or spider arguments and so whole roots."""
     turns: dict[str, float] = field(default_factory=dict)
     """Owner -> when the worker last claimed a target of it."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Skipped:
-    """What a claim leaves waiting."""
+    """What a claim leaves waiting: targets of these owners, and of these jobs."""
 
-    owners: set[str] = field(default_factory=set)
-    """Owners whose targets are not claimed. Those that had too few targets are added."""
+    owners: frozenset[str] = frozenset()
     jobs: frozenset[int] = frozenset()
 
 
@@ -85,26 +85,32 @@ def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[
     return found
 
 
-def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim] | None:
-    """Claim at most ``n`` targets of the owner with the fewest running ones; of a job of whole roots, one root.
+def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim]:
+    """Claim at most ``n`` targets, those of the owners with the fewest running ones; of a job of whole roots, one root.
 
-    Calls of the owner are claimed before targets of its jobs. Return None if no owner is left, or if the worker's job
-    has no free targets.
+    Calls of an owner are claimed before targets of its jobs.
     """
     if holder.job is not None:
-        return _claim_from(session, holder, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)) or None
-    excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
+        return _start(session, holder, _free(session, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)))
     values = {"platform": platform, "resting": sorted({0, *skipped.jobs}), **_due()}
-    running = {owner: int(count) for owner, count in session.rows(sql.OWNERS, **values) if owner not in excluded}
-    if not running:
-        return None
-    ((owner, share),) = shares(running, n, holder.turns).most_common(1)
-    jobs = session.rows(sql.JOBS_TO_CLAIM, owner=owner, limit=share, **values)
-    found = _claim_from(session, holder, platform, share, jobs)
-    if len(found) < share:
-        skipped.owners.add(owner)
-    holder.turns[owner] = lease_clock()
-    return found
+    running: Counter[str] = Counter()
+    jobs: dict[str, list[tuple[int, bool]]] = {}
+    excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
+    for job, owner, whole_roots, number, has_targets in session.rows(sql.JOBS_TO_CLAIM, **values):
+        running[owner] += number
+        if has_targets and owner not in excluded and not (holder.owned_only and whole_roots):
+            jobs.setdefault(owner, []).append((job, whole_roots))
+    found: dict[str, list[Any]] = {owner: [] for owner in jobs}
+    while jobs and (left := n - sum(map(len, found.values()))) > 0:
+        waiting = {owner: running[owner] for owner in jobs}
+        ((owner, share),) = shares(waiting, left, holder.turns).most_common(1)
+        had = len(found[owner])
+        found[owner] = _free(session, platform, had + share, jobs[owner])
+        running[owner] += len(found[owner]) - had
+        holder.turns[owner] = lease_clock()
+        if len(found[owner]) < had + share:
+            del jobs[owner]
+    return _start(session, holder, [row for rows in found.values() for row in rows])
 
 
 def claim_late(session: Session, holder: Holder, n: int) -> list[Claim]:
@@ -118,7 +124,8 @@ def _due() -> dict[str, float]:
     return {"now": now, "far": now + MAX_HOLD_SECONDS}
 
 
-def _claim_from(session: Session, holder: Holder, platform: str, n: int, jobs: Sequence[Any]) -> list[Claim]:
+def _free(session: Session, platform: str, n: int, jobs: Sequence[Any]) -> list[Any]:
+    """Lock at most ``n`` waiting targets of jobs, in the order of the jobs, and return them."""
     found: list[Any] = []
     for job, whole_roots in jobs:
         if whole_roots:
@@ -128,7 +135,7 @@ def _claim_from(session: Session, holder: Holder, platform: str, n: int, jobs: S
             found += session.execute(sql.TO_CLAIM, values).fetchall()
         if len(found) >= n:
             break
-    return _start(session, holder, found)
+    return found
 
 
 def _free_root(session: Session, job: int, platform: str) -> list[Any]:
@@ -254,12 +261,18 @@ def _end(changes: Changes, stored: Stored, state: str) -> dict[str, Any]:
 
 
 def finish(
-    session: Session, holder: Holder, batch: Sequence[Stored], also: AlsoStore | None = None
+    session: Session,
+    holder: Holder,
+    batch: Sequence[Stored],
+    also: AlsoStore | None = None,
+    room: RoomOf | None = None,
 ) -> tuple[list[Result], list[Claim]]:
     """Store the outcomes, records and follow-ups of claimed targets. All are stored, or none.
 
     ``also`` stores what belongs to the same targets in other tables. It is called with those of the batch that are
-    stored now. Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
+    stored now. ``room`` limits the follow-ups: the other ones are paused.
+
+    Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
     """
     status = _statuses(session, holder, [each.finished.claim for each in batch])
     mine = [each for each in batch if status.get(each.finished.claim.target) == "held"]
@@ -279,7 +292,7 @@ def finish(
         if values:
             session.execute(statement, values)
     now = session.now()
-    own = _add_followups(changes, holder, mine, now + holder.lease)
+    own = _add_followups(changes, holder, mine, now + holder.lease, room)
     if also is not None:
         also(session, mine)
     changes.store(now)
@@ -287,7 +300,9 @@ def finish(
     return [found.get(each.finished.claim.target, "lost") for each in batch], own
 
 
-def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], until: float) -> list[Claim]:
+def _add_followups(
+    changes: Changes, holder: Holder, mine: Sequence[Stored], until: float, room: RoomOf | None
+) -> list[Claim]:
     """Add the follow-ups of finished targets that are new. Return those that the worker holds."""
     rows: dict[Key, dict[str, Any]] = {}
     for each in mine:
@@ -306,6 +321,8 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         for (key,) in session.rows(sql.STORED, job_=job, keys=keys):
             del rows[job, key]
     new = list(rows.values())
+    if room is not None:
+        _pause_beyond(changes, new, room)
     if new:
         session.execute(sql.ADD_TARGETS[session.dialect], new)
     for row in new:
@@ -318,3 +335,13 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         for row in new
         if row["state"] == "running"
     ]
+
+
+def _pause_beyond(changes: Changes, new: Iterable[dict[str, Any]], room: RoomOf) -> None:
+    """Pause the new follow-ups that do not fit into the quotas of their jobs' owners."""
+    by_owner = sorted(new, key=lambda row: row["job"])
+    for job, rows in groupby(by_owner, key=lambda row: int(row["job"])):
+        limit = room(changes.session, changes.jobs[job])
+        for row in () if limit is None else islice(rows, limit, None):
+            if row["state"] != "cancelled":
+                row.update(NOT_HELD, state="paused")

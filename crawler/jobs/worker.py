@@ -14,10 +14,11 @@ import structlog
 from crawler.downloads.facts import process_name
 from crawler.errors import StoreUnavailable
 from crawler.jobs import transactions
+from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import SteadyClock, lease_clock
 from crawler.jobs.job import Claim, Finished, Key, Stored
 from crawler.jobs.store import Session, Store, StoreRefused
-from crawler.jobs.transactions import AlsoStore, Holder, Result, Skipped
+from crawler.jobs.transactions import Holder, Result, Skipped
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -68,9 +69,11 @@ class Worker:
     job: int | None = None
     """The job whose targets it claims. None: those of all jobs."""
     owned_only: bool = False
-    """Whether it claims no targets of the command line's jobs, which have no owner and may have spider arguments."""
+    """Whether it claims no targets of jobs that have no owner, or spider arguments and so whole roots."""
     also_store: AlsoStore | None = None
     """Stores what belongs to outcomes in other tables, such as usage and bills, in the same transaction."""
+    room: RoomOf | None = None
+    """Limits the follow-ups of clients' jobs."""
     held: dict[Key, Claim] = field(default_factory=dict)
     """The targets on which this worker has a lease."""
     failure: WorkerStoppedError | None = None
@@ -106,37 +109,30 @@ class Worker:
         Raises:
             WorkerStoppedError: the worker has stopped.
         """
-        claims: list[Claim] = []
-        skips = skipped or Skipped()
-        while len(claims) < n:
-            values: dict[str, Any] = {"platform": platform, "n": n - len(claims), "skipped": skips}
-            found = await self._claimed(partial(transactions.claim, holder=self._holder, **values))
-            if found is None:
-                break
-            claims += found
-        return claims
+        values: dict[str, Any] = {"platform": platform, "n": n, "skipped": skipped or Skipped()}
+        return await self._claimed(partial(transactions.claim, holder=self._holder, **values))
 
     async def claim_late(self, n: int) -> list[Claim]:
         """Claim calls that have waited for too long. As ``claim()``."""
-        return await self._claimed(lambda session: transactions.claim_late(session, self._holder, n)) or []
+        return await self._claimed(lambda session: transactions.claim_late(session, self._holder, n))
 
-    async def _claimed(self, work: Callable[[Session], list[Claim] | None]) -> list[Claim] | None:
+    async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         self._check()
         if len(self._unstored) >= MAX_UNSTORED:
-            return None
+            return []
         try:
             # Shielded: a caller that is cancelled must not leave targets that no process knows to hold.
             return await asyncio.shield(asyncio.ensure_future(self._claim(work)))
         except StoreUnavailable as error:
             self._tolerate(error)
-            return None
+            return []
 
-    async def _claim(self, work: Callable[[Session], list[Claim] | None]) -> list[Claim] | None:
+    async def _claim(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         async with self._lock:
             if self._closing:
-                return None
+                return []
             found = await self._transact(work)
-            self.held |= {each.target: each for each in found or ()}
+            self.held |= {each.target: each for each in found}
         return found
 
     def finish(self, finished: Finished) -> None:
@@ -159,7 +155,11 @@ class Worker:
             if given:
                 await self._transact(lambda session: transactions.release(session, self._holder, given, ready))
             for each in given:
-                del self.held[each.target]
+                self.held.pop(each.target, None)
+
+    def drop(self, claim: Claim) -> None:
+        """Hold a target no longer, because it was deleted."""
+        self.held.pop(claim.target, None)
 
     async def close(self) -> None:
         """Store the outcomes, and release the other targets.
@@ -277,7 +277,7 @@ class Worker:
     async def _finish(self, batch: Sequence[Stored]) -> None:
         async with self._lock:
             results, own = await self._transact(
-                lambda session: transactions.finish(session, self._holder, batch, self.also_store)
+                lambda session: transactions.finish(session, self._holder, batch, self.also_store, self.room)
             )
             self.held |= {each.target: each for each in own}
             done: list[tuple[Finished, Result]] = []
@@ -323,6 +323,6 @@ class Worker:
                 missing = []
             self._renewed = lease_clock()
             for each in missing:
-                del self.held[each.target]
+                self.held.pop(each.target, None)
         for each in missing:
             self._lose(each)

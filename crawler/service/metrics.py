@@ -23,9 +23,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
 from crawler.downloads.shared import platform_lanes
+from crawler.monitoring.fields import optional_values
 from crawler.registry import spiders
-from crawler.service.calls.call_store import STATES
-from crawler.service.fill_rates import optional_values
+from crawler.service.calls.stored import STATES
 from crawler.targets.target import InvalidTarget, Outcome
 from crawler.targets.tracker import target_completed
 from crawler.targets.warning import UNREAD as UNREAD_REASON
@@ -101,7 +101,7 @@ BREAKER = Gauge(
 )
 EGRESS_RESTING = Gauge(
     "crawler_egress_resting",
-    "1 while the egress rests for the platform, after refusals or failures of its own.",
+    "1 while the egress is suspended for the platform, after refusals or failures of its own.",
     ["platform", "egress"],
     multiprocess_mode="livemax",
 )
@@ -113,7 +113,7 @@ EGRESS_TARGETS = Gauge(
 )
 EGRESS_CAPACITY = Gauge(
     "crawler_egress_targets_per_hour",
-    "Targets per hour that the egress's budget allows; 0 while it rests.",
+    "Targets per hour that the egress's budget allows; 0 while it is suspended.",
     ["platform", "egress"],
     multiprocess_mode="livemin",
 )
@@ -129,8 +129,8 @@ SAMPLE_SECONDS = 1.0
 """At most one record per scraper is sampled in this many seconds. Sampling every record would take too much CPU."""
 
 
-def count_call(call: Call, answer: Answer) -> None:
-    """Count a call that was completed or whose client disconnected.
+def count_call(call: Call, answer: Answer, duration_ms: int) -> None:
+    """Count a call that was completed or whose client disconnected, ``duration_ms`` after its arrival.
 
     Successful calls of routes that are not scrapers are not counted.
     """
@@ -138,7 +138,7 @@ def count_call(call: Call, answer: Answer) -> None:
         return
     scraper = call.scraper or UNKNOWN
     CALLS.labels(scraper, answer.code).inc()
-    DURATION.labels(scraper).observe(call.duration_ms / 1000)
+    DURATION.labels(scraper).observe(duration_ms / 1000)
     if answer.billable:
         BILLABLE.labels(scraper).inc()
     if "X-Cache" in answer.headers:
@@ -147,10 +147,10 @@ def count_call(call: Call, answer: Answer) -> None:
         REPLAYS.labels(scraper).inc()
 
 
-def count_completed(scraper: str, answer: Answer) -> None:
+def count_completed(scraper: str, code: str, *, billable: bool) -> None:
     """Count an asynchronous call that was completed. Its waiting time is not in the histogram of durations."""
-    CALLS.labels(scraper, answer.code).inc()
-    if answer.billable:
+    CALLS.labels(scraper, code).inc()
+    if billable:
         BILLABLE.labels(scraper).inc()
 
 
@@ -203,15 +203,17 @@ class CrawlerMetrics:
         name = target.scraper.name
         OUTCOMES.labels(name, outcome.code).inc()
         platform = target.scraper.platform
-        for warning in outcome.warnings:
-            if warning.reason != UNREAD_REASON:
-                SOURCE_FAILURES.labels(platform, warning.source, warning.reason).inc()
-        for source, path in unread_paths(outcome.warnings):
-            UNREAD.labels(platform, source, path).inc()
+        if outcome.warnings:
+            for warning in outcome.warnings:
+                if warning.reason != UNREAD_REASON:
+                    SOURCE_FAILURES.labels(platform, warning.source, warning.reason).inc()
+            for source, path in unread_paths(outcome.warnings):
+                UNREAD.labels(platform, source, path).inc()
         now = time.monotonic()
-        if outcome.data is not None and now - self._sampled.get(name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
+        record = outcome.record
+        if record is not None and now - self._sampled.get(name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
             self._sampled[name] = now
-            values = Tally(optional_values(target.scraper.data, outcome.data))
+            values = Tally(optional_values(target.scraper.data, record.data))
             for (field, is_empty), number in values.items():
                 VALUES.labels(name, field).inc(number)
                 EMPTY.labels(name, field).inc(number if is_empty else 0)

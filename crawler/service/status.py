@@ -10,17 +10,16 @@ import asyncio
 import uuid
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from crawler.downloads.shared import platform_lanes
 from crawler.errors import StoreUnavailable
-from crawler.jobs.clock import STORE_TIME, store_time
+from crawler.jobs.clock import STORE_TIME, store_time, utc_text
+from crawler.registry import spiders
 from crawler.service import outcome_counts
-from crawler.service.calls import call_leases
-from crawler.service.calls.call_store import WAITING
+from crawler.service.calls.stored import WAITING, load
 from crawler.service.outcome_counts import MINUTE_SECONDS, History, OutcomeCounts
 from crawler.service.process_state import OPEN, TRIAL, State, process_state, total
 
@@ -119,8 +118,8 @@ class Status:
             calls = {"waiting": state["waiting"] + waiting, "in_flight": state["in_flight"] + waiting}
             platforms.append({"platform": name} | calls | _history(history, name) | {"egresses": egresses})
         return {
-            "at": _text(now),
-            "first_minute": _text(history.first * MINUTE_SECONDS),
+            "at": utc_text(now, "milliseconds"),
+            "first_minute": utc_text(history.first * MINUTE_SECONDS, "milliseconds"),
             "workers": len(states),
             "platforms": platforms,
         }
@@ -129,7 +128,7 @@ class Status:
 def _read(session: Session) -> tuple[list[State], History, Counter[tuple[str, str]]]:
     """Return the states of the processes, the outcomes, and the asynchronous calls by platform and state."""
     rows = session.rows("SELECT state FROM processes WHERE at >= :first", first=int(store_time() - FORGET_SECONDS))
-    return [orjson.loads(state) for (state,) in rows], History(session), Counter(call_leases.load(session)[0])
+    return [orjson.loads(state) for (state,) in rows], History(session), Counter(load(session, spiders())[0])
 
 
 def _egress(platform: str, lane: Lane, state: State, history: History, now: float) -> dict[str, Any]:
@@ -154,14 +153,14 @@ def _throttle(limits: Any, next_slot: float | None, now: float) -> dict[str, Any
     return {
         "concurrency": limits["concurrency"],
         "delay": limits["delay"],
-        "next_slot": _text(max(next_slot or now, now)),
+        "next_slot": utc_text(max(next_slot or now, now), "milliseconds"),
     }
 
 
 def _breaker(state: State, now: float) -> dict[str, Any]:
     """Return the state of a circuit breaker. Its cooldown may have ended since the state was written."""
     until = _future(state["until"], now)
-    since = None if state["since"] is None else _text(state["since"])
+    since = None if state["since"] is None else utc_text(state["since"], "milliseconds")
     name = TRIAL if state["state"] == OPEN and until is None else state["state"]
     return {"state": name, "since": since, "until": until, "reason": state["reason"]}
 
@@ -172,14 +171,9 @@ def _history(history: History, platform: str, egress: str | None = None) -> dict
         "outcomes": history.outcomes(platform, egress),
         "warnings": history.warnings(platform, egress),
         "unread": history.unread(platform, egress),
-        "last_success": None if succeeded is None else _text(succeeded),
+        "last_success": None if succeeded is None else utc_text(succeeded, "milliseconds"),
     }
 
 
 def _future(moment: float | None, now: float) -> str | None:
-    return _text(moment) if moment and moment > now else None
-
-
-def _text(moment: float) -> str:
-    """Return a Unix time in the format of RFC 3339, in UTC with milliseconds."""
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(moment, "milliseconds") if moment and moment > now else None

@@ -6,6 +6,7 @@ A *target* consists of an id, a scraper and params. It has exactly one *outcome*
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import uuid
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.platforms.links import LinkError, read_link
-from crawler.platforms.model import LinkParams, Params, validation_details
+from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
 from crawler.reading.names import NO_NAMES, Names
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
@@ -73,6 +74,8 @@ class Scraper:
     """The page object classes that read the responses for this scraper, in the order of the requests."""
     entries: Entries | None = None
     """The entries that ``-a since=`` compares. None if the scraper has no listing that is sorted by time."""
+    requests: int | None = None
+    """Maximum number of pages that a target requests, without repeats after failures. None: it depends on the pages."""
 
 
 @dataclass(slots=True)
@@ -86,6 +89,8 @@ class Release:
     """The lane of the earlier release, whose egress has failed. The target does not use it again."""
     lane: Lane | None = None
     """The lane of all requests. None: none has been sent."""
+    is_sent: bool = False
+    """Whether a request has had its download slot, so that the platform may be why the target takes long."""
     is_refused: bool = False
     """Whether the platform has refused a request. The target then keeps its lane."""
     names: Names = NO_NAMES
@@ -156,6 +161,11 @@ class Target:
             "params": self.params.model_dump(mode="json", exclude_none=True),
             **({"columns": self.columns} if self.columns else {}),
         }
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds until the deadline, negative after it. None: the target has no deadline of its own."""
+        return None if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -313,13 +323,11 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
     Raises:
         InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
     """
-    nulls: list[Detail] = [
-        {"loc": [key], "msg": "null is not a valid value; omit the key", "type": "null"}
-        for key, value in params.items()
-        if value is None
-    ]
-    if nulls:
-        raise _invalid(scraper, nulls)
+    if None in params.values():
+        message = "null is not a valid value; omit the key"
+        nulls = [key for key, value in params.items() if value is None]
+        details: list[Detail] = [{"loc": [key], "msg": message, "type": "null"} for key in nulls]
+        raise InvalidRequest(f"{scraper.name}: {nulls[0]}: {message}", details=details)
     if issubclass(scraper.params, LinkParams):
         params = scraper.params.with_link(params, text=text)
     try:
@@ -327,22 +335,18 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
             return scraper.params.model_validate_strings(params)
         return scraper.params.model_validate(params)
     except ValidationError as error:
-        raise _invalid(scraper, validation_details(error)) from error
+        message = f"{scraper.name}: {first_problem(error, 'params')}"
+        raise InvalidRequest(message, details=validation_details(error)) from error
 
 
 def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
     """Return a sentence for each number in a request that is above its limit, and for which the limit was used."""
-    limited = {name: used for name, value in given.items() if (used := getattr(params, name)) != value}
-    return " ".join(
-        f"{name}={used} was used instead of {given[name]}: it is the limit."
-        for name, used in limited.items()
-        if isinstance(used, int)
-    )
-
-
-def _invalid(scraper: Scraper, details: list[Detail]) -> InvalidRequest:
-    where = ".".join(map(str, details[0]["loc"])) or "params"
-    return InvalidRequest(f"{scraper.name}: {where}: {details[0]['msg']}", details=details)
+    sentences = []
+    for name, value in given.items():
+        used = getattr(params, name)
+        if used != value and isinstance(used, int):
+            sentences.append(f"{name}={used} was used instead of {value}: it is the limit.")
+    return " ".join(sentences)
 
 
 @dataclass(frozen=True)
@@ -472,8 +476,10 @@ def _is_text(annotation: Any) -> bool:
 
 
 def _label(params: Mapping[str, Any]) -> str:
-    texts = {name: each if isinstance(each, str) else orjson.dumps(each).decode() for name, each in params.items()}
-    return one_line(" ".join(f"{name}={text}" for name, text in texts.items()))
+    texts = [
+        f"{name}={each if isinstance(each, str) else orjson.dumps(each).decode()}" for name, each in params.items()
+    ]
+    return one_line(" ".join(texts))
 
 
 def _required(scraper: Scraper) -> set[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -21,7 +22,10 @@ ACCEPTED = "ACCEPTED"
 MAX_UNREAD = 8
 """Maximum number of unread parts of payloads that a response lists. Reverse proxies limit the size of headers."""
 
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+"""The digits of base 32 in a ULID, for those of RFC 4648."""
+_BYTES, _DIGITS = 20, 26
+"""Bytes that are encoded without padding, and the number of digits of a ULID."""
 _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
 
 
@@ -38,11 +42,12 @@ class _RequestIds:
             # The ULID specification adds 1. A random distance keeps the id hard to guess.
             number = self._last + 1 + secrets.randbits(64)
         self._last = number
-        return "req_" + "".join([_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5)])
+        digits = base64.b32encode(number.to_bytes(_BYTES))[-_DIGITS:]
+        return "req_" + digits.translate(_CROCKFORD).decode()
 
 
 new_request_id = _RequestIds().new
-"""Generate the id of a call. Asynchronous calls of the same turn run in the order of their ids, and lists of calls are
+"""Generate the id of a call. The asynchronous calls of a client run in the order of their ids, and lists of calls are
 sorted by them."""
 
 
@@ -63,6 +68,8 @@ class Call:
     service_url: str = ""
     """The setting ``SERVICE_URL``, with which links begin. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    """When the call ended. None: it is in progress."""
     wait: int | None = None
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -79,7 +86,7 @@ class Call:
     @property
     def duration_ms(self) -> int:
         """Milliseconds since the call arrived."""
-        return round((time.monotonic() - self.started) * 1000)
+        return round(((time.monotonic() if self.ended is None else self.ended) - self.started) * 1000)
 
 
 @dataclass(frozen=True)
@@ -124,13 +131,15 @@ def success(call: Call, served: Served) -> Answer:
     return Answer(200, headers, body, billable=served.billable, partial=bool(served.warnings))
 
 
-def success_message(warnings: Iterable[OutcomeWarning]) -> str:
+def success_message(warnings: Sequence[OutcomeWarning]) -> str:
     """Return the status message of a record: the failed sources and the first unread parts of payloads.
 
     >>> from crawler.reading.unread import Unread
     >>> success_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
     'Could not be read: rows[].rating: missing in 40 of 40.'
     """
+    if not warnings:
+        return "The scrape is complete."
     failed, unread, more = _shown(warnings)
     sentences = [f"Incomplete: {each.source}, {each.coverage}." for each in failed if each.coverage is not None]
     if sources := dict.fromkeys(each.source for each in failed if each.coverage is None):
@@ -138,7 +147,7 @@ def success_message(warnings: Iterable[OutcomeWarning]) -> str:
     if unread:
         parts = [str(each.unread) for each in unread] + [f"and {more} more"] * bool(more)
         sentences.append(f"Could not be read: {'; '.join(parts)}.")
-    return " ".join(sentences) or "The scrape is complete."
+    return " ".join(sentences)
 
 
 def partial_header(warnings: Iterable[OutcomeWarning]) -> str:
@@ -209,11 +218,9 @@ def failure(call: Call, error: ScrapeError) -> Answer:
     return Answer(error.http_status, headers, _body(call, status, None, error.as_dict(call.service_url)), error.code)
 
 
-def internal_error(call: Call) -> Answer:
-    """Return the response of a call that an unexpected exception ended. The exception must be in the log."""
-    return failure(
-        call, ServiceError("Internal error; the log of the service has the details under this request's id.")
-    )
+def unexpected() -> ServiceError:
+    """Return the error of a call that an unexpected exception ended. The exception must be in the log."""
+    return ServiceError("Internal error; the log of the service has the details under this request's id.")
 
 
 def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> Answer:

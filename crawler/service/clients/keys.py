@@ -18,10 +18,9 @@ from typing import Annotated, Protocol
 import structlog
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from crawler.configuration.kinds import quota as parse_quota
-from crawler.configuration.kinds import rate as check_rate
+from crawler.configuration.kinds import Expected, Rate
 from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
-from crawler.platforms.model import validation_details
+from crawler.platforms.model import first_problem
 from crawler.storage.sqlite import SqliteFile
 
 logger = structlog.get_logger(__name__)
@@ -66,6 +65,11 @@ class Key:
     quota: int | None = None
     """Maximum number of billable calls per month of the client, with all of its keys together. None: no limit."""
 
+    @property
+    def holder(self) -> Holder:
+        """The client, and the limits of the key."""
+        return Holder(self.client, self.id, self.rate, self.concurrency, self.quota)
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -93,6 +97,9 @@ class Keys(Protocol):
             StoreUnavailable: the keys could not be read yet.
         """
 
+    async def find(self, client: str) -> Holder | None:
+        """Return a client with its quota. None: it has no valid key, or the keys could not be read yet."""
+
 
 class SandboxKeys:
     """The keys of the sandbox: only ``sandbox`` is valid."""
@@ -105,6 +112,9 @@ class SandboxKeys:
         if key != "sandbox":
             raise InvalidApiKey("This API key is unknown. The sandbox accepts the key 'sandbox'.")
         return Holder("sandbox", "sandbox")
+
+    async def find(self, client: str) -> Holder | None:
+        return Holder(client, client) if client == "sandbox" else None
 
 
 def check_client(name: str) -> str:
@@ -126,9 +136,16 @@ def quota_text(quota: int) -> str:
     return f"{quota}/month"
 
 
-def _check_quota(text: str) -> str:
-    parse_quota(text)
-    return text
+def monthly_quota(text: str) -> int:
+    """Return the number of billable calls per month of a quota such as ``100000/month``.
+
+    Raises:
+        ValueError: the text is not a quota, or allows no calls.
+    """
+    match = re.fullmatch(r"([1-9][0-9]{0,14})/month", text, re.ASCII)
+    if match is None:
+        raise ValueError(f"expected a quota such as 100000/month, not {text!r}")
+    return int(match.group(1))
 
 
 class ConfiguredKey(BaseModel):
@@ -139,9 +156,9 @@ class ConfiguredKey(BaseModel):
     client: Annotated[str, AfterValidator(check_client)]
     hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """The SHA-256 hash of the key, in hexadecimal."""
-    rate: Annotated[str, AfterValidator(check_rate)] | None = None
+    rate: Rate | None = None
     concurrency: int | None = Field(default=None, ge=1)
-    quota: Annotated[str, AfterValidator(_check_quota)] | None = None
+    quota: Annotated[str, Expected("a quota such as 100000/month", monthly_quota)] | None = None
     """Such as ``100000/month``. It must be the same for all keys of a client, because they share it."""
 
 
@@ -162,8 +179,7 @@ class ConfiguredKeys:
         try:
             found = _CONFIGURED.validate_python(keys, strict=True)
         except ValidationError as error:
-            first = validation_details(error)[0]
-            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise ValueError(first_problem(error)) from None
         quotas = {key.client: key.quota for key in found.values()}
         for key_id, key in found.items():
             if key.quota != quotas[key.client]:
@@ -177,13 +193,16 @@ class ConfiguredKeys:
                 revoked=None,
                 rate=key.rate,
                 concurrency=key.concurrency,
-                quota=parse_quota(key.quota) if key.quota else None,
+                quota=monthly_quota(key.quota) if key.quota else None,
             )
             for key_id, key in found.items()
         }
 
     async def holder(self, key: str | None) -> Holder:
         return _holder(key, self._valid)
+
+    async def find(self, client: str) -> Holder | None:
+        return _find(client, self._valid)
 
 
 def export(keys: Iterable[Key]) -> str:
@@ -320,6 +339,11 @@ class KeyRing:
                 raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
         return _holder(key, self._valid or {})
 
+    async def find(self, client: str) -> Holder | None:
+        """Return a client, as in ``Keys``."""
+        await self._refresh()
+        return _find(client, self._valid or {})
+
     async def _refresh(self) -> None:
         """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
 
@@ -374,7 +398,11 @@ def _holder(key: str | None, valid: Mapping[str, Key]) -> Holder:
     matches = hmac.compare_digest(_hash(key), stored.hash if stored else bytes(32))
     if stored is None or not matches:
         raise InvalidApiKey("This API key is unknown or revoked.")
-    return Holder(stored.client, stored.id, stored.rate, stored.concurrency, stored.quota)
+    return stored.holder
+
+
+def _find(client: str, valid: Mapping[str, Key]) -> Holder | None:
+    return next((each.holder for each in valid.values() if each.client == client), None)
 
 
 def _key_id(key: str) -> str:

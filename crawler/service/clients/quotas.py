@@ -19,9 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import QuotaExceeded
-from crawler.jobs.clock import store_time
+from crawler.jobs.clock import store_time, utc_text
 
 if TYPE_CHECKING:
+    from crawler.jobs.lifecycle import Room
     from crawler.jobs.store import Session, Store
     from crawler.service.clients.keys import Holder
 
@@ -145,11 +146,20 @@ def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
     return refused
 
 
+def left(session: Session, client: str, quota: int) -> int:
+    """Return how many further reservations fit into a client's quota."""
+    return max(0, quota - sum(_count(session, client, int(store_time()))))
+
+
 def room(session: Session, client: str, quota: int) -> int:
     """Return how many further reservations fit into a client's quota. No other process makes any until the commit."""
-    now = int(store_time())
-    session.run(LOCK, client=client, now=now)
-    return max(0, quota - sum(_count(session, client, now)))
+    session.run(LOCK, client=client, now=int(store_time()))
+    return left(session, client, quota)
+
+
+def room_of(holder: Holder) -> Room | None:
+    """Return the function that limits the waiting targets of a client. None: the client has no quota."""
+    return None if holder.quota is None else partial(room, client=holder.client, quota=holder.quota)
 
 
 def settle(session: Session, calls: Iterable[ReservedCall]) -> None:
@@ -165,10 +175,7 @@ def settle(session: Session, calls: Iterable[ReservedCall]) -> None:
 def report(session: Session, client: str, quota: int) -> dict[str, Any]:
     """Return the state of a client's quota in this month."""
     used, reserved = _count(session, client, int(store_time()))
-    return {"limit": quota, "used": used, "reserved": reserved, "resets_at": _next_month().strftime(RFC_3339)}
-
-
-RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
+    return {"limit": quota, "used": used, "reserved": reserved, "resets_at": utc_text(_next_month().timestamp())}
 
 
 def _count(session: Session, client: str, now: int) -> tuple[int, int]:
@@ -182,7 +189,7 @@ def exceeded(quota: int) -> QuotaExceeded:
     reset = _next_month()
     return QuotaExceeded(
         f"Quota exceeded: all {quota} billable calls of this month are used, or reserved by calls in progress. "
-        f"The next month begins at {reset.strftime(RFC_3339)}.",
+        f"The next month begins at {utc_text(reset.timestamp())}.",
         retry_after=max(1, math.ceil((reset - _now()).total_seconds())),
     )
 

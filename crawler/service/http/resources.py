@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -30,14 +31,14 @@ from crawler.service.calls.envelope import (
     Served,
     StreamedAnswer,
     failure,
-    internal_error,
     json_response,
     raw_response,
     success,
+    unexpected,
 )
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import call_routes, job_routes
+from crawler.service.http import call_routes, job_routes, tools_route
 from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_query, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
@@ -48,10 +49,10 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
+    from crawler.service.calls.asynchronous import AsyncCalls
     from crawler.service.calls.cache import Cache
-    from crawler.service.calls.idempotency import Idempotency
+    from crawler.service.calls.once import Once
     from crawler.service.calls.open_crawlers import OpenCrawlers
-    from crawler.service.calls.runner import Runner
     from crawler.service.clients.keys import Holder, Keys
     from crawler.service.clients.limits import KeyLimits
     from crawler.service.clients.quotas import Quotas
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from crawler.service.http.addresses import Addresses
     from crawler.service.http.job_routes import JobRoutes
     from crawler.service.http.static import StaticContent
+    from crawler.service.http.tools_route import ToolsRoute
+    from crawler.service.jobs.runs import Runs
     from crawler.service.status import Status
 
 logger = structlog.get_logger(__name__)
@@ -99,12 +102,14 @@ class Parts:
     addresses: Addresses
     limits: KeyLimits
     cache: Cache
-    idempotency: Idempotency
+    once: Once
     usage: Usage
     quotas: Quotas
-    runner: Runner
+    calls: AsyncCalls
+    runs: Runs
     status: Status
     jobs: JobRoutes
+    tools: ToolsRoute
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
     pages: Mapping[str, StaticContent] = field(default_factory=dict)
@@ -120,7 +125,7 @@ class Api(Resource):
         """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``. ``cors_origins``: the setting ``SERVICE_CORS_ORIGINS``."""
         super().__init__()
         self.parts = parts
-        self._calls = CallRoutes(parts.runner)
+        self._calls = CallRoutes(parts.calls, parts.runs)
         self._cors = Cors(cors_origins)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: set[Deferred[None]] = set()
@@ -142,8 +147,12 @@ class Api(Resource):
         """Routes that need no API key, by path."""
         self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
         """Further routes, which need an API key, by path."""
-        self._stored_routes = {call_routes.PATH: self._about_calls, job_routes.PATH: self._about_jobs}
-        """Routes that need an API key, and have further routes below their path."""
+        self._stored_routes = {
+            call_routes.PATH: self._about_calls,
+            job_routes.PATH: self._about_jobs,
+            tools_route.PATH: self._about_tools,
+        }
+        """Routes that need an API key and have several methods, and may have further routes below their path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -171,16 +180,21 @@ class Api(Resource):
             )
 
     async def _serve(self, request: Request) -> None:
-        method, path = (one_line(each.decode("latin-1")) for each in (request.method, request.path))
+        method, path = one_line(request.method.decode("latin-1")), one_line(request.path.decode("latin-1"))
         call = Call(method=method, path=path, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                answer = await self._answer(request, call)
+                answer = await self._route(request, call)
             except asyncio.CancelledError:
                 # A record that is stored for replays is billed, although its client did not get it yet.
                 gone = Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE")
                 self._done(call, gone if call.billed is None else success(call, call.billed))
                 return
+            except ScrapeError as error:
+                answer = failure(call, error)
+            except Exception:
+                logger.exception("request_failed")  # callers do not get the traceback
+                answer = failure(call, unexpected())
             try:
                 packed = await compressed(answer, request)
                 self._send(request, packed)
@@ -189,18 +203,9 @@ class Api(Resource):
             finally:
                 self._done(call, answer)
 
-    async def _answer(self, request: Request, call: Call) -> Answer:
-        try:
-            return await self._route(request, call)
-        except ScrapeError as error:
-            return failure(call, error)
-        except Exception:
-            # The traceback is logged. Callers do not get it.
-            logger.exception("request_failed")
-            return internal_error(call)
-
     def _done(self, call: Call, answer: Answer) -> None:
-        metrics.count_call(call, answer)
+        duration = call.duration_ms
+        metrics.count_call(call, answer, duration)
         if call.client_id and call.scraper and call.is_counted and call.billed is None:
             self.parts.usage.count(
                 call.client_id,
@@ -221,13 +226,13 @@ class Api(Resource):
             target=call.target,
             code=answer.code,
             status=answer.status,
-            duration_ms=call.duration_ms,
+            duration_ms=duration,
         )
 
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
         prefix, _, name = path.rpartition("/")
-        if preflight := self._cors.preflight(request, call):
+        if request.method == b"OPTIONS" and (preflight := self._cors.preflight(request, call)):
             return preflight
         public_route = self._public_routes.get(path)
         if public_route is not None:
@@ -271,13 +276,11 @@ class Api(Resource):
         call.target = target.label
         release = await self.parts.limits.acquire(holder)
         try:
-            served = await self.parts.idempotency.once(
-                header(request, "Idempotency-Key"),
-                call,
-                target,
-                lambda: self._accept(request, call, holder, target),
-            )
-            return success(call, served)
+            key = header(request, "Idempotency-Key")
+            if key is None:
+                return success(call, await self._accept(request, call, holder, target))
+            accept = partial(self._accept, request, call, holder, target)
+            return success(call, await self.parts.once.run(key, call, target, accept))
         finally:
             release()
 
@@ -288,9 +291,8 @@ class Api(Resource):
         """
         if holder.quota is not None:
             call.has_reservation = True
-            assert target.deadline is not None
-            seconds = target.deadline - asyncio.get_running_loop().time()
-            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, seconds)
+            assert target.seconds_left is not None
+            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, target.seconds_left)
         return await self.parts.cache.served(target, header(request, "Cache-Control"))
 
     async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:
@@ -316,8 +318,13 @@ class Api(Resource):
             rate_limit.check()
         return await self.parts.jobs.answer(request, call, holder, path)
 
-    async def _holder(self, request: Request, call: Call) -> Holder:
-        """Return the client that owns the call's API key.
+    async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
+        key = tools_route.api_key(request)
+        await self._holder(request, call, key)
+        return await self.parts.tools.answer(request, call, str(key))
+
+    async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
+        """Return the client that owns the call's API key. ``key``: instead of the header's.
 
         Raises:
             AuthError: the key is missing, unknown or revoked.
@@ -327,7 +334,7 @@ class Api(Resource):
         peer = getattr(request.getClientAddress(), "host", None)
         client = None if peer is None else parts.addresses.find_client(peer, header(request, "X-Forwarded-For"))
         try:
-            holder = await parts.keys.holder(header(request, "X-API-Key"))
+            holder = await parts.keys.holder(key or header(request, "X-API-Key"))
         except AuthError:
             try:
                 parts.addresses.count_failed_key(client)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crawler.service.clients import usage
+import orjson
+
+from crawler.jobs.account import SETTING, Account
+from crawler.service.calls import once, stored
+from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Stored
@@ -18,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def store_bills(session: Session, batch: Sequence[Stored]) -> None:
-    """Count the outcomes of a batch in their owners' usage.
+    """Count the outcomes of a batch in their owners' usage, and keep or release the ``Idempotency-Key`` of calls.
 
-    A worker's ``also_store``. A record is billable; a failure, or a target without new data, is counted as a call only.
+    A worker's ``also_store``. A record is billable unless it was cached; a failure, or a target without new data, is
+    counted as a call only.
     """
     counts: dict[usage.Key, usage.Count] = defaultdict(lambda: [0, 0, 0])
     day = usage.today()
@@ -29,9 +34,33 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
         is_target = bool(claim.platform)  # not a line of a file that is not valid
         if not claim.owner or not is_target or finished.state == "paused":
             continue
-        billable = finished.state == "done" and finished.record is not None
+        has_record = finished.state == "done" and finished.record is not None
         count = counts[claim.owner, claim.work["scraper"], day, finished.code]
         count[0] += 1
-        count[1] += billable
-        count[2] += billable and bool(finished.outcome.get("warnings"))
+        count[1] += has_record and finished.outcome.get("billable", True)
+        count[2] += has_record and bool(finished.outcome.get("warnings"))
     usage.add(session, counts)
+    calls = [each for each in batch if each.finished.claim.kind == stored.KIND]
+    stored.count_ended(session, calls)
+    for each in calls:
+        claim, until = each.finished.claim, each.finished.outcome.get("key_until")
+        if (key := claim.work["key"]) is not None:
+            named = (claim.owner, key, claim.key.decode())
+            if until is None:
+                once.release_key(session, *named)
+            else:
+                once.keep_key(session, *named, until)
+
+
+def room(session: Session, job: Any) -> int | None:
+    """Return how many further targets of a client's job may wait. None: the client has no quota. A worker's ``room``.
+
+    Workers on other machines have no API keys: the options of the job have the quota.
+    """
+    quota = orjson.loads(job.options).get("quota")
+    return None if quota is None else quotas.room(session, job.owner, quota)
+
+
+def account_settings(owner: str, *, waits: bool = True) -> dict[str, Any]:
+    """Return the settings of a crawl that is a worker of a client's job. ``waits``: as in ``Account``."""
+    return {SETTING: Account(owner, store_bills, room, waits)}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from crawler.jobs.clock import utc_text
 from crawler.jobs.export import Cursor
-from crawler.service.clients.quotas import RFC_3339
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -22,15 +21,15 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
     if job.state == "open" and job.seq:
         seconds = max(1e-3, time.time() - job.created)
         rate = round(job.seq / seconds * 60, 1)
-        estimate = _time(time.time() + left * seconds / job.seq)
-    expires = None if job.ended is None or left else _time(job.ended + keep_days * DAY_SECONDS)
+        estimate = utc_text(time.time() + left * seconds / job.seq)
+    expires = None if job.ended is None or left else utc_text(job.ended + keep_days * DAY_SECONDS)
     return {
         "job_id": str(job.id),
         "state": job.state,
         "idempotency_key": job.options.get("key"),
         "targets": {"total": sum(job.counts.values()), **job.counts},
-        "created_at": _time(job.created),
-        "ended_at": None if job.ended is None else _time(job.ended),
+        "created_at": utc_text(job.created),
+        "ended_at": None if job.ended is None else utc_text(job.ended),
         "expires_at": expires,
         "targets_per_minute": rate,
         "estimated_end": estimate,
@@ -44,9 +43,19 @@ def detail(job: Job, tallies: dict[tuple[str, str], int], keep_days: float) -> d
     def of(kind: str) -> dict[str, int]:
         return {name: n for (each, name), n in sorted(tallies.items()) if each == kind and n}
 
-    found = {"codes": of("code"), "unread": of("unread"), "unread_rows": of("unread rows")}
-    return {**describe(job, keep_days), "scrapers": [*of("scraper")], **found}
+    coverage = {"listings": 0, "expected": 0, "collected": 0} | of("coverage")
+    return {
+        **describe(job, keep_days),
+        "arguments": job.options.get("arguments", {}),
+        "scrapers": [*of("scraper")],
+        "codes": of("code"),
+        "unread": of("unread"),
+        "unread_rows": of("unread rows"),
+        "warnings": [_warning(name, n) for name, n in of("warning").items()],
+        "coverage": coverage if coverage["listings"] else None,
+    }
 
 
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime(RFC_3339)
+def _warning(name: str, count: int) -> dict[str, Any]:
+    source, code, reason = name.rsplit("/", 2)
+    return {"source": source, "code": code, "reason": reason, "count": count}

@@ -26,8 +26,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms import platforms
-from crawler.platforms.page import PlatformPage
-from crawler.spiders.first import P
+from crawler.platforms.page import P, PlatformPage
 from crawler.storage.kept import Head, Keeper, KeptResponse
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error
@@ -52,6 +51,8 @@ class PageSpider(Spider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.origins: dict[str, str] = {}
+        self.allowed_origins: frozenset[str] = frozenset()
+        """The origins to which the spider may send requests."""
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback that continues a target with its page object of a class."""
@@ -60,11 +61,7 @@ class PageSpider(Spider):
     def use_origins(self, origins: str | dict[str, str]) -> None:
         """Set the platform's origins: one for all requests, or one for each role, such as ``page`` or ``api``."""
         self.origins = {"page": origins} if isinstance(origins, str) else origins
-
-    @property
-    def allowed_origins(self) -> set[str]:
-        """The origins to which the spider may send requests."""
-        return set(self.origins.values())
+        self.allowed_origins = frozenset(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
         """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
@@ -196,7 +193,8 @@ class PageSpider(Spider):
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         secrets = partial(_headers, request.headers, response.headers)
-        public = dict.fromkeys(self.allowed_origins, platforms()[self.platform].origin)
+        known = platforms().get(self.platform)  # None: a platform of the user's own project
+        public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
         kept = KeptResponse(head, response.body, secrets, public)
         (self._keeper.unread if unread else self._keeper.good)(kept)
 
