@@ -1,7 +1,7 @@
 """Processor time of calls through a good egress alone, and beside one that stalls and one whose head never ends.
 
-What is measured: rounds of ``--calls`` searches by eight callers. With ``--fresh``, there is no warm-up, so that the first
-round has the calls that find out that an egress is bad, and suspend it.
+What is measured: rounds of ``--calls`` searches by eight callers. ``--fresh`` leaves out the warm-up: the first round
+has the calls that find out that an egress is bad, and suspend it.
 
 Usage: .venv/bin/python -m benchmarks.egresses [--calls N] [--rounds N] [--fresh]
 """
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--fresh", action="store_true", help="count the first calls, too")
     options = parser.parse_args()
-    common = {
+    common: dict[str, Any] = {
         "PLATFORM_BUDGETS": {"retail": {"concurrency": 2, "delay": 0.0}},
         "BREAKER_THRESHOLD": 5,
         "BREAKER_COOLDOWN": 600,
