@@ -31,9 +31,11 @@ from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
+from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.upkeep import run_upkeep
 from crawler.service.status import Status
+from crawler.service.webhooks.sender import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,6 +90,8 @@ class Endpoint:
         jobs = Jobs(store_location(self.settings))
         self.runs = Runs(jobs, self.crawlers, self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS"))
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
+        private = self.settings.getbool("WEBHOOK_PRIVATE")
+        self.sender = Sender(self.store, private=private)
         parts = Parts(
             self.crawlers,
             keys,
@@ -100,6 +104,7 @@ class Endpoint:
             self.runner,
             self.status,
             self.job_routes,
+            WebhookRoutes(self.store, private),
             url,
             pages or {},
         )
@@ -124,6 +129,7 @@ class Endpoint:
         self.crawlers.open()
         self.runner.open()
         self.runs.open()
+        self.sender.open()
         cleaning = run_upkeep(self.job_routes.jobs, self.job_routes.keep_days)
         self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), cleaning)]
 
@@ -141,6 +147,7 @@ class Endpoint:
                 await task
         await self.job_routes.close()
         await self.runs.close()
+        await self.sender.close()
         await self.usage.flush(LAST_FLUSH_SECONDS)
         if self.usage.pending:
             logger.error("usage_lost", calls=self.usage.pending)
