@@ -122,7 +122,7 @@ ensure_programs() {
 # Fails where npm is missing.
 typescript=.venv/typescript
 ensure_typescript() {
-    local log packages=(openapi-fetch@0.15.0 openapi-typescript@7.13.0 typescript@5.9.3 standardwebhooks@1.1.1)
+    local log packages=(openapi-fetch@0.15.0 openapi-typescript@7.13.0 standardwebhooks@1.1.1 typescript@5.9.3)
     [[ $(cat $typescript/.installed 2>/dev/null) != "${packages[*]}" ]] || return 0
     log=$(mktemp)
     has npm || apt_install npm "$log" || return 1
