@@ -87,6 +87,9 @@ client versions that the platform changes at will. Checked when a command starts
 PAYLOAD_NAMES: Optional[File] = None
 """Path or URI of a JSON file with further paths of the platforms' contracts, so that a changed payload is read without
 a release (``docs/contracts.md``). Checked when a command starts; ``scrapy serve`` reads it again at SIGHUP."""
+UNREAD_KEEP: Count = 20
+"""Number of responses of each source that are kept in the project's folder ``.scrapy/unread`` because a part of them
+was unread or the extraction failed (``docs/contracts.md``). 0: none, as always on Scrapy Cloud."""
 SANDBOX: Switch = False
 """Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
 

@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,15 +21,18 @@ from scrapy.utils.conf import arglist_to_dict
 from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
 
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import SOME_FAILED
+from crawler.configuration.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
+from crawler.logs import one_line
 from crawler.pipelines import validated
 from crawler.platforms import platforms
 from crawler.platforms.names import names_in
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.probe.explain import explanation, origins
+from crawler.probe.reread import MAX_LINE, problems_of
 from crawler.reading.names import Names
 from crawler.registry import find_scraper, scraper_names, spider_for
+from crawler.storage.kept import folder_of, kept
 from crawler.targets.target import Scraper, check_params
 from crawler.targets.warning import OutcomeWarning
 
@@ -42,7 +46,7 @@ class Command(CheckedCommand):
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "<scraper> <file> [<file> ...] [--url URL] [-a NAME=VALUE ...] [--explain]"
+        return "<scraper> <file> [<file> ...] [--url URL] [-a NAME=VALUE ...] [--explain] | --unread [<platform> ...]"
 
     def short_desc(self) -> str:
         return "Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin)"
@@ -56,8 +60,14 @@ class Command(CheckedCommand):
         parser.add_argument(
             "--explain", action="store_true", help="print each field with its first value and the paths it comes from"
         )
+        parser.add_argument(
+            "--unread", action="store_true", help="read the kept responses again that were unread or failed"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if opts.unread:
+            self._reread(args)
+            return
         try:
             scraper, bodies = _inputs(args)
             params = _page_params(scraper, opts.params)
@@ -83,6 +93,20 @@ class Command(CheckedCommand):
             self.exitcode = SOME_FAILED
         else:
             _print(data)
+
+    def _reread(self, names: list[str]) -> None:
+        """Read the kept responses of some platforms again, or those of all platforms."""
+        assert self.settings is not None
+        if unknown := ", ".join(each for each in names if each not in platforms()):
+            raise UsageError(f"No platform is called {unknown}; they are {', '.join(platforms())}.")
+        folder, in_force = folder_of(self.settings), names_in(self.settings)
+        unread = []
+        for path in kept(folder, names or platforms()):
+            problems = problems_of(path, in_force, partial(overrides_for, settings=self.settings))
+            unread.append(bool(problems))
+            print(one_line(str(path.relative_to(folder)), MAX_LINE), *(problems or ["read"]), sep="\n  ")
+        print(f"kept responses: {len(unread)}, still not read completely: {sum(unread)}")
+        self.exitcode = SOME_FAILED if any(unread) else ALL_HAVE_DATA
 
 
 def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:

@@ -19,9 +19,9 @@ from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAI
 from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
-from crawler.probe.scrub import Scrubber
 from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.storage.data_files import data_file
+from crawler.storage.scrub import Scrubber
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import Scraper
 

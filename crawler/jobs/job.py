@@ -17,6 +17,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+JobKind: TypeAlias = Literal["job", "calls"]
+"""``calls``: the standing job of a client, whose targets are its asynchronous calls."""
 JobState: TypeAlias = Literal["loading", "open", "paused", "cancelled", "done"]
 TargetState: TypeAlias = Literal["waiting", "running", "paused", "done", "failed", "dead", "cancelled"]
 STATES: tuple[TargetState, ...] = get_args(TargetState)
@@ -67,6 +69,7 @@ class Job:
     id: int
     name: str
     owner: str
+    kind: JobKind
     state: JobState
     whole_roots: bool
     """Whether one worker takes a target and all its follow-ups, because their scraper keeps state between them."""
@@ -81,7 +84,7 @@ class Job:
     def of(cls, row: Any) -> Job:
         """Return the job in a row of the table ``jobs``."""
         counts: dict[str, int] = {state: int(getattr(row, state)) for state in STATES}
-        own = (row.id, row.name, row.owner, row.state, bool(row.whole_roots))
+        own = (row.id, row.name, row.owner, row.kind, row.state, bool(row.whole_roots))
         return cls(*own, orjson.loads(row.options), row.created, row.ended, row.seq, counts)
 
 
@@ -127,6 +130,10 @@ class Claim:
     root: bytes | None
     """The key of the input line's target, in a job of whole roots."""
     parent: bytes | None
+    owner: str = ""
+    """The owner of the job."""
+    kind: JobKind = "job"
+    """The kind of the job."""
 
     @property
     def target(self) -> Key:
@@ -153,6 +160,8 @@ class Finished:
     """State of the scraper after this target, for the worker that continues the root."""
     tallies: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(kind, name) -> how much to add to the job's tally."""
+    expires: float | None = None
+    """The time of the store at which the target is deleted. None: when its job is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +192,8 @@ class Stored:
     def failure(cls, finished: Finished, message: str) -> Stored:
         """Return what is stored of a target whose own result cannot be stored: ``INTERNAL_ERROR``."""
         error = internal_error(message)
-        return cls(Finished(finished.claim, "failed", ServiceError.code), error, b"", None, ())
+        failed = Finished(finished.claim, "failed", ServiceError.code, expires=finished.expires)
+        return cls(failed, error, b"", None, ())
 
 
 def internal_error(message: str) -> bytes:

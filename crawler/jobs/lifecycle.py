@@ -314,13 +314,13 @@ def _keys(job: int, rows: list[Any], **values: Any) -> list[dict[str, Any]]:
 
 
 def _cancel(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
-    session.execute(sql.MOVE, _keys(job, rows, to="cancelled", exits_=0))
+    session.execute(sql.MOVE, _keys(job, rows, to="cancelled", ready_=None, exits_=0))
     for row in rows:
         changes.move(job, out=row.state, to="cancelled")
 
 
 def _resume(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
-    session.execute(sql.MOVE, _keys(job, rows, to="waiting", exits_=0))
+    session.execute(sql.MOVE, _keys(job, rows, to="waiting", ready_=None, exits_=0))
     changes.move(job, out="paused", to="waiting", n=len(rows))
 
 

@@ -40,12 +40,13 @@ OF_KEYS = (T.job == param("job_")) & T.key.in_(param("keys", expanding=True))
 
 FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
 JOB = sa.select(jobs).where(J.id == param("job"))
-LIST_JOBS = sa.select(jobs).where(J.id > param("after")).order_by(J.id).limit(param("limit"))
+OF_USERS = J.kind == "job"
+LIST_JOBS = sa.select(jobs).where(J.id > param("after"), OF_USERS).order_by(J.id).limit(param("limit"))
 LIST_JOBS_OF = LIST_JOBS.where(J.owner == param("owner"))
 COUNT_OPEN = (
     sa.select(sa.func.count())
     .select_from(jobs)
-    .where(J.owner == param("owner"), J.state.in_(param("states", expanding=True)))
+    .where(J.owner == param("owner"), OF_USERS, J.state.in_(param("states", expanding=True)))
 )
 LOCK_JOBS = sa.select(jobs).where(J.id.in_(param("jobs", expanding=True))).order_by(J.id).with_for_update()
 COUNT = (
@@ -53,7 +54,6 @@ COUNT = (
     .where(J.id == param("job_"))
     .values({name: param(f"{name}_") for name in (*STATES, "seq", "state", "ended")})
 )
-OWNERS = sa.select(J.owner, sa.func.sum(J.running)).where(OPEN).group_by(J.owner).having(sa.func.sum(J.waiting) > 0)
 SET_OPTIONS = sa.update(jobs).where(J.id == param("job_")).values(options=param("options_"))
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
 HAS_WEBHOOK = sa.select(webhooks.c.client).where(webhooks.c.client == param("client"))
@@ -91,19 +91,41 @@ ADD_TARGETS = _by_dialect(table=targets)
 STORED = sa.select(T.key).where(OF_KEYS)
 """The keys of a list that are stored."""
 ADD_TALLIES = _by_dialect(table=tallies, update="n")
-_FIRST_WAITING = (
-    sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING).order_by(T.row).limit(1)
+READY = (
+    T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far: set while the clock was ahead
+    T.expires.is_(None) | (T.expires > param("now")),
 )
-JOBS_TO_CLAIM = (  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
+_FIRST_WAITING = (
+    sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING, *READY).order_by(T.row).limit(1)
+)
+_HAS_TARGETS = sa.and_(  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
+    J.waiting > 0, J.id.not_in(param("resting", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
+)
+OWNERS = (
+    sa.select(J.owner, sa.func.sum(J.running))
+    .where(OPEN)
+    .group_by(J.owner)
+    .having(sa.func.sum(sa.case((_HAS_TARGETS, 1), else_=0)) > 0)
+)
+"""The owners of targets that can be claimed, and the numbers of their running targets on all platforms."""
+JOBS_TO_CLAIM = (
     sa.select(J.id, J.whole_roots)
-    .where(OPEN, J.owner == param("owner"), J.waiting > 0, _FIRST_WAITING.scalar_subquery().is_not(None))
-    .order_by(J.id)
+    .where(OPEN, J.owner == param("owner"), _HAS_TARGETS)
+    .order_by(J.kind, J.id)  # calls before jobs
     .limit(param("limit"))
 )
 JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
 _CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
 _FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.row, T.key)
-TO_CLAIM = _FREE.limit(param("limit")).with_for_update(skip_locked=True)
+TO_CLAIM = _FREE.where(*READY).limit(param("limit")).with_for_update(skip_locked=True)
+LATE = (
+    sa.select(*_CLAIMED)
+    .where(WAITING, T.expires <= param("now"))
+    .order_by(T.expires)
+    .limit(param("limit"))
+    .with_for_update(skip_locked=True)
+)
+"""Calls that have waited for too long."""
 _other = targets.alias()
 ROOT_RUNNING = sa.exists().where(
     _other.c.job == T.job, _other.c.root == T.root, _other.c.state == sa.literal_column("'running'")
@@ -123,7 +145,7 @@ RENEW = (
     .returning(T.key, T.tries)
 )
 EXPIRED = (
-    sa.select(T.job, T.key, T.exits, T.worker)
+    sa.select(*_CLAIMED)
     .where(RUNNING, T.lease_until < param("now"))
     .order_by(T.lease_until)
     .limit(param("limit"))
@@ -132,7 +154,11 @@ EXPIRED = (
 SHORTEN = sa.update(targets).where(RUNNING, T.lease_until > param("far")).values(lease_until=param("until"))
 """A lease that was renewed while the clock was ahead would otherwise hold its target until that time."""
 HELD = sa.select(T.job, T.key, T.state, T.worker, T.tries).where(OF_KEYS).order_by(T.key).with_for_update()
-MOVE = sa.update(targets).where(ONE).values(state=param("to"), lease_until=None, exits=T.exits + param("exits_"))
+MOVE = (
+    sa.update(targets)
+    .where(ONE)
+    .values(state=param("to"), lease_until=None, ready=param("ready_"), exits=T.exits + param("exits_"))
+)
 """Return a target to its queue, or cancel it."""
 FINISH = (
     sa.update(targets)
@@ -144,6 +170,7 @@ FINISH = (
         note=param("note_"),
         seq=param("seq_"),
         exits=T.exits + param("exits_"),
+        expires=sa.func.coalesce(param("expires_", type_=sa.Double), T.expires),
         lease_until=None,
     )
 )

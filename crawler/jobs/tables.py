@@ -23,6 +23,7 @@ jobs = sa.Table(
     sa.Column("id", Number, sa.Identity(), primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | calls
     sa.Column("state", sa.Text, nullable=False),  # loading | open | paused | cancelled | done
     sa.Column("whole_roots", sa.Boolean, nullable=False),
     sa.Column("options", sa.LargeBinary, nullable=False),
@@ -66,6 +67,8 @@ targets = sa.Table(
     sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
     sa.Column("exits", sa.Integer, nullable=False, server_default="0"),
     sa.Column("lease_until", sa.Double),
+    sa.Column("ready", sa.Double),  # a waiting call is not claimed before this time
+    sa.Column("expires", sa.Double),  # a waiting call ends, and an ended one is deleted; NULL: never
     sa.Column("code", sa.Text),
     sa.Column("outcome", sa.LargeBinary),
     sa.Column("note", sa.LargeBinary),
@@ -233,6 +236,7 @@ _index("deliveries_client", deliveries.c.client, deliveries.c.id)
 _index("limits_scope", limits.c.scope)
 _index("limits_ends", limits.c.ends)
 _index("targets_leases", T.lease_until, where=RUNNING)
+_index("targets_expires", T.expires, where=T.expires.is_not(None))
 _index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
 _index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))
 _index("targets_roots", T.job, T.root, T.seq, where=T.root.is_not(None))

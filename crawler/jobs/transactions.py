@@ -9,19 +9,21 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import orjson
 
-from crawler.errors import ServiceError
 from crawler.jobs import statements as sql
+from crawler.jobs.clock import lease_clock, store_time
 from crawler.jobs.counters import Changes, lock_jobs
-from crawler.jobs.job import Claim, Key, Stored, internal_error
+from crawler.jobs.job import Claim, Finished, Key, Stored
 from crawler.jobs.store import Session
 
 EXPIRED_PER_TRANSACTION = 500
 RENEWED_PER_STATEMENT = 200
+MAX_HOLD_SECONDS = 120.0
+"""No released target is held for longer."""
 MAX_LEASE_SECONDS = 3_600.0
 """No lease is longer. If one ends later than that, it was renewed while the clock was ahead."""
 
@@ -50,42 +52,70 @@ class Holder:
     """The job whose targets it claims. None: those of all jobs, with fair shares for their owners."""
     owned_only: bool = False
     """Whether it claims no targets of the command line's jobs, which have no owner."""
+    turns: dict[str, float] = field(default_factory=dict)
+    """Owner -> when the worker last claimed a target of it."""
 
 
-def shares(running: dict[str, int], n: int) -> Counter[str]:
+@dataclass
+class Skipped:
+    """What a claim leaves waiting."""
+
+    owners: set[str] = field(default_factory=set)
+    """Owners whose targets are not claimed. Those that had too few targets are added."""
+    jobs: frozenset[int] = frozenset()
+
+
+def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[str]:
     """Divide ``n`` free places among owners, so that each has the same number of running targets if possible.
 
-    >>> shares({"busy": 5, "new": 0, "other": 1}, 4) == {"new": 3, "other": 1}
+    ``turns``: owner -> when it had the last place. Of owners with equal numbers, the one that waited longest is first.
+
+    >>> shares({"busy": 5, "new": 0, "other": 1}, 4, {}) == {"new": 3, "other": 1}
+    True
+    >>> shares({"first": 0, "second": 0}, 1, {"first": 10.0}) == {"second": 1}
     True
     """
-    heap = [(count, owner) for owner, count in running.items()]
+    heap = [(count, turns.get(owner, 0.0), owner) for owner, count in running.items()]
     heapq.heapify(heap)
     found: Counter[str] = Counter()
     for _ in range(n if heap else 0):
-        count, owner = heap[0]
-        heapq.heapreplace(heap, (count + 1, owner))
+        count, turn, owner = heap[0]
+        heapq.heapreplace(heap, (count + 1, turn, owner))
         found[owner] += 1
     return found
 
 
-def claim(session: Session, holder: Holder, platform: str, n: int, without: set[str]) -> list[Claim] | None:
+def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim] | None:
     """Claim at most ``n`` targets of the owner with the fewest running ones; of a job of whole roots, one root.
 
-    ``without``: owners from whom nothing can be claimed. The owner is added to it if it had too few targets. Return
-    None if no owner is left, or if the worker's job has no free targets.
+    Calls of the owner are claimed before targets of its jobs. Return None if no owner is left, or if the worker's job
+    has no free targets.
     """
     if holder.job is not None:
         return _claim_from(session, holder, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)) or None
-    excluded = without | {""} if holder.owned_only else without
-    running = {owner: int(count) for owner, count in session.rows(sql.OWNERS) if owner not in excluded}
+    excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
+    values = {"platform": platform, "resting": sorted({0, *skipped.jobs}), **_due()}
+    running = {owner: int(count) for owner, count in session.rows(sql.OWNERS, **values) if owner not in excluded}
     if not running:
         return None
-    ((owner, share),) = shares(running, n).most_common(1)
-    jobs = session.rows(sql.JOBS_TO_CLAIM, owner=owner, platform=platform, limit=share)
+    ((owner, share),) = shares(running, n, holder.turns).most_common(1)
+    jobs = session.rows(sql.JOBS_TO_CLAIM, owner=owner, limit=share, **values)
     found = _claim_from(session, holder, platform, share, jobs)
     if len(found) < share:
-        without.add(owner)
+        skipped.owners.add(owner)
+    holder.turns[owner] = lease_clock()
     return found
+
+
+def claim_late(session: Session, holder: Holder, n: int) -> list[Claim]:
+    """Claim calls that have waited for too long, so that the worker can end them."""
+    return _start(session, holder, session.execute(sql.LATE, {"limit": n, "now": store_time()}).fetchall())
+
+
+def _due() -> dict[str, float]:
+    """Return the values of ``READY``. The time does not jump with the clock of the database."""
+    now = store_time()
+    return {"now": now, "far": now + MAX_HOLD_SECONDS}
 
 
 def _claim_from(session: Session, holder: Holder, platform: str, n: int, jobs: Sequence[Any]) -> list[Claim]:
@@ -94,7 +124,7 @@ def _claim_from(session: Session, holder: Holder, platform: str, n: int, jobs: S
         if whole_roots:
             found += _free_root(session, job, platform)
         else:
-            values = {"job": job, "platform": platform, "limit": n - len(found)}
+            values = {"job": job, "platform": platform, "limit": n - len(found), **_due()}
             found += session.execute(sql.TO_CLAIM, values).fetchall()
         if len(found) >= n:
             break
@@ -122,10 +152,13 @@ def _start(session: Session, holder: Holder, found: list[Any]) -> list[Claim]:
         session.execute(sql.START, {"job_": job, "keys": keys, **values})
         changes.move(job, out="waiting", to="running", n=len(keys))
     changes.store(now)
-    return [
-        Claim(r.job, r.key, r.tries + 1, r.exits, r.platform, orjson.loads(r.work), r.row, r.root, r.parent)
-        for r in rows
-    ]
+    return [_claim_of(row, changes, tries=row.tries + 1) for row in rows]
+
+
+def _claim_of(row: Any, changes: Changes, tries: int) -> Claim:
+    job = changes.jobs[row.job]
+    own = (row.platform, orjson.loads(row.work), row.row, row.root, row.parent)
+    return Claim(row.job, row.key, tries, row.exits, *own, job.owner, job.kind)
 
 
 def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tuple[int, bytes, int]]:
@@ -140,41 +173,45 @@ def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tupl
     return held
 
 
-def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool]) -> int:
+def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool], also: AlsoStore | None = None) -> int:
     """Return targets whose lease has expired to their queues. Return their number.
 
-    ``is_steady``: whether the database's clock, whose time it gets, has not jumped.
+    ``is_steady``: whether the database's clock, whose time it gets, has not jumped. ``also``: as in ``finish()``.
     """
     now = session.now()
     if not is_steady(now):
         return 0
     session.run(sql.SHORTEN, far=now + MAX_LEASE_SECONDS, until=now + holder.lease)
-    rows = session.rows(sql.EXPIRED, now=now, limit=EXPIRED_PER_TRANSACTION)
+    rows = session.execute(sql.EXPIRED, {"now": now, "limit": EXPIRED_PER_TRANSACTION}).fetchall()
     if not rows:
         return 0
-    changes = Changes(session, lock_jobs(session, (job for job, *_ in rows)))
-    moves, ends = [], []
-    for job, key, exits, _ in rows:
-        if exits + 1 > holder.exits:
-            error = internal_error(f"{exits + 1} workers exited while the target was in progress.")
-            ends.append(_end(changes, (job, key), "dead", ServiceError.code, error) | {"exits_": 1})
+    changes = Changes(session, lock_jobs(session, (row.job for row in rows)))
+    moves, ends, dead = [], [], []
+    for row in rows:
+        if row.exits + 1 > holder.exits:
+            message = f"{row.exits + 1} workers exited while the target was in progress."
+            claimed = _claim_of(row, changes, row.tries)
+            dead.append(Stored.failure(Finished(claimed, "failed"), message))
+            ends.append(_end(changes, dead[-1], "dead") | {"exits_": 1})
         else:
-            moves.append(_requeue(changes, job, key) | {"exits_": 1})
+            moves.append(_requeue(changes, row.job, row.key) | {"exits_": 1})
     if moves:
         session.execute(sql.MOVE, moves)
     if ends:
         session.execute(sql.FINISH, ends)
+        if also is not None:
+            also(session, dead)
     changes.store(now)
     return len(rows)
 
 
-def release(session: Session, holder: Holder, claims: Iterable[Claim]) -> None:
-    """Return claimed targets to their queues. Their ``exits`` stay."""
+def release(session: Session, holder: Holder, claims: Iterable[Claim], ready: float | None = None) -> None:
+    """Return claimed targets to their queues. Their ``exits`` stay. ``ready``: when they can be claimed again."""
     status = _statuses(session, holder, list(claims))
     held = [target for target, each in status.items() if each == "held"]
     if held:
         changes = Changes(session, lock_jobs(session, (job for job, _ in held)))
-        session.execute(sql.MOVE, [_requeue(changes, *target) for target in held])
+        session.execute(sql.MOVE, [_requeue(changes, *target) | {"ready_": ready} for target in held])
         changes.store(session.now())
 
 
@@ -203,16 +240,17 @@ def _status(row: Any, holder: Holder, claimed: Claim) -> Literal["held", "alread
 def _requeue(changes: Changes, job: int, key: bytes) -> dict[str, Any]:
     to = "cancelled" if changes.jobs[job].state == "cancelled" else "waiting"
     changes.move(job, out="running", to=to)
-    return {"job_": job, "key_": key, "to": to, "exits_": 0}
+    return {"job_": job, "key_": key, "to": to, "ready_": None, "exits_": 0}
 
 
-def _end(changes: Changes, target: Key, state: str, code: str, outcome: bytes) -> dict[str, Any]:
-    job, key = target
+def _end(changes: Changes, stored: Stored, state: str) -> dict[str, Any]:
+    finished, (job, key) = stored.finished, stored.finished.claim.target
     changes.move(job, out="running", to=state)
-    changes.tallies[job, "code", code] += 1
-    seq = changes.next_seq(job)
-    values = {"job_": job, "key_": key, "to": state, "code_": code, "outcome_": outcome, "seq_": seq}
-    return values | {"note_": None, "exits_": 0}
+    changes.tallies[job, "code", finished.code] += 1
+    changes.tallies.update({(job, *tally): n for tally, n in finished.tallies.items()})
+    values = {"job_": job, "key_": key, "to": state, "code_": finished.code, "outcome_": stored.outcome}
+    own = {"note_": stored.note, "expires_": finished.expires, "exits_": 0}
+    return values | own | {"seq_": changes.next_seq(job)}
 
 
 def finish(
@@ -232,10 +270,9 @@ def finish(
         finished, (job, key) = each.finished, each.finished.claim.target
         if finished.state == "paused":
             changes.move(job, out="running", to="paused")
-            pauses.append({"job_": job, "key_": key, "to": "paused", "exits_": 0})
+            pauses.append({"job_": job, "key_": key, "to": "paused", "ready_": None, "exits_": 0})
             continue
-        ends.append(_end(changes, (job, key), finished.state, finished.code, each.outcome) | {"note_": each.note})
-        changes.tallies.update({(job, *tally): n for tally, n in finished.tallies.items()})
+        ends.append(_end(changes, each, finished.state))
         if finished.state == "done":
             data.append({"job": job, "seq": ends[-1]["seq_"], "data": each.record})
     for statement, values in ((sql.FINISH, ends), (sql.MOVE, pauses), (sql.ADD_RECORDS, data)):
@@ -274,7 +311,10 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
     for row in new:
         changes.move(row["job"], to=row["state"])
     return [
-        Claim(r["job"], r["key"], 1, 0, r["platform"], orjson.loads(r["work"]), r["row"], r["root"], r["parent"])
-        for r in new
-        if r["state"] == "running"
+        Claim(
+            *(row["job"], row["key"], 1, 0, row["platform"], orjson.loads(row["work"]), row["row"], row["root"]),
+            *(row["parent"], changes.jobs[row["job"]].owner),
+        )
+        for row in new
+        if row["state"] == "running"
     ]

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from functools import partial
+from typing import Any, Self, TypeVar
 
 import structlog
 
@@ -16,7 +17,7 @@ from crawler.jobs import transactions
 from crawler.jobs.clock import SteadyClock, lease_clock
 from crawler.jobs.job import Claim, Finished, Key, Stored
 from crawler.jobs.store import Session, Store, StoreRefused
-from crawler.jobs.transactions import AlsoStore, Holder, Result
+from crawler.jobs.transactions import AlsoStore, Holder, Result, Skipped
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -96,7 +97,7 @@ class Worker:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def claim(self, platform: str, n: int) -> list[Claim]:
+    async def claim(self, platform: str, n: int, skipped: Skipped | None = None) -> list[Claim]:
         """Claim targets of a platform: none if there are none, or while the database is unavailable.
 
         ``n``: at least 1, and not more than can start within a third of the lease. In a job whose roots are claimed
@@ -106,27 +107,35 @@ class Worker:
             WorkerStoppedError: the worker has stopped.
         """
         claims: list[Claim] = []
-        without: set[str] = set()
-        while len(claims) < n and len(self._unstored) < MAX_UNSTORED and not self._closing:
-            self._check()
-            try:
-                # Shielded: a caller that is cancelled must not leave targets that no process knows to hold.
-                found = await asyncio.shield(asyncio.ensure_future(self._claim(platform, n - len(claims), without)))
-            except StoreUnavailable as error:
-                self._tolerate(error)
-                break
+        skips = skipped or Skipped()
+        while len(claims) < n:
+            values: dict[str, Any] = {"platform": platform, "n": n - len(claims), "skipped": skips}
+            found = await self._claimed(partial(transactions.claim, holder=self._holder, **values))
             if found is None:
                 break
             claims += found
         return claims
 
-    async def _claim(self, platform: str, n: int, without: set[str]) -> list[Claim] | None:
+    async def claim_late(self, n: int) -> list[Claim]:
+        """Claim calls that have waited for too long. As ``claim()``."""
+        return await self._claimed(lambda session: transactions.claim_late(session, self._holder, n)) or []
+
+    async def _claimed(self, work: Callable[[Session], list[Claim] | None]) -> list[Claim] | None:
+        self._check()
+        if len(self._unstored) >= MAX_UNSTORED:
+            return None
+        try:
+            # Shielded: a caller that is cancelled must not leave targets that no process knows to hold.
+            return await asyncio.shield(asyncio.ensure_future(self._claim(work)))
+        except StoreUnavailable as error:
+            self._tolerate(error)
+            return None
+
+    async def _claim(self, work: Callable[[Session], list[Claim] | None]) -> list[Claim] | None:
         async with self._lock:
             if self._closing:
                 return None
-            found = await self._transact(
-                lambda session: transactions.claim(session, self._holder, platform, n, without)
-            )
+            found = await self._transact(work)
             self.held |= {each.target: each for each in found or ()}
         return found
 
@@ -136,8 +145,11 @@ class Worker:
             self._unstored[finished.claim.target] = finished
             self._changed.set()
 
-    async def release(self, claims: Iterable[Claim] | None = None) -> None:
-        """Return targets that were not finished, so that other workers can take them. None: all held targets."""
+    async def release(self, claims: Iterable[Claim] | None = None, ready: float | None = None) -> None:
+        """Return targets that were not finished, so that other workers can take them. None: all held targets.
+
+        ``ready``: the time of the store before which they cannot be claimed, at most ``MAX_HOLD_SECONDS`` from now.
+        """
         async with self._lock:
             given = [
                 each
@@ -145,7 +157,7 @@ class Worker:
                 if each.target in self.held and each.target not in self._unstored
             ]
             if given:
-                await self._transact(lambda session: transactions.release(session, self._holder, given))
+                await self._transact(lambda session: transactions.release(session, self._holder, given, ready))
             for each in given:
                 del self.held[each.target]
 
@@ -293,7 +305,10 @@ class Worker:
             try:
                 if lease_clock() - self._renewed >= self.lease / 3:
                     await self._renew()
-                await self._transact(lambda s: transactions.expire(s, self._holder, self._clock.is_steady))
+                expire = partial(
+                    transactions.expire, holder=self._holder, is_steady=self._clock.is_steady, also=self.also_store
+                )
+                await self._transact(expire)
             except StoreUnavailable as error:
                 self._tolerate(error)
 

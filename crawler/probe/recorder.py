@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawler.probe.scrub import Scrubber
     from crawler.spiders.base import PlatformSpider
+    from crawler.storage.scrub import Scrubber
     from crawler.targets.target import Scraper
 
 

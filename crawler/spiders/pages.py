@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import Any, ClassVar, cast
 
 import structlog
 from scrapy import Request, Spider
-from scrapy.http import Response
+from scrapy.http import Headers, Response
 from twisted.internet.defer import AlreadyCalledError
+from web_poet import HttpResponseHeaders
 
 from crawler.browser.sessions import in_browser
 from crawler.downloads.lanes import Lanes
@@ -23,8 +25,10 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
+from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.first import P
+from crawler.storage.kept import Head, Keeper, KeptResponse
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error
 from crawler.targets.target import Target
@@ -154,6 +158,8 @@ class PageSpider(Spider):
             if again is None:
                 counted = UpstreamError("") if error.reason in page.token_reasons else error
                 await self.count(request, counted, page.response.status)
+                if isinstance(error, ExtractionFailed):
+                    self.keep(page, request, error)
                 raise
         else:
             await self.count(request, page.interruption)
@@ -161,8 +167,38 @@ class PageSpider(Spider):
                 self.warn(request.meta["target"], request.meta["source"], skipped)
             for unread in page.unread:
                 self.tracker.warn(request.meta["target"], OutcomeWarning.of_unread(request.meta["source"], unread))
+            self.keep(page, request)
             return page
         return await self.get(type(page), again, request.meta["target"], retry=False)
+
+    @cached_property
+    def _keeper(self) -> Keeper:
+        return self.shared.get(Keeper, "", lambda: Keeper.of(self.settings))
+
+    def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
+        """Keep the response of a page in a file if it was not read completely. ``error``: the page has no data."""
+        if not self._keeper.keep:
+            return
+        parts = [error] if error else page.skipped
+        response, unread = (
+            page.response,
+            [f"{each.code}: {each.message}" for each in parts] + list(map(str, page.unread)),
+        )
+        head = Head(
+            platform=self.platform,
+            scraper=request.meta["target"].scraper.name,
+            source=page.source,
+            url=str(response.url),
+            status=response.status or 200,
+            content_type=response.headers.get("Content-Type", ""),
+            params=dict(page.page_params),
+            unread=unread,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        secrets = partial(_headers, request.headers, response.headers)
+        public = dict.fromkeys(self.allowed_origins, platforms()[self.platform].origin)
+        kept = KeptResponse(head, response.body, secrets, public)
+        (self._keeper.unread if unread else self._keeper.good)(kept)
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
         """Return a request that may succeed after this request's page failed with ``error``, or None."""
@@ -231,3 +267,8 @@ class PageSpider(Spider):
         request.meta["target"] = target
         request.dont_filter = True
         return request
+
+
+def _headers(request: Headers, response: HttpResponseHeaders) -> Iterator[tuple[str, str]]:
+    yield from ((str(name), value) for name, value in request.to_unicode_dict().items())
+    yield from response.items()

@@ -10,7 +10,7 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
-from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
+from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.items import ShortvideoPhotoSearchV4Item
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
@@ -55,6 +55,8 @@ class SearchSession(ResponseListener):
         self.rows: dict[str, dict[str, Any]] = {}
         self.unread: list[Unread] = []
         """The parts of the responses that were expected and could not be read."""
+        self.pages: dict[bool, ResultsPage] = {}
+        """The last page that was read completely (true), and the last other one (false)."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -70,7 +72,10 @@ class SearchSession(ResponseListener):
             found = await page.to_item()
         except ScrapeError as error:
             self.error = error
+            if isinstance(error, ExtractionFailed):
+                self.pages[False] = page
             return True
+        self.pages[not page.unread] = page
         self.unread += page.unread
         for row in found["search_item_list"]:
             self.rows.setdefault(row["aweme_id"], row)
@@ -154,6 +159,9 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
         """Read the results that the page received in the browser. If there are none, raise an error with the reason."""
         session: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
+        for is_good, received in session.pages.items():
+            failed = not is_good and not received.unread
+            self.keep(received, request, session.error if failed else None)
         search.received, search.wall = session.data(), session.wall
         if search.received is None:
             await search.to_item()

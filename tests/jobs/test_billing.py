@@ -7,8 +7,10 @@ from functools import partial
 
 import pytest
 
+from crawler.jobs import transactions
 from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.transactions import Holder, Skipped
 from crawler.service.clients import quotas, usage
 from crawler.service.jobs import billing
 from tests.jobs.workers import Process
@@ -64,6 +66,16 @@ async def test_each_record_is_billed_once_and_nothing_stays_reserved(jobs: Jobs,
     used = await jobs.reads.transact(lambda s: usage.report(s, owner), write=False)
     assert (used["calls"], used["billable"], used["partial"]) == ((8, 6, 1) if owner else (0, 0, 0))
     assert await report(jobs) == ((6, 0) if owner else (0, 0))
+
+
+async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
+    job = await owned_job(jobs, "acme", 1)
+    holder = Holder("exited", lease=-1, exits=0)
+    await jobs.writes.transact(lambda s: transactions.claim(s, holder, "retail", 1, Skipped()))
+    await jobs.writes.transact(lambda s: transactions.expire(s, holder, lambda _: True, billing.store_bills))
+    assert (await current(jobs, job)).counts["dead"] == 1
+    used = await jobs.reads.transact(lambda s: usage.report(s, "acme"), write=False)
+    assert (used["billable"], used["usage"][0]["outcomes"]) == (0, {"INTERNAL_ERROR": 1})
 
 
 async def test_targets_beyond_the_quota_are_paused_until_there_is_room(jobs: Jobs) -> None:

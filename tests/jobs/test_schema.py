@@ -67,11 +67,16 @@ def test_the_space_of_deleted_rows_can_be_freed(tmp_path: Path) -> None:
     store.disconnect()
 
 
+DUE = {"now": 0.0, "far": 1.0}
+
+
 @pytest.mark.parametrize(
     ("name", "values", "index"),
     [
-        ("TO_CLAIM", {"job": 1, "platform": "retail", "limit": 32}, "targets_waiting"),
-        ("JOBS_TO_CLAIM", {"owner": "", "platform": "retail", "limit": 32}, "targets_waiting"),
+        ("TO_CLAIM", {"job": 1, "platform": "retail", "limit": 32, **DUE}, "targets_waiting"),
+        ("OWNERS", {"platform": "retail", "resting": [0], **DUE}, "targets_waiting"),
+        ("JOBS_TO_CLAIM", {"owner": "", "platform": "retail", "resting": [0], "limit": 32, **DUE}, "targets_waiting"),
+        ("LATE", {"now": 0.0, "limit": 500}, "targets_expires"),
         ("EXPIRED", {"now": 0.0, "limit": 500}, "targets_leases"),
         ("BY_SEQ", {"job": 1, "after": 0, "until": 9, "limit": 500}, "targets_seq"),
         ("FOLLOWUPS", {"job": 1, "last": 9, "row_": 0, "key_": b"", "limit": 500}, "targets_followups"),

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from crawler.probe.scrub import Scrubber
+from crawler.storage.scrub import Scrubber
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ class JobRoutes:
 
     async def _find(self, holder: Holder, job_id: str) -> Job:
         job = await self.jobs.get(int(job_id)) if JOB_ID.fullmatch(job_id) else None
-        if job is None or job.owner != holder.client:
+        if job is None or job.owner != holder.client or job.kind != "job":
             raise JobNotFound(NOT_FOUND)
         return job
 

@@ -7,7 +7,7 @@ and the reservations together never exceed the quota.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from crawler.service.clients import usage
@@ -22,21 +22,16 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
 
     A worker's ``also_store``. A record is billable; a failure, or a target without new data, is counted as a call only.
     """
-    owners = _owners(session, {each.finished.claim.job for each in batch})
     counts: dict[usage.Key, usage.Count] = defaultdict(lambda: [0, 0, 0])
     day = usage.today()
     for finished in (each.finished for each in batch):
-        claim, owner = finished.claim, owners.get(finished.claim.job)
-        if not owner or not claim.platform or finished.state == "paused":  # a line that is not a target has no platform
+        claim = finished.claim
+        is_target = bool(claim.platform)  # not a line of a file that is not valid
+        if not claim.owner or not is_target or finished.state == "paused":
             continue
         billable = finished.state == "done" and finished.record is not None
-        count = counts[owner, claim.work["scraper"], day, finished.code]
+        count = counts[claim.owner, claim.work["scraper"], day, finished.code]
         count[0] += 1
         count[1] += billable
         count[2] += billable and bool(finished.outcome.get("warnings"))
     usage.add(session, counts)
-
-
-def _owners(session: Session, jobs: Iterable[int]) -> dict[int, str]:
-    """Return the owners of jobs, "" for those of the command line."""
-    return {job: owner for job in jobs for (owner,) in session.rows("SELECT owner FROM jobs WHERE id = :job", job=job)}

@@ -1,0 +1,96 @@
+"""Reads kept responses again, with today's page objects and names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ScrapeError
+from crawler.logs import one_line
+from crawler.platforms.page import PlatformPage
+from crawler.reading.names import Names
+from crawler.registry import find_scraper
+from crawler.storage.kept import KeptError, KeptResponse, load
+
+Overrides = Callable[[str], Mapping[type, type]]
+"""Returns the page object classes that are used instead of others for a URL."""
+
+MAX_LINE = 400
+
+
+@dataclass(frozen=True)
+class Reread:
+    """A kept response that was read again."""
+
+    path: Path
+    kept: KeptResponse
+    page: PlatformPage
+    error: ScrapeError | None
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read, [] if the response is read completely."""
+        parts = [self.error] if self.error else self.page.skipped
+        return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.page.unread))
+
+
+def reread(path: Path, names: Names, overrides: Overrides) -> Reread:
+    """Read a kept response again.
+
+    Raises:
+        KeptError: the file is not a kept response that a scraper of this project reads.
+        OSError: the file cannot be read.
+    """
+    kept = load(path)
+    page = page_of(kept, path, overrides)
+    page.names = names
+    return Reread(path, kept, page, read(page, path))
+
+
+def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPage:
+    """Return the page object of a kept response.
+
+    Raises:
+        KeptError: no page object has the source of the response.
+    """
+    head = kept.head
+    try:
+        classes = find_scraper(head.scraper).pages
+    except KeyError:
+        raise KeptError(f"{path} is of the unknown scraper {head.scraper!r}.") from None
+    found = next((each for each in classes if each.source == head.source), None)
+    if found is None:
+        raise KeptError(f"{path} is of the source {head.source!r}, which {head.scraper} does not have.")
+    headers = {"Content-Type": f"{head.content_type.partition(';')[0] or 'text/html'}; charset=utf-8"}
+    response = HttpResponse(head.url, kept.body, status=head.status, headers=headers)
+    kind: Any = overrides(head.url).get(found, found)
+    page: PlatformPage = kind(response=response, page_params=PageParams(head.params))
+    return page
+
+
+def read(page: PlatformPage, path: Path) -> ScrapeError | None:
+    """Read the item of a page object. Return its error.
+
+    Raises:
+        KeptError: the params of the file are not those of its scraper.
+    """
+    try:
+        asyncio.run(page.to_item())
+    except ScrapeError as error:
+        return error
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise KeptError(f"{path} cannot be read with the params in it: {type(error).__name__} ({error}).") from None
+    return None
+
+
+def problems_of(path: Path, names: Names, overrides: Overrides) -> list[str]:
+    """Return what cannot be read in a kept response, or why it is none. [] if it is read completely."""
+    try:
+        return reread(path, names, overrides).problems
+    except (KeptError, OSError) as error:
+        return [one_line(str(error), MAX_LINE)]

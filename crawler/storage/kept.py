@@ -1,0 +1,217 @@
+"""Responses that were unread or failed are kept in files, so that they can be read again: ``scrapy extract --unread``.
+
+The folder has a folder for each platform and source. A file has a line of JSON, and then the body of the response,
+without secrets. ``zcat FILE | tail -n +2`` prints the body.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import structlog
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.project import data_path
+
+from crawler.logs import one_line
+from crawler.storage.scrub import Scrubber
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+logger = structlog.get_logger(__name__)
+
+SUFFIX, GOOD = ".gz", ".good.gz"
+"""The ends of the names of files: of responses that were unread or failed, and of the last good one before them."""
+MAX_BODY = 8_000_000
+"""Size of the largest body that is kept, in bytes. The largest real page has 1.7 MB."""
+MAX_SOURCE = 20_000_000
+"""Size of the files of a source, in bytes. The oldest ones are deleted first."""
+GOOD_FILES = 3
+DRAFT_SECONDS = 3600
+"""Age of the files of processes that were killed while they wrote them."""
+FIRST = 2
+"""This many responses of a source are kept at once. After each further one, the thread that writes them rests."""
+REST = 60
+"""How long it rests, as a multiple of the processor time for the response."""
+WAITING = 4
+"""Maximum number of responses that wait for this thread. Further ones are not kept."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The first line of a file."""
+
+    platform: str
+    scraper: str
+    source: str
+    """The source of the page object class that has read the response."""
+    url: str
+    status: int
+    content_type: str
+    params: dict[str, Any]
+    """The page params, without their secrets."""
+    unread: list[str]
+    """What could not be read, or the error. [] for a good response."""
+    at: str
+    """When it was read: an ISO 8601 time, UTC."""
+
+
+class KeptResponse(NamedTuple):
+    """A response with what is needed to read it again."""
+
+    head: Head
+    body: bytes
+    secrets: Callable[[], Iterable[tuple[str, str]]] = tuple
+    """Returns the headers of the request and the response: their secret values are removed from the body."""
+    origins: Mapping[str, str] = MappingProxyType({})
+    """Origins that are not the platform's, such as that of the sandbox -> the platform's."""
+
+
+class KeptError(ValueError):
+    """A file that is not a kept response. The message is one sentence."""
+
+
+class Keeper:
+    """Writes the responses of a process in a thread of its own.
+
+    The last good response of each source is held in memory, and written only together with one that is not good: it
+    shows what the platform has changed.
+    """
+
+    def __init__(self, keep: int, folder: Callable[[], Path]) -> None:
+        """``keep``: the number of responses of a source. ``folder``: called for the first file, which creates it."""
+        self.keep, self._find_folder = keep, folder
+        self._good: dict[tuple[str, str], KeptResponse] = {}
+        self._kept: dict[tuple[str, str], int] = {}
+        self._room = threading.Semaphore(WAITING)
+        self._thread = ThreadPoolExecutor(1, "kept")
+        self._rests_until = 0.0
+
+    @classmethod
+    def of(cls, settings: BaseSettings) -> Keeper:
+        """Return the keeper that ``UNREAD_KEEP`` asks for. On Scrapy Cloud, which deletes files, none are written."""
+        return cls(0 if "SHUB_JOBKEY" in os.environ else settings.getint("UNREAD_KEEP"), partial(folder_of, settings))
+
+    def good(self, response: KeptResponse) -> None:
+        """Hold a response that was read completely."""
+        self._good[response.head.platform, response.head.source] = response
+
+    def unread(self, response: KeptResponse) -> None:
+        """Keep a response that was unread or failed, unless the thread rests."""
+        source = response.head.platform, response.head.source
+        number = self._kept.get(source, 0)
+        if (number >= FIRST and time.monotonic() < self._rests_until) or not self._room.acquire(blocking=False):
+            return
+        self._kept[source] = number + 1
+        self._thread.submit(self._write_both, response, self._good.pop(source, None))
+
+    def wait(self) -> None:
+        """Wait until all of these responses are written."""
+        self._thread.submit(int).result()
+
+    @cached_property
+    def _folder(self) -> Path:
+        return self._find_folder()
+
+    def _write_both(self, response: KeptResponse, good: KeptResponse | None) -> None:
+        began = time.thread_time()
+        try:
+            if good is not None:
+                self._write(good, GOOD, GOOD_FILES)
+            self._write(response, SUFFIX, self.keep)
+        except (OSError, NotConfigured) as error:
+            logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400
+        finally:
+            self._rests_until = time.monotonic() + REST * (time.thread_time() - began)
+            self._room.release()
+
+    def _write(self, response: KeptResponse, suffix: str, keep: int) -> None:
+        if len(response.body) > MAX_BODY:
+            return
+        scrubber = Scrubber()
+        scrubber.learn(response.secrets())
+
+        def clean(text: str) -> str:
+            for origin, public in response.origins.items():
+                text = text.replace(origin, public)
+            return scrubber(text)
+
+        head, body = response.head, clean(response.body.decode(errors="replace"))
+        params = msgspec.json.decode(clean(msgspec.json.encode(head.params).decode()))
+        head = msgspec.structs.replace(head, url=clean(head.url), params=params)
+        folder = self._folder / head.platform / head.source
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
+        draft = folder / f".{name}"
+        draft.write_bytes(gzip.compress(msgspec.json.encode(head) + b"\n" + body.encode(), 1))
+        draft.replace(folder / f"{name}{suffix}")
+        _prune(folder, suffix, keep)
+
+
+def folder_of(settings: BaseSettings) -> Path:
+    """Return the folder of kept responses in the project's ``.scrapy`` folder. Those of the sandbox have their own.
+
+    Raises:
+        NotConfigured: there is no project folder.
+    """
+    folder = Path(data_path("unread"))
+    return folder / "sandbox" if settings.getbool("SANDBOX") else folder
+
+
+def _prune(folder: Path, suffix: str, keep: int) -> None:
+    """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too."""
+    size = 0
+    for number, path in enumerate(reversed(_of(folder, suffix))):
+        with suppress(FileNotFoundError):
+            size += path.lstat().st_size
+            if number >= keep or (number > 0 and size > MAX_SOURCE):
+                path.unlink()
+    for draft in folder.glob(".*-*"):
+        with suppress(FileNotFoundError):
+            if draft.lstat().st_mtime < time.time() - DRAFT_SECONDS:
+                draft.unlink()
+
+
+def _of(folder: Path, suffix: str) -> list[Path]:
+    names = (each for each in folder.glob(f"*{suffix}") if not each.name.startswith("."))
+    return sorted(each for each in names if each.name.endswith(GOOD) == (suffix == GOOD))
+
+
+def kept(folder: Path, platforms: Iterable[str], *, good: bool = False) -> Iterator[Path]:
+    """Yield the files of kept responses of platforms, by platform, source and time. ``good``: the good ones instead."""
+    for platform in platforms:
+        for source in sorted((folder / platform).glob("*/")):
+            yield from _of(source, GOOD if good else SUFFIX)
+
+
+def load(path: Path) -> KeptResponse:
+    """Return a kept response.
+
+    Raises:
+        KeptError: the file is not one, or is too large.
+        OSError: it cannot be read.
+    """
+    try:
+        with gzip.open(path) as file:
+            line, body = file.readline(MAX_BODY), file.read(MAX_BODY * 2)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise KeptError(f"{path} is not a complete gzip file.") from None
+    if len(line) == MAX_BODY or len(body) == MAX_BODY * 2:
+        raise KeptError(f"{path} has more than {MAX_BODY:,} bytes.")
+    try:
+        return KeptResponse(msgspec.json.decode(line, type=Head), body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise KeptError(f"{path} does not begin with a line about a response: {one_line(str(error), 200)}.") from None

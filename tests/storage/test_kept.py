@@ -1,0 +1,201 @@
+"""Responses that were unread are kept in files: by a crawl, by several processes at once, and hostile files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+from web_poet import HttpResponse
+
+from crawler.commands.extract import overrides_for
+from crawler.platforms import platforms
+from crawler.probe.reread import problems_of
+from crawler.reading.names import NO_NAMES
+from crawler.storage import kept
+from crawler.storage.kept import Head, Keeper, KeptError, KeptResponse, load
+from tests import forks
+from tests.changed_shop import BEFORE, RATING, RENAMED
+from tests.crawls import QUICK, ROOT
+
+HEAD = Head(
+    "retail", "retail-search-v4", "search", "https://shop.example/search?q=x", 200, "text/html", {}, ["x"], "now"
+)
+BODY = b'<p data="token":"abcdefgh"></p> http://127.0.0.1:8901/a g-778899 r\xc3\xa9'
+LINE = b'{"platform":"retail","scraper":"retail-search-v4","source":"search","url":"https://a.example","status":200,'
+LINE += b'"content_type":"text/html","params":%s,"unread":[],"at":"now"}\n'
+
+
+def scrapy(folder: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
+    """Run a command in a project's folder, in a process whose shop has changed."""
+    (folder / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
+    before = f"import os; os.environ.update({env!r}); {BEFORE}"
+    command = [sys.executable, "-m", "scrapy", *arguments, "-s", "SANDBOX=1"]
+    run = forks.run(command, before=before, capture_output=True, text=True, cwd=folder)
+    return run.returncode, run.stdout, run.stderr
+
+
+def crawl(folder: Path, *queries: str, options: tuple[str, ...] = (), **env: str) -> None:
+    targets = folder / "targets.jsonl"
+    targets.write_text("".join(json.dumps({"id": f"{n}", "query": q}) + "\n" for n, q in enumerate(queries)))
+    options = ("-a", f"targets={targets}", "-s", "TARGETS_IN_FLIGHT=1", *QUICK, *options)
+    code, _, log = scrapy(folder, "crawl", "retail", *options, **env)
+    assert code == 0, log
+
+
+def files(folder: Path) -> list[Path]:
+    return [each for each in (folder / ".scrapy").rglob("*") if each.is_file()]
+
+
+def test_a_crawl_keeps_the_unread_responses_and_reads_them_again(tmp_path: Path) -> None:
+    crawl(tmp_path, "mustard", RENAMED)
+    folder = tmp_path / ".scrapy/unread/sandbox"
+    (path,), (good,) = kept.kept(folder, ["retail"]), kept.kept(folder, ["retail"], good=True)
+    assert sorted(files(tmp_path)) == sorted([path, good])
+    assert (load(good).head.unread, load(good).head.params["query"]) == ([], "mustard")
+    head, body = load(path)[:2]
+    assert (head.source, head.params["query"], head.unread) == ("search", RENAMED, [f"{RATING}: missing in 53 of 53"])
+    assert head.url.startswith(platforms()["retail"].origin)
+    assert b"127.0.0.1" not in body
+    command = ("extract", "--unread", "retail")
+    code, out, log = scrapy(tmp_path, *command)
+    assert (code, out.splitlines()[1:2]) == (4, [f"  {RATING}: missing in 53 of 53"]), log
+    (tmp_path / "names.json").write_text('{"retail.Row": {"averageRating": "starRating"}}')
+    code, out, log = scrapy(tmp_path, *command, "-s", "PAYLOAD_NAMES=names.json")
+    assert code == 0, log
+    assert out.splitlines()[1:] == ["  read", "kept responses: 1, still not read completely: 0"]
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "env"),
+    [
+        ("mustard", (), {}),
+        (RENAMED, ("-s", "UNREAD_KEEP=0"), {}),
+        (RENAMED, ("-s", "STORE=postgresql://x"), {"SHUB_JOBKEY": "1/2/3"}),
+    ],
+    ids=["all is read", "off", "Scrapy Cloud"],
+)
+def test_nothing_is_written(tmp_path: Path, query: str, options: tuple[str, ...], env: dict[str, str]) -> None:
+    crawl(tmp_path, query, options=options, **env)
+    assert files(tmp_path) == []
+
+
+# Files
+
+
+def keeper(folder: Path, keep: int = 20, monkeypatch: pytest.MonkeyPatch | None = None) -> Keeper:
+    if monkeypatch:
+        monkeypatch.setattr(kept, "REST", 0)
+        monkeypatch.setattr(kept, "WAITING", 1_000)
+    return Keeper(keep, lambda: folder)
+
+
+def response(body: bytes = BODY, **head: Any) -> KeptResponse:
+    secrets = [("Cookie", "guest=g-778899")]
+    values = {name: getattr(HEAD, name) for name in Head.__struct_fields__}
+    return KeptResponse(Head(**values | head), body, lambda: secrets, {"http://127.0.0.1:8901": "https://shop.example"})
+
+
+def test_a_file_has_no_secrets(tmp_path: Path) -> None:
+    written = keeper(tmp_path)
+    written.unread(
+        response(params={"csrf_token": "abcdefgh", "q": "a@b.example.com"}, url="http://127.0.0.1:8901/?sig=ff0")
+    )
+    written.wait()
+    (path,) = kept.kept(tmp_path, ["retail"])
+    head, body = load(path)[:2]
+    assert body.decode() == '<p data="token":"xxxxxxxx"></p> https://shop.example/a x-000000 ré'
+    assert head.params == {"csrf_token": "xxxxxxxx", "q": "someone@example.com"}
+    assert head.url == "https://shop.example/?sig=xx0"
+    assert HttpResponse(head.url, body).text
+
+
+def test_several_writers_at_once_keep_the_last_responses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keepers = [keeper(tmp_path, 5, monkeypatch) for _ in range(4)]
+
+    def write(each: Keeper) -> None:
+        for number in range(30):
+            each.good(response(b"good"))
+            each.unread(response(b"%d" % number))
+        each.wait()
+
+    threads = [Thread(target=write, args=(each,)) for each in keepers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = list(kept.kept(tmp_path, ["retail"]))
+    assert len(found) == 5
+    assert all(int(load(path).body) > 20 for path in found)
+    assert {load(path).body for path in kept.kept(tmp_path, ["retail"], good=True)} == {b"good"}
+    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".gz"}, "no drafts"
+
+
+def test_drafts_of_killed_processes_are_deleted(tmp_path: Path) -> None:
+    old, new = tmp_path / "retail/search/.a-1", tmp_path / "retail/search/.a-2"
+    old.parent.mkdir(parents=True)
+    for draft in (old, new):
+        draft.write_text("")
+    os.utime(old, (0, 0))
+    written = keeper(tmp_path)
+    written.unread(response())
+    written.wait()
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_files_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MAX_SOURCE", 700)
+    written = keeper(tmp_path, 20, monkeypatch)
+    for number in range(6):
+        noise = "".join(chr(33 + (i * i * (number + 7)) % 90) for i in range(500)).encode()
+        written.unread(response(noise))
+    written.unread(response(bytes(kept.MAX_BODY + 1)))
+    written.wait()
+    sizes = [path.stat().st_size for path in kept.kept(tmp_path, ["retail"])]
+    assert 1 <= len(sizes) < 6
+    assert sum(sizes) <= 700
+
+
+def test_a_crawl_goes_on_if_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    written = keeper(tmp_path / "file")
+    written.unread(response())
+    written.wait()
+    assert [each.name for each in tmp_path.rglob("*")] == ["file"]
+
+
+HOSTILE = {
+    "not gzip": (b"x", "is not a complete gzip file"),
+    "cut": (gzip.compress(LINE % b"{}" + BODY)[:-9], "is not a complete gzip file"),
+    "damaged": (gzip.compress(bytes(10_000))[:30] + b"\xff" * 40, "is not a complete gzip file"),
+    "empty": (b"", "does not begin with a line about a response"),
+    "100 MB": (gzip.compress(LINE % b"{}" + bytes(100_000_000), 1), "has more than 8,000,000 bytes"),
+    "100 MB line": (gzip.compress(b"[" * 100_000_000, 1), "has more than 8,000,000 bytes"),
+    "10,000 levels": (gzip.compress(LINE % (b'{"a":' * 10_000 + b"1" + b"}" * 10_000)), "does not begin with a line"),
+    "levels in the body": (gzip.compress(LINE % b"{}" + b"[" * 10_000), "EXTRACTION_FAILED"),
+    "no JSON": (gzip.compress(b"\x1b[2J\n"), "does not begin with a line about a response"),
+    "wrong types": (gzip.compress(LINE % b"[]"), "Expected `object`, got `array`"),
+    "wrong params": (gzip.compress(LINE % b'{"query":{"a":[]},"page":{}}' + BODY), "EXTRACTION_FAILED"),
+    "unknown scraper": (gzip.compress(LINE.replace(b"search-v4", b"x") % b"{}"), "unknown scraper"),
+    "unknown source": (gzip.compress(LINE.replace(b'"search"', b'"../../x"') % b"{}"), "the source '../../x', which"),
+}
+
+
+@pytest.mark.parametrize(("content", "sentence"), HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_file_gives_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "retail/search/1.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    (problem,) = problems_of(path, NO_NAMES, lambda url: overrides_for(url, Settings()))
+    assert sentence in problem
+    assert problem.isprintable()
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]
+    if "EXTRACTION_FAILED" not in sentence and "unknown" not in sentence and "source" not in sentence:
+        with pytest.raises(KeptError):
+            load(path)
