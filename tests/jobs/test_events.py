@@ -50,7 +50,9 @@ async def become_done(jobs: Jobs, _: Job) -> None:
 
 
 async def be_done_again(jobs: Jobs, job: Job) -> None:
+    """Lines that are known do not change the job."""
     await work(jobs, answer=mixed)
+    await jobs.push(job, lines(3))
     await jobs.retry(job)
     await work(jobs)
     await jobs.remove(job)
@@ -79,6 +81,15 @@ async def be_paused(jobs: Jobs, job: Job) -> None:
     await work(jobs, answer=done)
 
 
+async def be_paused_as_a_whole(jobs: Jobs, job: Job) -> None:
+    """There is no room to resume it."""
+    await work(jobs, 1, paused)
+    await work(jobs, answer=paused)
+    await jobs.resume(job)
+    await work(jobs, answer=paused)
+    await jobs.resume(job, lambda _: 0)
+
+
 async def be_removed(jobs: Jobs, job: Job) -> None:
     await jobs.remove(job)
 
@@ -103,6 +114,7 @@ Counted = tuple[str, dict[str, int]]
         (be_cancelled, [("job.cancelled", {"done": 1, "cancelled": 3})]),
         (be_cancelled_while_waiting, [("job.cancelled", {"cancelled": 3})]),
         (be_paused, [("job.paused", {"paused": 1, "waiting": 2}), ("job.done", {"done": 3})]),
+        (be_paused_as_a_whole, [("job.paused", {"paused": 1, "waiting": 2}), ("job.paused", {"paused": 3})]),
         (be_removed, []),
         (be_removed_while_loading, []),
     ],

@@ -139,7 +139,7 @@ def test_a_secret_is_in_no_later_response_and_in_no_log(private: Service) -> Non
     first = webhook(url, "PUT", {"url": "https://example.com/a", "secret": chosen})
     kept = webhook(url, "PUT", {"url": "https://example.com/b"})
     replies = [first, kept, webhook(url, "GET"), webhook(url, "GET", path="/deliveries")]
-    assert kept.body["url"] == "https://example.com/b"
+    assert (kept.body["url"], first.body["secret"], kept.body["secret"]) == ("https://example.com/b", None, None)
     wrong = webhook(url, "PUT", {"url": "https://example.com/a", "secret": chosen[:-3]})
     assert wrong.code == "INVALID_REQUEST"
     replies.append(wrong)
@@ -171,7 +171,7 @@ def test_a_secret_is_in_no_later_response_and_in_no_log(private: Service) -> Non
         ("PUT", "?a=1", {"url": "https://example.com"}, "INVALID_REQUEST", "a: this route has none"),
         ("POST", "", {}, "METHOD_NOT_ALLOWED", "GET, HEAD, PUT, DELETE"),
         ("GET", "/test", None, "METHOD_NOT_ALLOWED", "POST"),
-        ("POST", "/test", None, "INVALID_REQUEST", "no webhook"),
+        ("POST", "/test", None, "INVALID_REQUEST", "webhook: this client has none"),
         ("GET", "/deliveries?before=x", None, "INVALID_REQUEST", "before: expected the next_before"),
         ("GET", "/other", None, "SCRAPER_NOT_FOUND", "/v1/webhook/deliveries"),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.errors import InvalidRequest, ScraperNotFound
+from crawler.errors import ScraperNotFound
 from crawler.jobs.events import post, rfc_3339
 from crawler.service.calls.envelope import Answer, Call, empty_response, json_response
 from crawler.service.http.body import read_object, read_query, require_method
@@ -77,7 +77,7 @@ class WebhookRoutes:
 
         def put(session: Session) -> dict[str, Any]:
             made = outbox.put(session, holder.client, url, secret)
-            return _described(session, holder.client) | ({"secret": made} if made else {})
+            return _described(session, holder.client) | {"secret": made}
 
         return json_response(200, await self._transact(put), call)
 
@@ -93,7 +93,7 @@ class WebhookRoutes:
     async def _test(self, call: Call, holder: Holder) -> Answer:
         delivery = await self._transact(lambda session: post(session, holder.client, TEST, {}, session.now()))
         if delivery is None:
-            raise InvalidRequest(f"This client has no webhook: set it with PUT {PATH}.")
+            raise invalid("webhook", f"this client has none: set it with PUT {PATH}")
         return json_response(202, {"id": delivery, "type": TEST}, call)
 
     async def _deliveries(self, request: Request, call: Call, holder: Holder) -> Answer:
