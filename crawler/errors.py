@@ -44,7 +44,8 @@ that a fixture can have an error as the expected result of a page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, ClassVar, Literal, TypedDict
 
 from web_poet.exceptions import PageObjectAction
@@ -374,3 +375,20 @@ def documented() -> list[type[ScrapeError]]:
                 yield from below(child)
 
     return list(below(ScrapeError))
+
+
+@cache
+def _by_code() -> dict[str, type[ScrapeError]]:
+    return {kind.code: kind for kind in documented()}
+
+
+def error_of(stored: Mapping[str, Any]) -> ScrapeError:
+    """Return the error that ``as_dict()`` has converted, as an object of the class with its code."""
+    upstream = stored["upstream"] or {"status": None, "reason": ""}
+    return _by_code()[stored["code"]](
+        stored["message"],
+        details=stored["details"],
+        retry_after=stored["retry_after"],
+        upstream_status=upstream["status"],
+        reason=upstream["reason"],
+    )

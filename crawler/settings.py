@@ -306,7 +306,8 @@ CALL_MAX_HOURS: PositiveSeconds = 24.0
 """Hours for which an asynchronous call may wait. After that, it ends with the error ``OVERLOADED``. A call that would
 have to wait longer is not accepted."""
 CALL_RESULT_HOURS: PositiveSeconds = 24.0
-"""Hours for which the response to an asynchronous call is stored."""
+"""Hours for which the response to an asynchronous call is stored. With an ``Idempotency-Key``, at least
+``IDEMPOTENCY_HOURS``."""
 CALL_STORE_MB: Positive = 1_000
 """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. When it is reached,
 no further asynchronous call is accepted."""

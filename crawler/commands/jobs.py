@@ -56,7 +56,8 @@ class Command(CheckedCommand):
         return (
             "list: prints all jobs. show: prints the state of a job, and how its targets ended. "
             "push: adds the targets in files to a job, which is created if there is none; scrapy work collects them. "
-            "export: writes the records so far to a file. retry: lets failed targets wait again. "
+            "export: writes the records so far to a file. retry: lets failed targets wait again; with --unread, makes "
+            "a new job of the targets with unread parts. "
             "cancel: ends a job; targets in flight end. check: compares the counters with the stored targets. "
             "rm: deletes a job with its records."
         )
@@ -73,6 +74,9 @@ class Command(CheckedCommand):
             "--after", metavar="CURSOR", help="export: only what ended since, 0 for the begin; prints the next cursor"
         )
         parser.add_argument("--failures", metavar="FILE", help="export: file of the failures, as JSON Lines")
+        parser.add_argument(
+            "--unread", action="store_true", help="retry: make a new job of the done targets with unread parts"
+        )
         parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
         parser.add_argument(
             "-a",
@@ -129,7 +133,7 @@ class Command(CheckedCommand):
             case "export":
                 await self._export(jobs, job, opts)
             case "retry":
-                _say(f"targets to retry: {await jobs.retry(job):,}")
+                await _retry(jobs, job, unread=opts.unread)
             case "cancel":
                 await jobs.cancel(job)
             case "rm":
@@ -219,6 +223,17 @@ async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
     print(f"  created: {_time(job.created)}" + ("" if job.ended is None else f"; ended: {_time(job.ended)}"))
     for (kind, name), n in tallies:
         print(f"  {kind}: {name}" + ("" if kind == "scraper" else f" {n:,}"))
+
+
+async def _retry(jobs: Jobs, job: Job, *, unread: bool) -> None:
+    from crawler.jobs.reruns import rerun_unread  # noqa: PLC0415  # as above
+
+    if not unread:
+        _say(f"targets to retry: {await jobs.retry(job):,}")
+    elif (made := await rerun_unread(jobs, job)) is None:
+        _say(f"No target of {job.name} has an unread part.")
+    else:
+        _say(f"{made[1]:,} lines with unread parts are in the new job {made[0].name}: scrapy work collects it.")
 
 
 async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[str, Any]) -> int:

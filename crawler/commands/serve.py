@@ -70,6 +70,8 @@ class Listeners:
 
     public: socket.socket
     internal: socket.socket | None
+    address: str
+    """The URL at which this machine can call the public port. Workers have closed its listener."""
 
 
 class Command(CheckedCommand):
@@ -113,7 +115,7 @@ class Command(CheckedCommand):
         except RefusedError as error:
             return self._fail(str(error), error.exitcode)
         self._configure(opts, location)
-        self._serve(Listeners(listener, internal_listener), keys, opts)
+        self._serve(Listeners(listener, internal_listener, _url(listener, from_here=True)), keys, opts)
         return None
 
     @staticmethod
@@ -200,7 +202,8 @@ class Command(CheckedCommand):
         assert self.settings is not None
         if self._is_sandbox(opts):
             use_sandbox(self.settings)
-        endpoint = Endpoint(self.settings, keys, console_pages(self.settings, opts))
+        pages = console_pages(self.settings, opts)
+        endpoint = Endpoint(self.settings, keys, pages, address=listeners.address)
 
         def started() -> None:
             endpoint.open()
@@ -259,8 +262,11 @@ def _listen(host: str, port: int) -> socket.socket:
         raise RefusedError(f"Cannot listen on {host}:{port}: {error.strerror or error}.", RUN_FAILED) from error
 
 
-def _url(listener: socket.socket) -> str:
+def _url(listener: socket.socket, *, from_here: bool = False) -> str:
+    """Return the URL of a listener. ``from_here``: one at which this machine can call it."""
     host, number = listener.getsockname()[:2]
+    if from_here:
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # it is replaced
     return f"http://{f'[{host}]' if ':' in host else host}:{number}"
 
 

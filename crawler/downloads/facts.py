@@ -12,6 +12,7 @@ import secrets
 import socket
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
@@ -49,6 +50,14 @@ class Decision(Protocol[F_contra, T_co]):
 
     def __call__(self, fact: F_contra, now: float, processes: int, /) -> T_co:
         """``processes``: number of processes that divide the limit among them."""
+
+
+Withdraw = Callable[[], bool]
+"""Withdraws a decision. Returns False if it is too late, because the decision is made or being made."""
+
+
+def _made() -> bool:
+    return False
 
 
 class Facts:
@@ -97,9 +106,10 @@ class Facts:
         """Decide over a fact. Return the result of the decision."""
         return decision(self.known(kind, name), self.now(), self.processes)
 
-    def change_soon(self, kind: type[F], name: str, decision: Decision[F, Any]) -> None:
-        """Decide over a fact without waiting for the result."""
+    def change_soon(self, kind: type[F], name: str, decision: Decision[F, Any]) -> Withdraw:
+        """Decide over a fact without waiting for the result. Return the function that withdraws the decision."""
         decision(self.known(kind, name), self.now(), self.processes)
+        return _made
 
     async def close(self) -> None:
         """Complete all decisions."""

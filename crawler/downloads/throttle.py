@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from typing import ClassVar, NamedTuple
 
-from crawler.downloads.facts import Fact, Facts
+from crawler.downloads.facts import Fact, Facts, Withdraw
 from crawler.errors import Overloaded, UpstreamTimeout
 
 ReleaseSlot = Callable[[], None]
@@ -19,8 +19,13 @@ ReleaseSlot = Callable[[], None]
 NO_SLOT = "no_turn"
 """Reason of an ``UpstreamTimeout``: no slot became free before the deadline of the target."""
 JITTER = 0.5
+REUSE_SECONDS = 1.0
+"""A slot that is released within this time after it was taken is used for the next download of the same process without
+a transaction, unless other processes wait for slots. With a delay, each start is reserved instead."""
 POLL_SECONDS = 0.02, 0.25
 """Shortest and longest time between two attempts while other processes have taken all slots."""
+WAITING_SECONDS = 1.0
+"""A process that found no free slot is assumed to wait for so long, unless it takes one."""
 
 
 class Limit(NamedTuple):
@@ -37,8 +42,8 @@ class Start(NamedTuple):
 
     seconds: float
     """Seconds until the start."""
-    taken: bool = True
-    """Whether a slot and the start are reserved. If not, the start would be too late."""
+    token: str | None = None
+    """The slot that is reserved with the start. None: nothing is reserved, because the start would be too late."""
 
 
 class Starts(Fact):
@@ -48,6 +53,8 @@ class Starts(Fact):
     next_at: float = 0.0
     slots: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
     """Token of the slot -> the time from which it is free without having been released."""
+    waiting: dict[str, float] = {}  # noqa: RUF012  # likewise
+    """Process that found no free slot -> until when it is assumed to wait for one."""
 
     def ends(self) -> float:
         return max([self.next_at, *self.slots.values()])
@@ -65,18 +72,27 @@ class Starts(Fact):
         if any(until <= now for until in self.slots.values()):
             self.slots = {name: until for name, until in self.slots.items() if until > now}
         # Each reserved start has a slot, so none is later than this, unless the clock was set back.
+        owner = token.rpartition(":")[0]
         last = now + 2 * (limit.concurrency + 1) * limit.delay * processes
         start = min(max(now, self.next_at), last)
         if start - now > patience:
-            return Start(start - now, taken=False)
+            return Start(start - now)
         if len(self.slots) >= max(1, limit.concurrency // processes):
             latest = last + limit.lease
             self.slots = {name: min(until, latest) for name, until in self.slots.items()}
+            if not now + WAITING_SECONDS / 2 < self.waiting.get(owner, 0.0) <= now + WAITING_SECONDS:
+                waiting = {name: until for name, until in self.waiting.items() if until > now}
+                self.waiting = {**waiting, owner: now + WAITING_SECONDS}
             return None
+        self.waiting.pop(owner, None)
         self.slots[token] = start + limit.lease
         if limit.delay:
             self.next_at = start + spacing * processes
-        return Start(start - now)
+        return Start(start - now, token)
+
+    def is_wanted(self, now: float, owner: str) -> bool:
+        """Whether a process other than ``owner`` waits for a slot."""
+        return any(now < until <= now + WAITING_SECONDS and name != owner for name, until in self.waiting.items())
 
     def release(self, _now: float, _processes: int, *, token: str) -> None:
         """Release a slot."""
@@ -109,8 +125,10 @@ class Throttle:
         self.facts = facts or Facts()
         self.name = name
         self._starts = self.facts.known(Starts, name)
-        self._held: set[str] = set()
-        """Tokens of the slots of this process."""
+        self._held: dict[str, float] = {}
+        """Token of each slot of this process -> the time of the facts when it was taken."""
+        self._released: dict[str, tuple[float, Withdraw]] = {}
+        """The same for slots whose release may not be stored yet, with the function that withdraws the release."""
         self._tokens = count()
         self._waiting = 0
         """Number of downloads of this process that wait for their turn."""
@@ -164,28 +182,28 @@ class Throttle:
         token = f"{self.facts.owner}:{next(self._tokens)}"
         try:
             async with asyncio.timeout_at(deadline):
-                late = await (self._after_others(token) if background else self._start(token, deadline))
+                start = await (self._after_others(token) if background else self._start(token, deadline))
         except BaseException as error:
             self._release(token)
             if not isinstance(error, TimeoutError):
                 raise
             seconds = self._start_in()
             raise (no_slot_before_deadline(seconds) if seconds else no_slot_in_time()) from None
-        if late:
-            raise no_slot_before_deadline(late)
-        return partial(self._release, token)
+        if start.token is None:
+            raise no_slot_before_deadline(start.seconds)
+        return partial(self._release, start.token)
 
-    async def _after_others(self, token: str) -> float:
+    async def _after_others(self, token: str) -> Start:
         """Wait until a download can start at once, and start."""
         async with self._background:
             while True:
                 while seconds := self._start_in():  # noqa: ASYNC110  # others move the next start
                     await asyncio.sleep(seconds)
-                if not await self._start(token, None, patience=0.0):
-                    return 0.0
+                if (start := await self._start(token, None, patience=0.0)).token:
+                    return start
 
-    async def _start(self, token: str, deadline: float | None, patience: float = math.inf) -> float:
-        """Wait for the turn, a slot and the start. Return 0; if the start is too late, the seconds until it."""
+    async def _start(self, token: str, deadline: float | None, patience: float = math.inf) -> Start:
+        """Wait for the turn, a slot and the start, unless it is too late."""
         loop = asyncio.get_running_loop()
         async with AsyncExitStack() as turn:
             self._waiting += 1
@@ -199,19 +217,24 @@ class Throttle:
                     shortest *= 1.2
             finally:
                 self._waiting -= 1
-            if not start.taken:
-                return start.seconds
-            if start.seconds > 0:
+            if start.token and start.seconds > 0:
                 await asyncio.sleep(start.seconds)
-            return 0.0
+            return start
 
     async def _take(self, token: str, patience: float) -> Start | None:
-        """See ``Starts.take``."""
+        """Take a slot that this process has just released, or else one of all processes. See ``Starts.take``."""
+        if self._starts.is_wanted(self.facts.now(), self.facts.owner):
+            self._released.clear()
+        while self._released:
+            former, (taken_at, withdraw) = self._released.popitem()
+            if withdraw():
+                self._held[former] = taken_at
+                return Start(0.0, former)
         spacing = self.limit.delay * jittered(self.jitter) if self.limit.delay else 0.0
         take = partial(Starts.take, limit=self.limit, token=token, patience=patience, spacing=spacing)
         start = await self.facts.change(Starts, self.name, take)
-        if start is not None and start.taken:
-            self._held.add(token)
+        if start is not None and start.token:
+            self._held[token] = self.facts.now()
         return start
 
     async def _slot_is_free(self, seconds: float) -> None:
@@ -223,8 +246,10 @@ class Throttle:
                 await self._freed.wait()
 
     def _release(self, token: str) -> None:
-        self._held.discard(token)
-        self.facts.change_soon(Starts, self.name, partial(Starts.release, token=token))
+        taken_at = self._held.pop(token, -math.inf)
+        withdraw = self.facts.change_soon(Starts, self.name, partial(Starts.release, token=token))
+        if self.facts.shared and not self.limit.delay and self.facts.now() < taken_at + REUSE_SECONDS:
+            self._released[token] = taken_at, withdraw
         self._freed.set()
 
 

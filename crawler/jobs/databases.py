@@ -220,7 +220,8 @@ class PostgreSqlDatabase:
     name = "postgresql"
     losses = 0
 
-    def __init__(self, url: str, schema: VersionedSchema) -> None:
+    def __init__(self, url: str, schema: VersionedSchema, *, durable: bool) -> None:
+        """``durable``: whether commits wait for the disk. If not, a crash of the server may lose the last ones."""
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
         import sqlalchemy as sa  # noqa: PLC0415  # likewise
 
@@ -232,10 +233,13 @@ class PostgreSqlDatabase:
             "statement_timeout": STATEMENT_SECONDS,
             "idle_in_transaction_session_timeout": IDLE_SECONDS,
         }
+        options = [f"-c {name}={round(seconds * 1000)}" for name, seconds in limits.items()]
+        if not durable:
+            options.append("-c synchronous_commit=off")
         defaults = {
             "connect_timeout": CONNECT_SECONDS,
             "tcp_user_timeout": int(STATEMENT_SECONDS * 1000),
-            "options": " ".join(f"-c {name}={round(seconds * 1000)}" for name, seconds in limits.items()),
+            "options": " ".join(options),
         }
         self._parameters: dict[str, Any] = defaults | psycopg.conninfo.conninfo_to_dict(url)
 

@@ -1,4 +1,4 @@
-"""The events of clients' jobs, for their webhooks.
+"""The events of clients' jobs and asynchronous calls, for their webhooks.
 
 An event is a row of the table ``deliveries``, and is stored in the transaction that causes it: if the transaction is
 committed, the event is sent, whatever process is killed. The endpoint sends it (``service/webhooks/sender.py``).
@@ -46,7 +46,7 @@ def post_change(session: Session, before: Any, after: dict[str, Any], now: float
 
     ``before``: its row. ``after``: the new values of its state, end and counters.
     """
-    if not before.owner or (event := _event(before, after)) is None:
+    if before.kind != "job" or not before.owner or (event := _event(before, after)) is None:
         return
     counts: dict[str, int] = {state: after[state] for state in STATES}
     data = {

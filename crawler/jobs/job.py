@@ -153,7 +153,7 @@ class Finished:
     code: str = "OK"
     outcome: Mapping[str, Any] = field(default_factory=dict)
     """The envelope's keys beside ``data``, as JSON data."""
-    record: Mapping[str, Any] | None = None
+    record: Mapping[str, Any] | orjson.Fragment | None = None
     """The data, as JSON data. None: the target failed, or succeeded without new data."""
     followups: tuple[Followup, ...] = ()
     note: Mapping[str, Any] | None = None

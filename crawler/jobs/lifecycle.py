@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
@@ -16,11 +16,15 @@ from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, checked
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
 
+if TYPE_CHECKING:
+    from sqlalchemy import Select
+
 ROWS_PER_TRANSACTION = 500
 PAUSE = 2.0
 """Pause after a transaction of a long change, as a multiple of its duration, so that short ones can run."""
 PAGES_PER_VACUUM = 500
 """Pages of an SQLite file that are returned to the disk at once."""
+MAX_ID = 2**63 - 1
 
 Room: TypeAlias = Callable[[Session], int]
 """Returns how many further targets of a job's owner may wait. It locks what it counts until the end of the transaction.
@@ -99,10 +103,15 @@ class Jobs:
             await self.reads.transact(lambda s: s.execute(sql.COUNT_UNFINISHED, values).fetchone()[0], write=False)
         )
 
-    async def page(self, after: int = 0, limit: int = 500, owner: str | None = None) -> list[Job]:
-        """Return the jobs with ids greater than ``after``, in the order of their creation. None: of all owners."""
-        statement = sql.LIST_JOBS if owner is None else sql.LIST_JOBS_OF
-        values = {"after": after, "limit": limit} | ({} if owner is None else {"owner": owner})
+    async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
+        """Return the jobs of all owners with ids greater than ``after``, in the order of their creation."""
+        return await self._list(sql.LIST_JOBS, after=after, limit=limit)
+
+    async def newest(self, owner: str, limit: int, before: int = MAX_ID) -> list[Job]:
+        """Return the jobs of an owner with ids less than ``before``, the newest first."""
+        return await self._list(sql.NEWEST_JOBS_OF, owner=owner, limit=limit, before=before)
+
+    async def _list(self, statement: Select[Any], **values: Any) -> list[Job]:
         rows = await self.reads.transact(lambda s: s.execute(statement, values).fetchall(), write=False)
         return [Job.of(row) for row in rows]
 

@@ -196,7 +196,8 @@ class Output:
         return exporter
 
     def close(self) -> list[str]:
-        """Complete the files, and return their paths."""
+        """Complete the files, and return their paths. A workbook opens at records, even if a target failed first."""
+        filled = [each for each in self._exporters if each != FAILURES]
         if self.store_empty:
             for shape in self.shapes.values():
                 self._exporter(shape)
@@ -205,7 +206,7 @@ class Output:
         for exporter in self._exporters.values():
             exporter.finish_exporting()
         if self._kind == "xlsx" and self._files:
-            self._book.close()
+            self._book.close(*filled[:1])
         for file in self._files.values():
             file.commit()
         return list(self._files)

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ import structlog
 from sqlalchemy import bindparam as param
 from sqlalchemy.dialects import postgresql, sqlite
 
-from crawler.downloads.facts import Decision, F, Fact, Facts
+from crawler.downloads.facts import Decision, F, Fact, Facts, Withdraw
 from crawler.errors import StoreUnavailable
 from crawler.jobs.store import Row, Session, Store
 from crawler.jobs.tables import SCHEMA, limits
@@ -33,7 +34,7 @@ OWN_SHARE_SECONDS = 5.0
 """Seconds for which a process uses its own share of the limits after the store has failed. It then tries it again."""
 VIEW_SECONDS = 1.0
 """A process reads which circuit breakers others have opened if it has not done so for this many seconds."""
-SOON_SECONDS = 0.02
+SOON_SECONDS = 0.05
 """Maximum seconds for which a decision whose result is not needed waits for others."""
 MAX_OWED = 1_000
 """Maximum number of decisions, such as releases of slots, that are repeated after an outage."""
@@ -72,7 +73,7 @@ def group_of(name: str) -> str:
     return name.partition(":")[0]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Pending:
     """A decision that is not made yet."""
 
@@ -127,7 +128,7 @@ class SharedFacts(Facts):
     def __init__(self, location: str, processes: int) -> None:
         """``location``: path of an SQLite file, or a ``postgresql://`` URL."""
         super().__init__(1)
-        self.store = Store(location, SCHEMA)
+        self.store = Store(location, SCHEMA, durable=False)  # what a crash of the server loses limits nothing for long
         self._all_processes = processes
         self._in_outage = False
         self._retry_at = 0.0
@@ -152,14 +153,21 @@ class SharedFacts(Facts):
         self._start()
         return await result
 
-    def change_soon(self, kind: type[F], name: str, decision: Decision[F, Any]) -> None:
+    def change_soon(self, kind: type[F], name: str, decision: Decision[F, Any]) -> Withdraw:
         pending = _Pending(kind, name, decision, None)
-        if not self._is_available():
+        if self._is_available():
+            self._pending.append(pending)
+            self._start_soon()
+        else:
             self._owe(pending)
-            return
-        self._pending.append(pending)
-        if self._soon is None and self._running is None:
-            self._soon = asyncio.get_running_loop().call_later(SOON_SECONDS, self._start)
+        return partial(self._withdraw, pending)
+
+    def _withdraw(self, pending: _Pending) -> bool:
+        try:
+            self._pending.remove(pending)
+        except ValueError:
+            return False
+        return True
 
     async def look_up(self, kind: type[F], name: str) -> F | None:
         key = f"{kind.kind}:{name}"
@@ -238,17 +246,27 @@ class SharedFacts(Facts):
         if self._running is None and self._pending:
             self._running = asyncio.ensure_future(self._run())
 
+    def _start_soon(self) -> None:
+        if self._pending and self._soon is None and self._running is None:
+            self._soon = asyncio.get_running_loop().call_later(SOON_SECONDS, self._start)
+
     async def _run(self) -> None:
+        """Make the pending decisions, and then those for whose results callers have begun to wait meanwhile."""
         try:
-            while self._pending:
+            while True:
                 batch, self._pending, self._owed = self._owed + self._pending, [], []
                 await self._decide(batch)
+                if not any(each.result for each in self._pending):
+                    break
         finally:
             self._running = None
+            self._start_soon()
 
     async def _decide(self, batch: list[_Pending]) -> None:
         groups = {group_of(each.name) for each in batch}
-        scopes = [scope for scope in self._views if group_of(scope.partition(":")[2]) in groups]
+        due = time.monotonic() - VIEW_SECONDS / 2
+        views = ((scope, view) for scope, view in self._views.items() if view.at <= due)
+        scopes = [scope for scope, _ in views if group_of(scope.partition(":")[2]) in groups]
         try:
             decided = await self.store.transact(lambda s: decide(s, batch, scopes), seconds=ANSWER_SECONDS)
         except StoreUnavailable as error:

@@ -42,7 +42,12 @@ FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("nam
 JOB = sa.select(jobs).where(J.id == param("job"))
 OF_USERS = J.kind == "job"
 LIST_JOBS = sa.select(jobs).where(J.id > param("after"), OF_USERS).order_by(J.id).limit(param("limit"))
-LIST_JOBS_OF = LIST_JOBS.where(J.owner == param("owner"))
+NEWEST_JOBS_OF = (
+    sa.select(jobs)
+    .where(J.owner == param("owner"), J.id < param("before"), OF_USERS)
+    .order_by(J.id.desc())
+    .limit(param("limit"))
+)
 COUNT_OPEN = (
     sa.select(sa.func.count())
     .select_from(jobs)
@@ -65,6 +70,8 @@ _BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.seq)).selec
 BOOKS = _BOOKS.where(OF_JOB).group_by(T.state)
 """The targets and the records of a job by state."""
 NUMBERED = sa.select(sa.func.count(T.seq), sa.func.max(T.seq), sa.func.count(T.seq.distinct())).where(OF_JOB)
+
+LOCK_JOB = FIND_JOB.with_for_update()
 
 # Targets
 
@@ -101,19 +108,12 @@ _FIRST_WAITING = (
 _HAS_TARGETS = sa.and_(  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
     J.waiting > 0, J.id.not_in(param("resting", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
 )
-OWNERS = (
-    sa.select(J.owner, sa.func.sum(J.running))
-    .where(OPEN)
-    .group_by(J.owner)
-    .having(sa.func.sum(sa.case((_HAS_TARGETS, 1), else_=0)) > 0)
-)
-"""The owners of targets that can be claimed, and the numbers of their running targets on all platforms."""
 JOBS_TO_CLAIM = (
-    sa.select(J.id, J.whole_roots)
-    .where(OPEN, J.owner == param("owner"), _HAS_TARGETS)
+    sa.select(J.id, J.owner, J.whole_roots, J.running, sa.case((_HAS_TARGETS, 1), else_=0))
+    .where(OPEN)
     .order_by(J.kind, J.id)  # calls before jobs
-    .limit(param("limit"))
 )
+"""The open jobs, with the number of running targets on all platforms, and whether a target can be claimed."""
 JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
 _CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
 _FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.row, T.key)
@@ -234,7 +234,60 @@ INPUTS_OF = (
     .where(inputs.c.job == param("job"), inputs.c.key.in_(param("keys", expanding=True)))
     .order_by(inputs.c.key, inputs.c.row)
 )
+DONE = (
+    sa.select(T.key, T.root, T.outcome, T.seq)
+    .where(OF_JOB, T.seq > param("after"), T.state == sa.literal_column("'done'"))
+    .order_by(T.seq)
+    .limit(param("limit"))
+)
+TARGETS_OF = sa.select(T.key, T.platform, T.work).where(OF_KEYS).order_by(T.row, T.key)
 _OF_EXPORT = (parts.c.job == param("job_")) & (parts.c.export == param("export_"))
 LAST_PART = sa.select(parts).where(_OF_EXPORT).order_by(parts.c.number.desc()).limit(1)
 ADD_PART = sa.insert(parts)
 UPLOADED = sa.update(parts).where(_OF_EXPORT, parts.c.number == param("number_")).values(uploaded=True)
+
+# Asynchronous calls
+
+_STANDING = sa.select(J.id).where(J.kind == "calls")
+_WITH_WAITING = T.job.in_(_STANDING.where(J.waiting > 0))
+_HAS_ENDED = T.state.in_([sa.literal_column(f"'{state}'") for state in ("done", "failed", "dead")])
+_IS_VALID = sa.not_(_HAS_ENDED) | (T.expires > param("now"))
+_CALL = (T.job, T.key, T.platform, T.work, T.state, T.code, T.outcome, T.expires)
+_SIZE = sa.select(sa.func.length(records.c.data)).where(_RECORD).scalar_subquery().label("size")
+_OF_CLIENT = T.job == _STANDING.where(J.owner == param("owner"), J.name == "calls").scalar_subquery()
+CALL = (
+    sa.select(*_CALL, records.c.data)
+    .select_from(targets.outerjoin(records, _RECORD))
+    .where(_OF_CLIENT, T.key == param("key"), _IS_VALID)
+)
+LOCK_CALL = sa.select(*_CALL, _SIZE).where(_OF_CLIENT, T.key == param("key"), _IS_VALID).with_for_update()
+EXPIRED_CALLS = (
+    sa.select(*_CALL, _SIZE)
+    .where(T.expires <= param("now"), _HAS_ENDED)
+    .order_by(T.expires)
+    .limit(param("limit"))
+    .with_for_update(skip_locked=True)
+)
+LIST_CALLS = (
+    sa.select(*_CALL)
+    .where(OF_JOB, T.key < param("before"), T.state.in_(param("states", expanding=True)), _IS_VALID)
+    .order_by(T.key.desc())
+    .limit(param("limit"))
+)
+WAITING_CALLS = (
+    sa.select(T.job, sa.func.count()).where(T.platform == param("platform"), WAITING, _WITH_WAITING).group_by(T.job)
+)
+OWN_AHEAD = (
+    sa.select(sa.func.count())
+    .select_from(targets)
+    .where(OF_JOB, T.platform == param("platform"), WAITING, T.key < param("key"))
+)
+UNFINISHED_OF = sa.select(T.key).where(OF_KEYS, WAITING | RUNNING)
+_PER_PLATFORM = sa.select(T.platform, sa.func.count()).group_by(T.platform)
+CALLS_WAITING = _PER_PLATFORM.where(T.platform.in_(param("platforms", expanding=True)), WAITING, _WITH_WAITING)
+CALLS_RUNNING = _PER_PLATFORM.where(RUNNING, T.job.in_(_STANDING))
+CALL_TALLIES = (
+    sa.select(tallies.c.kind, tallies.c.name, sa.func.sum(tallies.c.n))
+    .where(tallies.c.job.in_(_STANDING), tallies.c.kind.in_([sa.literal_column(f"'{k}'") for k in ("bytes", "ended")]))
+    .group_by(tallies.c.kind, tallies.c.name)
+)

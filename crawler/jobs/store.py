@@ -101,13 +101,15 @@ class Store:
     end.
     """
 
-    def __init__(self, location: str, schema: VersionedSchema) -> None:
-        """``location``: path of a file, or a ``postgresql://`` URL."""
+    def __init__(self, location: str, schema: VersionedSchema, *, durable: bool = True) -> None:
+        """``location``: path of a file, or a ``postgresql://`` URL. ``durable``: see ``PostgreSqlDatabase``."""
         self.location = location
         self.failures = 0
         """Number of transactions that failed because the database was unavailable."""
         self._database: Database = (
-            PostgreSqlDatabase(location, schema) if "://" in location else SqliteDatabase(Path(location), schema)
+            PostgreSqlDatabase(location, schema, durable=durable)
+            if "://" in location
+            else SqliteDatabase(Path(location), schema)
         )
         self._connection: Connection | None = None
         self._failing_since: float | None = None

@@ -56,12 +56,11 @@ class Holder:
     """Owner -> when the worker last claimed a target of it."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Skipped:
-    """What a claim leaves waiting."""
+    """What a claim leaves waiting: targets of these owners, and of these jobs."""
 
-    owners: set[str] = field(default_factory=set)
-    """Owners whose targets are not claimed. Those that had too few targets are added."""
+    owners: frozenset[str] = frozenset()
     jobs: frozenset[int] = frozenset()
 
 
@@ -85,26 +84,32 @@ def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[
     return found
 
 
-def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim] | None:
-    """Claim at most ``n`` targets of the owner with the fewest running ones; of a job of whole roots, one root.
+def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim]:
+    """Claim at most ``n`` targets, those of the owners with the fewest running ones; of a job of whole roots, one root.
 
-    Calls of the owner are claimed before targets of its jobs. Return None if no owner is left, or if the worker's job
-    has no free targets.
+    Calls of an owner are claimed before targets of its jobs.
     """
     if holder.job is not None:
-        return _claim_from(session, holder, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)) or None
-    excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
+        return _start(session, holder, _free(session, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)))
     values = {"platform": platform, "resting": sorted({0, *skipped.jobs}), **_due()}
-    running = {owner: int(count) for owner, count in session.rows(sql.OWNERS, **values) if owner not in excluded}
-    if not running:
-        return None
-    ((owner, share),) = shares(running, n, holder.turns).most_common(1)
-    jobs = session.rows(sql.JOBS_TO_CLAIM, owner=owner, limit=share, **values)
-    found = _claim_from(session, holder, platform, share, jobs)
-    if len(found) < share:
-        skipped.owners.add(owner)
-    holder.turns[owner] = lease_clock()
-    return found
+    running: Counter[str] = Counter()
+    jobs: dict[str, list[tuple[int, bool]]] = {}
+    excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
+    for job, owner, whole_roots, number, has_targets in session.rows(sql.JOBS_TO_CLAIM, **values):
+        running[owner] += number
+        if has_targets and owner not in excluded:
+            jobs.setdefault(owner, []).append((job, whole_roots))
+    found: dict[str, list[Any]] = {owner: [] for owner in jobs}
+    while jobs and (left := n - sum(map(len, found.values()))) > 0:
+        waiting = {owner: running[owner] for owner in jobs}
+        ((owner, share),) = shares(waiting, left, holder.turns).most_common(1)
+        had = len(found[owner])
+        found[owner] = _free(session, platform, had + share, jobs[owner])
+        running[owner] += len(found[owner]) - had
+        holder.turns[owner] = lease_clock()
+        if len(found[owner]) < had + share:
+            del jobs[owner]
+    return _start(session, holder, [row for rows in found.values() for row in rows])
 
 
 def claim_late(session: Session, holder: Holder, n: int) -> list[Claim]:
@@ -118,7 +123,8 @@ def _due() -> dict[str, float]:
     return {"now": now, "far": now + MAX_HOLD_SECONDS}
 
 
-def _claim_from(session: Session, holder: Holder, platform: str, n: int, jobs: Sequence[Any]) -> list[Claim]:
+def _free(session: Session, platform: str, n: int, jobs: Sequence[Any]) -> list[Any]:
+    """Lock at most ``n`` waiting targets of jobs, in the order of the jobs, and return them."""
     found: list[Any] = []
     for job, whole_roots in jobs:
         if whole_roots:
@@ -128,7 +134,7 @@ def _claim_from(session: Session, holder: Holder, platform: str, n: int, jobs: S
             found += session.execute(sql.TO_CLAIM, values).fetchall()
         if len(found) >= n:
             break
-    return _start(session, holder, found)
+    return found
 
 
 def _free_root(session: Session, job: int, platform: str) -> list[Any]:

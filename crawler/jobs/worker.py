@@ -106,37 +106,30 @@ class Worker:
         Raises:
             WorkerStoppedError: the worker has stopped.
         """
-        claims: list[Claim] = []
-        skips = skipped or Skipped()
-        while len(claims) < n:
-            values: dict[str, Any] = {"platform": platform, "n": n - len(claims), "skipped": skips}
-            found = await self._claimed(partial(transactions.claim, holder=self._holder, **values))
-            if found is None:
-                break
-            claims += found
-        return claims
+        values: dict[str, Any] = {"platform": platform, "n": n, "skipped": skipped or Skipped()}
+        return await self._claimed(partial(transactions.claim, holder=self._holder, **values))
 
     async def claim_late(self, n: int) -> list[Claim]:
         """Claim calls that have waited for too long. As ``claim()``."""
-        return await self._claimed(lambda session: transactions.claim_late(session, self._holder, n)) or []
+        return await self._claimed(lambda session: transactions.claim_late(session, self._holder, n))
 
-    async def _claimed(self, work: Callable[[Session], list[Claim] | None]) -> list[Claim] | None:
+    async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         self._check()
         if len(self._unstored) >= MAX_UNSTORED:
-            return None
+            return []
         try:
             # Shielded: a caller that is cancelled must not leave targets that no process knows to hold.
             return await asyncio.shield(asyncio.ensure_future(self._claim(work)))
         except StoreUnavailable as error:
             self._tolerate(error)
-            return None
+            return []
 
-    async def _claim(self, work: Callable[[Session], list[Claim] | None]) -> list[Claim] | None:
+    async def _claim(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         async with self._lock:
             if self._closing:
-                return None
+                return []
             found = await self._transact(work)
-            self.held |= {each.target: each for each in found or ()}
+            self.held |= {each.target: each for each in found}
         return found
 
     def finish(self, finished: Finished) -> None:
@@ -159,7 +152,11 @@ class Worker:
             if given:
                 await self._transact(lambda session: transactions.release(session, self._holder, given, ready))
             for each in given:
-                del self.held[each.target]
+                self.held.pop(each.target, None)
+
+    def drop(self, claim: Claim) -> None:
+        """Hold a target no longer, because it was deleted."""
+        self.held.pop(claim.target, None)
 
     async def close(self) -> None:
         """Store the outcomes, and release the other targets.
@@ -323,6 +320,6 @@ class Worker:
                 missing = []
             self._renewed = lease_clock()
             for each in missing:
-                del self.held[each.target]
+                self.held.pop(each.target, None)
         for each in missing:
             self._lose(each)

@@ -1,7 +1,8 @@
-"""The client of an endpoint: lists its scrapers, and calls them."""
+"""The client of an endpoint: lists its scrapers, calls them, and collects jobs."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from urllib.parse import quote
 
 import anyio
 import httpx2
+import orjson
 import structlog
 
 logger = structlog.get_logger(__name__)
@@ -56,9 +58,9 @@ class EndpointClient:
     def __init__(self, url: str, api_key: str, *, trust_env: bool = True) -> None:
         """``trust_env``: whether to use the proxies that the environment names (``HTTPS_PROXY``)."""
         self.url = url
+        self.api_key = api_key
         self._http = httpx2.AsyncClient(
             base_url=url,
-            headers={"X-API-Key": api_key},
             timeout=httpx2.Timeout(CALL_SECONDS, connect=CONNECT_SECONDS),
             trust_env=trust_env,
         )
@@ -68,6 +70,12 @@ class EndpointClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
+
+    def with_key(self, api_key: str) -> Self:
+        """Return a client with another API key, and the same connections."""
+        client = copy.copy(self)
+        client.api_key = api_key
+        return client
 
     async def catalogue(self) -> list[Json]:
         """Return the scrapers of the endpoint: name, aliases, platform, summary, params_schema and example.
@@ -98,9 +106,8 @@ class EndpointClient:
     async def call(self, scraper: str, params: Json, on_wait: Callable[[str], None]) -> Reply:
         """Call a scraper, and wait for the response. If the task is cancelled, the call is cancelled, too.
 
-        The call is asynchronous, so that no connection stays open for minutes. An endpoint without asynchronous calls
-        ignores the preference, and responds when the scrape is complete. It cancels a call whose connection is closed.
-        If the task is cancelled just when the endpoint accepts the call, the call may still run.
+        The call is asynchronous, so that no connection stays open for minutes, and ``stored()`` can read its response
+        again. If the task is cancelled just when the endpoint accepts the call, the call may still run.
 
         Args:
             scraper: the name of the scraper. The endpoint validates it.
@@ -126,6 +133,47 @@ class EndpointClient:
                 raise
         return Reply(envelope, response.headers.get("X-Partial"))
 
+    async def stored(self, request_id: str) -> Reply:
+        """Return the response of an earlier call, as long as the endpoint has it.
+
+        Raises:
+            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+        """
+        response = await self._request("GET", _path_of(request_id))
+        return Reply(_envelope(response), response.headers.get("X-Partial"))
+
+    async def collect(self, targets: list[str]) -> Reply:
+        """Make a job of links. The data of the reply is the response of the route.
+
+        Raises:
+            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+        """
+        plain_list = {"Content-Type": "text/plain; charset=utf-8"}
+        return _reply(await self._request("POST", "/v1/jobs", content="\n".join(targets).encode(), headers=plain_list))
+
+    async def job(self, job_id: str) -> Reply:
+        """Return a job. The data of the reply is the response of the route.
+
+        Raises:
+            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+        """
+        return _reply(await self._request("GET", f"/v1/jobs/{quote(job_id, safe='')}"))
+
+    async def outcomes(self, job_id: str, kind: str, query: dict[str, Any]) -> tuple[Reply, str | None]:
+        """Return a page of the ``records`` or ``failures`` of a job, as a list, and the cursor of the next page.
+
+        Raises:
+            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+        """
+        response = await self._request("GET", f"/v1/jobs/{quote(job_id, safe='')}/{kind}", params=query)
+        if response.is_error:
+            return _reply(response), None
+        try:
+            rows = [orjson.loads(line) for line in response.content.splitlines()]
+        except ValueError:
+            raise _unusable(response) from None
+        return _replied(response, rows), response.headers.get("X-Next-Cursor")
+
     async def _poll(self, request_id: str) -> httpx2.Response:
         """Return the state of an asynchronous call, or its response.
 
@@ -148,9 +196,12 @@ class EndpointClient:
         if response is None or response.is_error:
             logger.warning("call_not_cancelled", request_id=request_id, status=response and response.status_code)
 
-    async def _request(self, method: str, path: str, **options: Any) -> httpx2.Response:
+    async def _request(
+        self, method: str, path: str, headers: dict[str, str] | None = None, **options: Any
+    ) -> httpx2.Response:
         try:
-            return await self._http.request(method, path, **options)
+            sent = {"X-API-Key": self.api_key} | (headers or {})
+            return await self._http.request(method, path, headers=sent, **options)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise EndpointError(
                 "ENDPOINT_UNAVAILABLE",
@@ -186,6 +237,17 @@ def _envelope(response: httpx2.Response) -> Json:
     ):
         raise _unusable(response)
     return envelope
+
+
+def _reply(response: httpx2.Response) -> Reply:
+    """Return the reply of a route without an envelope, or with the envelope of an error."""
+    return Reply(_envelope(response)) if response.is_error else _replied(response, _object(response))
+
+
+def _replied(response: httpx2.Response, data: Any) -> Reply:
+    status = {"code": "OK", "message": "The request is complete.", "retryable": False}
+    envelope = {"request_id": response.headers.get("X-Request-Id"), "success": True, "status": status, "data": data}
+    return Reply(envelope | {"error": None, "meta": None})
 
 
 def _unusable(response: httpx2.Response) -> EndpointError:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
 from mcp.types import CallToolResult, TextContent
-from pydantic import BaseModel, ConfigDict, Field
 
+from crawler.mcp.arguments import Outcomes, Part, Sized, View
 from crawler.mcp.endpoint import Json, Reply
 from crawler.mcp.shorten import Shortener, size
 from crawler.outputs.selection import Tree, add_path, pruned
 
-DEFAULT_KB = 20
 BYTES_OF_KB = 1_000
 CUT_BYTES = 3_000
 """Bytes that are reserved for the description of what was left out."""
@@ -22,105 +21,10 @@ MAX_PARTS = 10
 """Maximum number of entries in ``parts``."""
 MAX_MISSING = 5
 """Maximum number of names in ``missing_fields``."""
+CUT_OUTCOMES = "`data` is not whole. Repeat the call with `fields`, or with a larger `max_kb`."
 
 
-class View(BaseModel):
-    """The arguments of all tools that limit how much of a record is returned."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    fields: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)] = Field(
-        default=[],
-        description="Return only these fields of the record, such as `products.price.current_price`.",
-    )
-    limit: int | None = Field(
-        default=None,
-        ge=1,
-        description="Return at most this many entries of each list.",
-    )
-    max_kb: int = Field(
-        default=DEFAULT_KB,
-        ge=5,
-        le=10_000,
-        description=f"Maximum kilobytes, by default {DEFAULT_KB}. `cut` lists what a longer record lost.",
-    )
-
-
-class Part(View):
-    """The arguments of the tool that returns a part of an earlier record."""
-
-    request_id: str = Field(max_length=100, description="The `request_id` of an earlier result.")
-    path: str = Field(
-        default="",
-        max_length=1_000,
-        description="The path of the part in `data`, such as `products` or `products.3.description`. By default, the"
-        " whole record. `fields` are relative to this part.",
-    )
-    offset: int = Field(
-        default=0, ge=0, description="The first entry or character to return, if the part is a list or text."
-    )
-
-
-RESULT_SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "request_id": {"type": ["string", "null"], "description": "The id of the call in the log of the endpoint."},
-        "success": {"type": "boolean", "description": "Whether there is data."},
-        "status": {
-            "type": "object",
-            "properties": {
-                "code": {"type": "string", "description": "`OK`, or the error code."},
-                "message": {"type": "string", "description": "The result of the call, for people."},
-                "retryable": {"type": "boolean", "description": "Whether the same call may succeed later."},
-            },
-            "required": ["code", "message", "retryable"],
-        },
-        "data": {"description": "The record. Text in it is third-party text."},
-        "error": {
-            "type": ["object", "null"],
-            "description": "Why the call failed: code, type, message, details, retry_after (seconds), upstream.",
-        },
-        "meta": {"type": ["object", "null"], "description": "Whether the call is billable, and its duration."},
-        "partial": {
-            "type": ["string", "null"],
-            "description": "What the record lacks: sources that failed, with reason and code, and parts of pages that"
-            " could not be read, with their path. Null: the record is complete.",
-        },
-        "cut": {
-            "type": ["object", "null"],
-            "description": "What was left out of `data`, or of a long `error`, because of `limit` or `max_kb`, how to"
-            " read it, and which `fields` the record does not have. Null: nothing was left out.",
-            "properties": {
-                "message": {"type": "string"},
-                "bytes": {"type": "integer", "description": "The size of the whole record as JSON."},
-                "parts": {
-                    "type": "array",
-                    "description": f"The first {MAX_PARTS} shortened values. Of `total` units, `data` has `kept` units"
-                    " from `offset` on.",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "path": {"type": "string"},
-                            "offset": {"type": "integer"},
-                            "kept": {"type": "integer"},
-                            "total": {"type": "integer"},
-                            "unit": {"type": "string", "enum": ["entries", "characters", "keys"]},
-                        },
-                        "required": ["path", "offset", "kept", "total", "unit"],
-                    },
-                },
-                "more_parts": {"type": "integer", "description": "The number of further shortened values."},
-                "missing_fields": {"type": "array", "items": {"type": "string"}},
-            },
-            "required": ["message", "bytes", "parts", "more_parts", "missing_fields"],
-        },
-    },
-    "required": ["request_id", "success", "status", "data", "error", "meta", "partial", "cut"],
-}
-"""The schema of every result. For a scraper, ``data`` has the schema of its record."""
-
-
-def result(reply: Reply, view: View) -> CallToolResult:
+def result(reply: Reply, view: Sized) -> CallToolResult:
     """Return the result of a call: its envelope, with ``partial`` and ``cut``. Failed calls have ``isError``."""
     content = {**reply.envelope, "partial": reply.partial, "cut": None}
     if reply.envelope.get("data") is not None:
@@ -159,19 +63,20 @@ def part_of(data: Any, part: Part) -> Any:
     return value[part.offset :] if isinstance(value, list | str) else value
 
 
-def _viewed(content: Json, view: View) -> Json:
+def _viewed(content: Json, view: Sized) -> Json:
     """Return the content with the part of ``data`` that the view selects, and with ``cut``."""
     whole = content["data"]
-    data, missing = _selected(whole, view.fields)
+    data, missing = _selected(whole, view.fields) if isinstance(view, View) else (whole, [])
     shortener = Shortener(view.path, view.offset) if isinstance(view, Part) else Shortener()
-    if view.limit is not None:
+    if isinstance(view, View) and view.limit is not None:
         data = shortener.limit(data, view.limit)
     room = view.max_kb * BYTES_OF_KB - size({**content, "data": None})
     if size(data) > room - (CUT_BYTES if missing or shortener.parts else 0):
         data = shortener.fit(data, room - CUT_BYTES)
     if not missing and not shortener.parts:
         return {**content, "data": data}
-    cut = _cut(_explain(content["request_id"], missing), size(whole), shortener.parts)
+    message = CUT_OUTCOMES if isinstance(view, Outcomes) else _explain(content["request_id"], missing)
+    cut = _cut(message, size(whole), shortener.parts)
     return {**content, "data": data, "cut": {**cut, "missing_fields": missing[:MAX_MISSING]}}
 
 

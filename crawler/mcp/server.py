@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +32,11 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
+from crawler.mcp.arguments import Links, Outcomes, Part, Sized, View
 from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
-from crawler.mcp.results import Part, View, failed, part_of, result
+from crawler.mcp.results import BYTES_OF_KB, failed, part_of, result
 from crawler.mcp.shorten import size
-from crawler.mcp.tools import KEPT_RECORDS, READ_RECORD, THIRD_PARTY, result_schemas, tools
+from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, record_schemas, tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable
@@ -47,11 +47,16 @@ logger = structlog.get_logger(__name__)
 
 PROGRESS_SECONDS = 5.0
 """Seconds between progress notifications."""
+POLL_SECONDS = 1.0
+"""Seconds between two looks at a job that has nothing new."""
+JOB_BYTES = 2_000
+"""Bytes of a result that are reserved for the state of the job."""
 
 INSTRUCTIONS = f"""\
 Each tool scrapes one public page or listing, and returns one structured record or one typed error. {THIRD_PARTY} If
 `status.retryable` is true, the same call may succeed later: wait for `error.retry_after` seconds first. `partial` lists
-the sources and the parts of pages whose data is missing. `cut` describes what was left out to keep the result small."""
+the sources and the parts of pages whose data is missing. `cut` describes what was left out to keep the result small.
+For many links, call `collect` once, and then `records` until the job is done."""
 
 VIEW = View.model_fields.keys()
 """The arguments of a scraper's tool that are not params of the scraper."""
@@ -61,7 +66,7 @@ Context = ServerRequestContext[Any, Any]
 
 SCHEMA_TYPE = "application/schema+json"
 SCHEMA_URI = "schema://"
-"""The resources: the schema of the results of each tool, such as ``schema://retail-search-v4``."""
+"""The resources: the schema of the record of each scraper, such as ``schema://retail-search-v4``."""
 
 
 async def serve(client: EndpointClient) -> None:
@@ -85,7 +90,9 @@ async def answer_invalid(
     """
     async with messages:
         async for message in read:
-            refusal = _refusal(message) if isinstance(message, ValidationError) else None
+            refusal = None
+            if isinstance(message, ValidationError) and message.errors()[0]["type"] == "json_invalid":
+                refusal = refusal_of(message.errors()[0]["input"], message.errors()[0]["msg"])
             if refusal is None:
                 await messages.send(message)
             else:
@@ -93,16 +100,16 @@ async def answer_invalid(
                 await send(SessionMessage(refusal))
 
 
-def _refusal(error: ValidationError) -> JSONRPCError | None:
-    """Return the answer to a request that is not valid JSON. None: it has no id that can be read."""
-    problem = error.errors()[0]
-    if problem["type"] != "json_invalid":
-        return None
+def refusal_of(text: str | bytes, problem: str) -> JSONRPCError | None:
+    """Return the answer to a request that is not valid JSON. None: it has no id that can be read.
+
+    ``problem``: the sentence of the parser, without a full stop.
+    """
     try:
-        request_id = json.loads(problem["input"])["id"]  # the standard library reads lone surrogates
+        request_id = json.loads(text)["id"]  # the standard library reads lone surrogates
         str(request_id).encode()  # an answer with an id that cannot be encoded would end the server
-        text = f"{problem['msg']}. Texts must not contain lone surrogates, and numbers must not be NaN or Infinity."
-        return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=PARSE_ERROR, message=text))
+        message = f"{problem}. Texts must not contain lone surrogates, and numbers must not be NaN or Infinity."
+        return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=PARSE_ERROR, message=message))
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
@@ -112,8 +119,6 @@ class Scrapers:
 
     def __init__(self, client: EndpointClient) -> None:
         self.client = client
-        self._records: OrderedDict[str, Reply] = OrderedDict()
-        """The last records, by request id, for ``read_record``."""
 
     def server(self) -> Server[Any]:
         """Return an MCP server with these tools."""
@@ -138,13 +143,13 @@ class Scrapers:
             raise MCPError(INTERNAL_ERROR, str(error)) from error
 
     async def list_resources(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
-        """Return the resources: the schema of the results of each tool.
+        """Return the resources: the schema of the record of each scraper.
 
         Raises:
             MCPError: the endpoint cannot be reached.
         """
         schemas = await self._schemas()
-        described = "The JSON Schema of the results of this tool"
+        described = "The JSON Schema of the records of this scraper"
         return ListResourcesResult(
             resources=[
                 Resource(name=name, uri=f"{SCHEMA_URI}{name}", description=described, mime_type=SCHEMA_TYPE)
@@ -167,24 +172,25 @@ class Scrapers:
 
     async def _schemas(self) -> dict[str, Json]:
         try:
-            return result_schemas(await self.client.catalogue(), await self.client.openapi())
+            return record_schemas(await self.client.catalogue(), await self.client.openapi())
         except EndpointError as error:
             raise MCPError(INTERNAL_ERROR, str(error)) from error
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         """Call a tool. A failure is returned as a result with ``isError``, so that the model can read it."""
-        arguments = params.arguments or {}
-        view = View()
-        try:
-            if params.name == READ_RECORD:
-                view = part = Part.model_validate(arguments)
-                reply = self._read(part)
-            else:
-                view = View.model_validate({name: arguments[name] for name in VIEW & arguments.keys()})
-                scraper_params = {name: value for name, value in arguments.items() if name not in VIEW}
-                reply = await self._scrape(context, params.name, scraper_params)
-        except ValidationError as error:
-            reply = failed("INVALID_REQUEST", _first_problem(error))
+        view: Sized = Sized()
+        progress = Progress(context)
+        async with anyio.create_task_group() as group:
+            group.start_soon(progress.report)
+            try:
+                view, reply = await self._reply(self._client(context), params.name, params.arguments or {}, progress)
+            except ValidationError as error:
+                reply = failed("INVALID_REQUEST", _first_problem(error))
+            except EndpointError as error:
+                reply = failed(error.code, str(error), retryable=error.retryable)
+            except ValueError as error:  # NaN and lone surrogates
+                reply = failed("INVALID_REQUEST", f"The arguments cannot be written as JSON: {error}.")
+            group.cancel_scope.cancel()
         answer = result(reply, view)
         logger.info(
             "tool_call",
@@ -195,38 +201,70 @@ class Scrapers:
         )
         return answer
 
-    async def _scrape(self, context: Context, scraper: str, params: Json) -> Reply:
-        """Call a scraper, report its progress, and store its record for ``read_record``."""
-        progress = Progress(context)
-        async with anyio.create_task_group() as group:
-            group.start_soon(progress.report)
-            try:
-                reply = await self.client.call(scraper, params, progress.update)
-            except EndpointError as error:
-                reply = failed(error.code, str(error), retryable=error.retryable)
-            except ValueError as error:  # NaN and lone surrogates
-                reply = failed("INVALID_REQUEST", f"The params cannot be written as JSON: {error}.")
-            group.cancel_scope.cancel()
-        if reply.envelope.get("data") is not None:
-            self._records[reply.envelope["request_id"]] = reply
-            while len(self._records) > KEPT_RECORDS:
-                self._records.popitem(last=False)
-        return reply
+    def _client(self, context: Context) -> EndpointClient:
+        """Return the client with the API key of the HTTP request; over standard input, that of the command."""
+        return self.client if context.request is None else self.client.with_key(context.request.headers["X-API-Key"])
 
-    def _read(self, part: Part) -> Reply:
-        """Return the reply of an earlier call, with a part of its data."""
-        reply = self._records.get(part.request_id)
-        if reply is None:
-            return failed(
-                "INVALID_REQUEST",
-                f"No record with the request_id {part.request_id!r} is stored. Only the last {KEPT_RECORDS} records are"
-                " stored: call the scraper again.",
-            )
-        try:
-            data = part_of(reply.envelope["data"], part)
-        except LookupError as error:
-            return failed("INVALID_REQUEST", str(error))
-        return replace(reply, envelope={**reply.envelope, "data": data})
+    @staticmethod
+    async def _reply(client: EndpointClient, tool: str, arguments: Json, progress: Progress) -> tuple[Sized, Reply]:
+        """Return the reply to a call of a tool, and its arguments that limit the size of the result.
+
+        Raises:
+            ValidationError: an argument is not valid. The endpoint validates the params of scrapers.
+            EndpointError: the endpoint returns no usable response.
+        """
+        if tool == READ_RECORD:
+            part = Part.model_validate(arguments)
+            return part, _part(await client.stored(part.request_id), part)
+        if tool == COLLECT:
+            links = Links.model_validate(arguments)
+            return links, await client.collect(links.targets)
+        if tool == RECORDS:
+            wanted = Outcomes.model_validate(arguments)
+            return wanted, await _outcomes(client, wanted, progress)
+        view = View.model_validate({name: arguments[name] for name in VIEW & arguments.keys()})
+        params = {name: value for name, value in arguments.items() if name not in VIEW}
+        return view, await client.call(tool, params, progress.update)
+
+
+def _part(reply: Reply, part: Part) -> Reply:
+    """Return the reply of an earlier call, with a part of its data."""
+    if reply.envelope.get("data") is None:
+        return reply
+    try:
+        data = part_of(reply.envelope["data"], part)
+    except LookupError as error:
+        return failed("INVALID_REQUEST", str(error))
+    return replace(reply, envelope={**reply.envelope, "data": data})
+
+
+async def _outcomes(client: EndpointClient, wanted: Outcomes, progress: Progress) -> Reply:
+    """Return the state of a job and its next outcomes. If there are none yet, wait for them."""
+    begin = wanted.after or f"{wanted.job_id}.0"
+    until = anyio.current_time() + wanted.wait
+    while True:
+        job = await client.job(wanted.job_id)
+        if not job.envelope["success"]:
+            return job
+        state = job.envelope["data"]
+        rows, following = await _rows(client, wanted, begin)
+        if not rows.envelope["success"]:
+            return rows
+        if following != begin or state["ended_at"] is not None or anyio.current_time() >= until:
+            data = {"job": state, wanted.kind: rows.envelope["data"], "next": following}
+            return replace(rows, envelope={**rows.envelope, "data": data})
+        progress.update(f"Nothing new: {state['targets']['waiting']} targets wait.")
+        await anyio.sleep(POLL_SECONDS)
+
+
+async def _rows(client: EndpointClient, wanted: Outcomes, begin: str) -> tuple[Reply, str | None]:
+    """Return the next outcomes of a job: as many as fit into the result, because ``next`` must skip none of them."""
+    limit, fields = wanted.targets, {"fields": ",".join(wanted.fields)} if wanted.fields else {}
+    while True:
+        rows, following = await client.outcomes(wanted.job_id, wanted.kind, {"after": begin, "limit": limit, **fields})
+        if limit == 1 or size(rows.envelope) < wanted.max_kb * BYTES_OF_KB - JOB_BYTES:
+            return rows, following
+        limit = limit // 2
 
 
 class Progress:

@@ -80,10 +80,15 @@ class XlsxBook:
         sheet: Worksheet = self._book.add_worksheet(next(each for each in names if each.casefold() not in used))
         return sheet
 
-    def close(self) -> None:
-        """Write the workbook to the file, which is not closed. Log how many cells were cut."""
+    def close(self, opens: str = "") -> None:
+        """Write the workbook to the file, which is not closed. Log how many cells were cut.
+
+        ``opens``: the name of the table that programs show at first. By default, it is the first one.
+        """
         for table in self._tables:
             table.end()
+        if sheet := self._book.get_worksheet_by_name(opens[:MAX_NAME]):
+            sheet.activate()
         with self._spool:
             self._book.close()
             self._spool.seek(0)

@@ -17,11 +17,10 @@ from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
+from crawler.service.calls.asynchronous import AsyncCalls, CallSettings
 from crawler.service.calls.cache import Cache
-from crawler.service.calls.call_store import CallSettings
-from crawler.service.calls.idempotency import Idempotency
+from crawler.service.calls.once import Once
 from crawler.service.calls.open_crawlers import OpenCrawlers
-from crawler.service.calls.runner import Runner
 from crawler.service.clients import usage
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.quotas import Quotas
@@ -31,6 +30,7 @@ from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
+from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.upkeep import run_upkeep
@@ -63,14 +63,25 @@ OTHER_FILES = 512
 class Endpoint:
     """One process of the endpoint: the HTTP sites, the open crawlers, and the store of usage and responses."""
 
-    def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent] | None = None) -> None:
-        """``pages``: path -> a further page to serve, such as those of the console."""
+    def __init__(
+        self,
+        settings: Settings,
+        keys: Keys,
+        pages: Mapping[str, StaticContent] | None = None,
+        *,
+        address: str = "",
+    ) -> None:
+        """``pages``: path -> a further page to serve, such as those of the console.
+
+        ``address``: the URL of the public port, for this process itself. "": there are no tools at ``/mcp``.
+        """
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
         self.store = Store(store_location(self.settings), SCHEMA)
         self.usage = Usage(self.store)
-        self.idempotency = Idempotency(self.store, ttl=self.settings.getfloat("IDEMPOTENCY_HOURS") * 60 * 60)
+        call_settings = CallSettings.read(self.settings)
+        self.once = Once(self.store, call_settings.idempotency_seconds)
         self.shared = SharedState()
         self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
         self.crawlers = OpenCrawlers(self.settings, self.shared)
@@ -84,27 +95,29 @@ class Endpoint:
         self.limits = KeyLimits(self.settings, platform_facts(self.shared, self.settings))
         addresses = Addresses.from_settings(self.settings)
         url = (self.settings["SERVICE_URL"] or "").rstrip("/")
-        self.runner = Runner(
-            self.store, self.crawlers, cache, self.limits, CallSettings.read(self.settings), service_url=url
-        )
+        self.calls = AsyncCalls(self.store, self.crawlers, cache, self.limits, call_settings)
         jobs = Jobs(store_location(self.settings))
-        self.runs = Runs(jobs, self.crawlers, self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS"))
+        lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
+        self.runs = Runs(jobs, self.crawlers, self.calls, lease, exits)
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
         private = self.settings.getbool("WEBHOOK_PRIVATE")
         self.sender = Sender(self.store, private=private)
+        self.tools = ToolsRoute(address)
         parts = Parts(
             self.crawlers,
             keys,
             addresses,
             self.limits,
             cache,
-            self.idempotency,
+            self.once,
             self.usage,
             Quotas(self.store),
-            self.runner,
+            self.calls,
+            self.runs,
             self.status,
             self.job_routes,
             WebhookRoutes(self.store, private),
+            self.tools,
             url,
             pages or {},
         )
@@ -127,7 +140,7 @@ class Endpoint:
         """Start the crawlers and the periodic tasks."""
         prepare_documents(self.api.parts.service_url)
         self.crawlers.open()
-        self.runner.open()
+        self.calls.open()
         self.runs.open()
         self.sender.open()
         cleaning = run_upkeep(self.job_routes.jobs, self.job_routes.keep_days)
@@ -135,10 +148,10 @@ class Endpoint:
 
     async def drain(self) -> None:
         """Wait until the calls in flight have a response, and store the usage counts."""
-        self.runner.stop()
+        await self.tools.close()
+        self.calls.stop()
         self.runs.stop()
         await self.crawlers.drain()
-        await self.runner.close()
         await self.api.finish()
         await self.internal_api.finish()
         for task in self._upkeep:
@@ -148,6 +161,7 @@ class Endpoint:
         await self.job_routes.close()
         await self.runs.close()
         await self.sender.close()
+        await self.calls.close()
         await self.usage.flush(LAST_FLUSH_SECONDS)
         if self.usage.pending:
             logger.error("usage_lost", calls=self.usage.pending)
@@ -167,7 +181,7 @@ class Endpoint:
                 if loop.time() >= purge_at:
                     purge_at = loop.time() + PURGE_SECONDS
                     with suppress(StoreUnavailable):  # the store has logged it; it is repeated after PURGE_SECONDS
-                        await self.idempotency.purge()
+                        await self.once.purge()
             except Exception:
                 logger.exception("upkeep_failed")  # the usage must still be stored
             await asyncio.sleep(usage.FLUSH_SECONDS)

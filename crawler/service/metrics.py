@@ -24,7 +24,7 @@ from scrapy import signals
 
 from crawler.downloads.shared import platform_lanes
 from crawler.registry import spiders
-from crawler.service.calls.call_store import STATES
+from crawler.service.calls.stored import STATES
 from crawler.service.fill_rates import optional_values
 from crawler.targets.target import InvalidTarget, Outcome
 from crawler.targets.tracker import target_completed
@@ -157,10 +157,10 @@ def count_call(call: Call, answer: Answer) -> None:
         REPLAYS.labels(scraper).inc()
 
 
-def count_completed(scraper: str, answer: Answer) -> None:
+def count_completed(scraper: str, code: str, *, billable: bool) -> None:
     """Count an asynchronous call that was completed. Its waiting time is not in the histogram of durations."""
-    CALLS.labels(scraper, answer.code).inc()
-    if answer.billable:
+    CALLS.labels(scraper, code).inc()
+    if billable:
         BILLABLE.labels(scraper).inc()
 
 

@@ -18,9 +18,9 @@ import orjson
 from crawler.downloads.shared import platform_lanes
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time
+from crawler.registry import spiders
 from crawler.service import outcome_counts
-from crawler.service.calls import call_leases
-from crawler.service.calls.call_store import WAITING
+from crawler.service.calls.stored import WAITING, load
 from crawler.service.outcome_counts import MINUTE_SECONDS, History, OutcomeCounts
 from crawler.service.process_state import OPEN, TRIAL, State, process_state, total
 
@@ -129,7 +129,7 @@ class Status:
 def _read(session: Session) -> tuple[list[State], History, Counter[tuple[str, str]]]:
     """Return the states of the processes, the outcomes, and the asynchronous calls by platform and state."""
     rows = session.rows("SELECT state FROM processes WHERE at >= :first", first=int(store_time() - FORGET_SECONDS))
-    return [orjson.loads(state) for (state,) in rows], History(session), Counter(call_leases.load(session)[0])
+    return [orjson.loads(state) for (state,) in rows], History(session), Counter(load(session, spiders())[0])
 
 
 def _egress(platform: str, lane: Lane, state: State, history: History, now: float) -> dict[str, Any]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import pytest
 
+from crawler.downloads.facts import Facts
 from crawler.downloads.throttle import Limit, Start, Starts, Throttle
 from crawler.errors import Overloaded, StoreUnavailable, UpstreamTimeout
 from crawler.jobs.shared_facts import SharedFacts
+from crawler.jobs.store import Session
 from tests.downloads.shared import UNREACHABLE, processes
 
 Pair = tuple[Throttle, Throttle]
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -153,19 +157,19 @@ async def test_a_call_that_cannot_start_in_time_reserves_nothing(location: str) 
 @pytest.mark.parametrize(
     ("next_at", "slots", "expected"),
     [
-        pytest.param(0.0, {}, Start(0.0), id="free"),
-        pytest.param(103.0, {}, Start(3.0), id="later"),
-        pytest.param(120.0, {}, Start(20.0, taken=False), id="too late"),
-        pytest.param(0.0, {"other": 100.0}, Start(0.0), id="expired lease"),
+        pytest.param(0.0, {}, Start(0.0, "own"), id="free"),
+        pytest.param(103.0, {}, Start(3.0, "own"), id="later"),
+        pytest.param(120.0, {}, Start(20.0), id="too late"),
+        pytest.param(0.0, {"other": 100.0}, Start(0.0, "own"), id="expired lease"),
         pytest.param(0.0, {"other": 130.0}, None, id="taken"),
-        pytest.param(4_000.0, {}, Start(20.0, taken=False), id="clock was set back by an hour"),
+        pytest.param(4_000.0, {}, Start(20.0), id="clock was set back by an hour"),
     ],
 )
 def test_a_start_is_decided_by_the_facts(next_at: float, slots: dict[str, float], expected: Start | None) -> None:
     starts = Starts(next_at, dict(slots))
     found = starts.take(100.0, 1, limit=Limit(1, 5.0, 60.0), token="own", patience=10.0, spacing=5.0)
     assert found == expected
-    if found is not None and found.taken:
+    if found is not None and found.token:
         assert starts == Starts(100.0 + found.seconds + 5, {"own": 100.0 + found.seconds + 60})
 
 
@@ -173,4 +177,70 @@ def test_a_lease_that_began_before_the_clock_was_set_back_ends() -> None:
     starts = Starts(0.0, {"other": 4_000.0})
     limit = Limit(1, 0.0, 60.0)
     assert starts.take(100.0, 1, limit=limit, token="own") is None
-    assert starts.take(161.0, 1, limit=limit, token="own") == Start(0.0)
+    assert starts.take(161.0, 1, limit=limit, token="own") == Start(0.0, "own")
+
+
+def decisions(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list to which each decision over a throttle is added when it is stored."""
+    assert isinstance(facts, SharedFacts)
+    found: list[str] = []
+    original = facts.store.transact
+
+    async def transact(work: Callable[[Session], T], **options: Any) -> T:
+        found.append("stored")
+        return await original(work, **options)
+
+    monkeypatch.setattr(facts.store, "transact", transact)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("delay", "number"),
+    [pytest.param(0.0, 1, id="without a delay"), pytest.param(0.01, 5, id="each start is reserved")],
+)
+async def test_a_released_slot_is_used_again_without_a_transaction(
+    location: str, monkeypatch: pytest.MonkeyPatch, delay: float, number: int
+) -> None:
+    async with shared(location, delay=delay) as (one, two):
+        stored = decisions(one.facts, monkeypatch)
+        for _ in range(5):
+            (await one.acquire())()
+        assert len(stored) == number
+        await two.acquire(asyncio.get_running_loop().time() + 5)  # it was released after all
+
+
+async def test_a_slot_is_not_kept_from_a_process_that_waits(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shared(location) as (one, two):
+        stored = decisions(one.facts, monkeypatch)
+        release = await one.acquire()
+        waiting = asyncio.ensure_future(two.acquire(asyncio.get_running_loop().time() + 5))
+        while not one.facts.known(Starts, "shop").waiting:
+            await one.facts.change(Starts, "shop", lambda *_: None)  # brings the facts up to date
+            await asyncio.sleep(0.01)
+        before = len(stored)
+        release()
+        release = await one.acquire()
+        assert len(stored) == before + 1
+        release()
+        await waiting
+
+
+async def test_a_slot_that_was_kept_for_long_is_released(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.downloads.throttle.REUSE_SECONDS", 0.0)
+    async with shared(location) as (one, _):
+        stored = decisions(one.facts, monkeypatch)
+        for _ in range(3):
+            (await one.acquire())()
+        assert len(stored) == 3
+
+
+def test_a_process_that_found_no_slot_waits_for_a_time() -> None:
+    starts = Starts(0.0, {"one:0": 160.0})
+    limit = Limit(1, 0.0, 60.0)
+    assert starts.take(100.0, 1, limit=limit, token="two:0") is None
+    assert [starts.is_wanted(100.5, owner) for owner in ("one", "two")] == [True, False]
+    assert not starts.is_wanted(101.5, "one"), "its process may have been killed"
+    assert not starts.is_wanted(50.0, "one"), "the clock was set back"
+    starts.release(100.6, 1, token="one:0")
+    assert starts.take(100.7, 1, limit=limit, token="two:1") == Start(0.0, "two:1")
+    assert not starts.is_wanted(100.8, "one")

@@ -52,7 +52,7 @@ def tools_of(url: str) -> dict[str, Tool]:
 
 
 def schemas_of(url: str) -> dict[str, Any]:
-    """Return the schemas of the results, by the names of their tools, from the resources of a server."""
+    """Return the schemas of the records, by the names of their scrapers, from the resources of a server."""
 
     async def read(client: Client) -> dict[str, Any]:
         found = {}

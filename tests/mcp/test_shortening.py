@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
+from crawler.mcp.arguments import Part, View
 from crawler.mcp.endpoint import Reply
-from crawler.mcp.results import RESULT_SCHEMA, Part, View, part_of, result
+from crawler.mcp.results import part_of, result
 from crawler.mcp.shorten import MIN_SHARE, Shortener, size
 from crawler.mcp.tools import READ_RECORD
-from tests.mcp.clients import MAX_BYTES, SCRAPERS, call, text_of, with_client
+from tests.mcp.clients import MAX_BYTES, call, text_of, with_client
 from tests.service.conftest import Service
 
 
@@ -55,7 +55,7 @@ def test_a_record_is_read_to_its_end_without_another_call(service: Service) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"request_id": "req_unknown"}, "No record"),
+        ({"request_id": "req_unknown"}, "This client has no call with this id"),
         ({"path": "products.99.name"}, "data.products has no '99': it is a list"),
         ({"path": "nonsense"}, "data has no 'nonsense': it is an object with the keys "),
         ({"offset": -1}, "offset: "),
@@ -154,7 +154,6 @@ def test_long_errors_are_shortened_and_say_so(error: dict[str, Any]) -> None:
     content = result(Reply(envelope), View()).structured_content
     assert content is not None
     assert size(content) <= MAX_BYTES
-    jsonschema.validate(content, RESULT_SCHEMA)
     assert (content["status"]["code"], content["error"]["code"]) == ("INVALID_REQUEST", "INVALID_REQUEST")
     assert content["cut"]["message"].startswith("`error` is shortened.")
     assert {part["path"].partition(".")[0] for part in content["cut"]["parts"]} <= {"status", "error"}
@@ -186,15 +185,3 @@ def test_a_value_fits_any_room(value: Any, room: int) -> None:
     shortener = Shortener()
     assert size(shortener.fit(value, room)) <= room
     assert bool(shortener.parts) == (size(value) > room)
-
-
-@pytest.mark.parametrize("name", sorted(set(SCRAPERS) - {"shortvideo-photo-search-v4"}))
-def test_shortened_records_fit_the_schema(service: Service, schemas: dict[str, Any], name: str) -> None:
-    async def views(client: Client) -> None:
-        first = (await client.call_tool(name, {**SCRAPERS[name].example, "max_kb": 1_000})).structured_content
-        fits = jsonschema.Draft202012Validator(schemas[name]).validate
-        for room in (MIN_SHARE, 100, 300, 1_000, 3_000, 9_000):
-            fits(first | {"data": Shortener().fit(first["data"], room)})
-        fits(first | {"data": Shortener().limit(first["data"], 1)})
-
-    with_client(service.url, views)

@@ -11,8 +11,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import Tool
 
-from crawler.mcp.results import RESULT_SCHEMA, View
-from crawler.mcp.tools import READ_RECORD, THIRD_PARTY, result_schemas
+from crawler.mcp.arguments import View
+from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, record_schemas
 from crawler.mcp.tools import tools as scraper_tools
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from tests.mcp.clients import ENTRY, MAX_BYTES, SCRAPERS, call, text_of, with_client
@@ -20,12 +20,12 @@ from tests.service.conftest import Service
 
 
 def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool], schemas: dict[str, Any]) -> None:
-    assert tools.keys() == schemas.keys() == {*SCRAPERS, READ_RECORD}
+    assert tools.keys() == {*SCRAPERS, READ_RECORD, COLLECT, RECORDS}
+    assert schemas.keys() == SCRAPERS.keys()
     for name, scraper in SCRAPERS.items():
         tool = tools[name]
         for schema in (tool.input_schema, schemas[name]):
             jsonschema.Draft202012Validator.check_schema(schema)
-            assert schema["type"] == "object"
         assert tool.input_schema["properties"].keys() == {*scraper.params.model_fields, *View.model_fields}
         jsonschema.validate({**scraper.example, "limit": 3, "fields": ["x"]}, tool.input_schema)
         assert THIRD_PARTY in (tool.description or "")
@@ -33,10 +33,11 @@ def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool], schema
         assert tool.annotations.read_only_hint
 
 
-def test_a_scraper_that_the_document_lacks_is_a_tool_for_any_record() -> None:
+def test_a_scraper_that_the_document_lacks_is_a_tool_without_a_schema() -> None:
     older: dict[str, Any] = {"paths": {}, "components": {"schemas": {}}}
-    assert [tool.name for tool in scraper_tools([ENTRY])] == [ENTRY["name"], READ_RECORD]
-    assert result_schemas([ENTRY], older) == {ENTRY["name"]: RESULT_SCHEMA, READ_RECORD: RESULT_SCHEMA}
+    names = [ENTRY["name"], READ_RECORD, COLLECT, RECORDS]
+    assert [tool.name for tool in scraper_tools([ENTRY])] == names
+    assert record_schemas([ENTRY], older) == record_schemas([ENTRY], None) == {}
 
 
 def test_us3_18_the_definitions_of_all_tools_are_small(tools: dict[str, Tool]) -> None:
@@ -55,21 +56,21 @@ def test_an_unknown_resource_is_refused(service: Service) -> None:
 def test_no_scraper_has_a_param_with_the_name_of_an_argument_of_all_tools() -> None:
     for scraper in SCRAPERS.values():
         assert View.model_fields.keys().isdisjoint(scraper.params.model_fields)
-    assert READ_RECORD not in SCRAPERS
+    assert {READ_RECORD, COLLECT, RECORDS}.isdisjoint(SCRAPERS)
 
 
 @pytest.mark.parametrize("name", sorted(SCRAPERS))
 def test_each_tool_returns_a_record_that_fits_its_schema(service: Service, schemas: dict[str, Any], name: str) -> None:
-    answer = call(service.url, name, {**SCRAPERS[name].example})
+    answer = call(service.url, name, {**SCRAPERS[name].example, "max_kb": 1_000})
     content = answer.structured_content
     assert not answer.is_error, content
     assert content["status"]["code"] == "OK"
-    assert content["data"]
+    assert content["cut"] is None
     assert json.loads(text_of(answer)) == content
-    assert len(text_of(answer).encode()) <= MAX_BYTES
-    jsonschema.validate(content, schemas[name])
+    assert len(text_of(call(service.url, name, {**SCRAPERS[name].example})).encode()) <= MAX_BYTES
+    jsonschema.validate(content["data"], schemas[name])
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(content | {"data": {"nonsense": 1}}, schemas[name])
+        jsonschema.validate({"nonsense": 1}, schemas[name])
 
 
 # Errors and partial records

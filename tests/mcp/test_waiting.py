@@ -188,12 +188,13 @@ def test_params_that_are_not_json_are_a_typed_result(value: object) -> None:
     async def work() -> CallToolResult:
         async with EndpointClient("http://127.0.0.1:9", "x", trust_env=False) as client:
             params = CallToolRequestParams(name="a-scraper", arguments={"query": value})
-            return await Scrapers(client).call_tool(Mock(session=Mock(report_progress=AsyncMock())), params)
+            context = Mock(session=Mock(report_progress=AsyncMock()), request=None)
+            return await Scrapers(client).call_tool(context, params)
 
     answer = anyio.run(work).structured_content
     assert answer is not None
     assert answer["status"]["code"] == "INVALID_REQUEST"
-    assert answer["error"]["message"].startswith("The params cannot be written as JSON")
+    assert answer["error"]["message"].startswith("The arguments cannot be written as JSON")
 
 
 def test_an_endpoint_without_asynchronous_calls_is_called_synchronously() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +14,30 @@ import pytest
 import sqlalchemy as sa
 
 from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
+from crawler.jobs import transactions
+from crawler.jobs.clock import store_time
+from crawler.jobs.job import Claim, Stored
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
+from crawler.jobs.transactions import Holder as Worker
+from crawler.jobs.transactions import Skipped
 from crawler.registry import scrapers
-from crawler.service.calls import call_leases, call_store
-from crawler.service.calls.call_leases import Result
-from crawler.service.calls.call_store import CallSettings, FoundCall, Refused, Room, StoredCall
-from crawler.service.calls.envelope import Served, failure, new_request_id, success
-from crawler.service.calls.idempotency import Claim, Found
+from crawler.service.calls import once, stored
+from crawler.service.calls.asynchronous import AsyncCalls, CallSettings
+from crawler.service.calls.envelope import Served, new_request_id
+from crawler.service.calls.once import Found
+from crawler.service.calls.stored import FoundCall, Refused, Room, StoredCall
 from crawler.service.clients import quotas
 from crawler.service.clients.keys import Holder
+from crawler.service.jobs.billing import store_bills
 from crawler.targets.target import Target, check_params
 from crawler.targets.warning import OutcomeWarning
 
 SEARCH = scrapers()["retail-search-v4"]
 ROOM = Room(max_ahead=1_000)
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
-FOREVER = 1e12
 PARTIAL = (OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id"),)
+PARTIAL_RECORD = Served({"a": 1}, warnings=PARTIAL)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -52,32 +59,49 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
     store.disconnect()
 
 
-def new(client: str = "acme", key: str | None = None, query: str = "mustard") -> tuple[StoredCall, Claim | None]:
+def new(client: str = "acme", key: str | None = None, query: str = "mustard") -> tuple[StoredCall, once.Claim | None]:
     target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": query}))
     call = StoredCall.new(target, Holder(client, f"key-{client}"), 3_600, cache_control=None, key=key)
-    return call, None if key is None else Claim.make(key, client, target, 3_600)
+    return call, None if key is None else once.Claim.make(key, client, target, 3_600)
 
 
 def accepted(session: Callable[..., Any], client: str = "acme", key: str | None = None) -> StoredCall:
-    stored = session(call_store.accept, *new(client, key), ROOM)
-    assert isinstance(stored, FoundCall)
-    return stored.call
+    found = session(stored.accept, *new(client, key), ROOM)
+    assert isinstance(found, FoundCall)
+    return found.call
 
 
-def answer(call: StoredCall, error: ScrapeError | None = None) -> Result:
-    if error is not None:
-        return Result(failure(call.call(""), error))
-    served = Served({"a": 1}, warnings=PARTIAL)
-    return Result(success(call.call(""), served), b'{"a":1}', PARTIAL)
+def claimed(
+    session: Callable[..., Any], owner: str = "one", *, lease: float = 60, n: int = 1, skipped: Skipped | None = None
+) -> list[Claim]:
+    """Claim calls as the worker of a process does it."""
+    found: list[Claim] = session(transactions.claim, Worker(owner, lease, 5), "retail", n, skipped or Skipped())
+    return found
+
+
+def complete(
+    session: Callable[..., Any],
+    claim: Claim,
+    owner: str = "one",
+    ending: ScrapeError | Served = PARTIAL_RECORD,
+    settings: CallSettings = SETTINGS,
+) -> str:
+    calls = AsyncCalls(None, None, None, None, settings)  # type: ignore[arg-type]  # not used
+    finished = calls.done(claim, ending) if isinstance(ending, Served) else calls.failed(claim, ending)
+    finish = partial(transactions.finish, batch=[Stored.of(finished)], also=store_bills)
+    return str(session(finish, Worker(owner, 60, 5))[0][0])
+
+
+def expire(session: Callable[..., Any]) -> None:
+    session(transactions.expire, Worker("other", 60, 5), lambda _: True)
+
+
+def state(session: Callable[..., Any], call: StoredCall) -> str:
+    return str(session(stored.find, call.client, call.request_id).call.state)
 
 
 def rows(session: Session) -> list[Any]:
     return session.rows("SELECT client, code, calls, billable, partial FROM usage ORDER BY code")
-
-
-def claimed(session: Callable[..., Any], owner: str = "one", lease: float = FOREVER) -> StoredCall | None:
-    found: StoredCall | None = session(call_leases.claim, "retail", owner, lease)[0]
-    return found
 
 
 def test_ids_sort_in_the_order_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,194 +118,223 @@ def test_clients_take_turns(session: Callable[..., Any]) -> None:
         for _ in range(number):
             accepted(session, client)
         if client == "busy":
-            assert claimed(session) is not None
+            assert claimed(session)
     order = []
-    while (call := claimed(session)) is not None:
-        order.append(call.client)
-    assert order == ["busy", "small", "late", "busy", "small", "busy", "busy", "busy"]
+    while claims := claimed(session):
+        order.append(claims[0].owner)
+    assert order == ["late", "small", "busy", "small", "busy", "busy", "busy", "busy"]
 
 
-def test_a_claim_finds_whether_other_calls_can_be_claimed(session: Callable[..., Any]) -> None:
-    calls = [accepted(session, client) for client in ("busy", "busy", "small")]
-    claims = [session(call_leases.claim, "retail", "one", FOREVER) for _ in range(2)]
-    assert claims == [(replace(calls[0], state="running"), True), (replace(calls[2], state="running"), True)]
-    assert session(call_leases.claim, "retail", "one", FOREVER, {"busy"}) == (None, False)
-    assert session(call_leases.claim, "retail", "one", FOREVER) == (replace(calls[1], state="running"), False)
+def test_at_12_clients_take_turns_in_a_single_slot(session: Callable[..., Any]) -> None:
+    """No call is running when the next one is claimed."""
+    for client in ("busy", "busy", "busy", "small", "small"):
+        accepted(session, client)
+    worker, order = Worker("one", 60, 5), []
+    for _ in range(5):
+        (claim,) = session(transactions.claim, worker, "retail", 1, Skipped())
+        complete(session, claim)
+        order.append(claim.owner)
+    assert order == ["busy", "small", "busy", "small", "busy"]
+
+
+def test_calls_of_a_client_are_claimed_before_its_jobs_and_in_their_order(session: Callable[..., Any]) -> None:
+    def make_job(session: Session) -> None:
+        session.run(
+            "INSERT INTO jobs (id, name, owner, state, whole_roots, options, created, waiting)"
+            " VALUES (1000, 'a', 'acme', 'open', false, :none, 0, 1)",
+            none=b"{}",
+        )
+        session.run(
+            "INSERT INTO targets (job, key, row, platform, work, state)"
+            " VALUES (1000, :key, 0, 'retail', :work, 'waiting')",
+            key=b"x",
+            work=b"{}",
+        )
+
+    session(make_job)
+    calls = [accepted(session) for _ in range(2)]
+    assert [claim.kind for claim in claimed(session, n=3)] == ["calls", "calls", "job"]
+    assert [state(session, call) for call in calls] == ["running"] * 2
+
+
+def test_a_claim_leaves_clients_and_jobs_waiting(session: Callable[..., Any]) -> None:
+    busy, small = accepted(session, "busy"), accepted(session, "small")
+    resting = Skipped(jobs=frozenset({small.job}))
+    assert claimed(session, skipped=Skipped(frozenset({"busy"}), frozenset({small.job}))) == []
+    assert [claim.key.decode() for claim in claimed(session, n=2, skipped=resting)] == [busy.request_id]
 
 
 def test_a_stored_response_takes_at_most_5_kb_beside_its_record(session: Callable[..., Any]) -> None:
-    """SP3-8: 14.9 kB, most of it the record itself, which is also stored for its ``Idempotency-Key``."""
+    """SP3-8: 14.9 kB, most of it the record itself, which was also stored for its ``Idempotency-Key``."""
     products = [{"title": f"Mustard {number}", "price": number / 7, "id": hash((number, 1))} for number in range(300)]
-    data = orjson.dumps({"products": products})
     call = accepted(session, key="k")
-    assert claimed(session) is not None
-    result = Result(success(call.call(""), Served(orjson.Fragment(data))), data)
-    session(call_leases.complete, call, "one", result, SETTINGS)
-    sizes = "SELECT length(body), (SELECT length(data) FROM idempotency) FROM calls"
-    ((body, kept),) = session(lambda session: session.rows(sizes))
-    assert body + kept < len(data) + 5_000
-    assert session(call_store.find, "acme", call.request_id).answer.body == result.answer.body
-    replayed = session(call_store.accept, *new(key="k"), ROOM).replayed()
-    assert orjson.dumps(replayed.data) == data
+    complete(session, claimed(session)[0], ending=Served({"products": products}))
+    sizes = (
+        "SELECT SUM(length(work) + length(outcome)), SUM(length(data)) FROM targets LEFT JOIN records USING (job, seq)"
+    )
+    ((beside, record),) = session(lambda session: session.rows(sizes))
+    assert beside < 1_000
+    assert record < len(orjson.dumps(products))
+    data = orjson.loads(session(stored.find, "acme", call.request_id).answer("").body)["data"]
+    assert data == {"products": products}
+    repeated, again = new(key="k")
+    replayed = session(stored.accept, repeated, again, ROOM).replayed(again)
+    assert orjson.loads(orjson.dumps(replayed.data)) == data
+    assert session(stored.load, ["retail"]) == ({("retail", "done"): 1}, 1_000 + record + _outcome_size(session))
+
+
+def _outcome_size(session: Callable[..., Any]) -> int:
+    return int(session(lambda session: session.rows("SELECT length(outcome) FROM targets"))[0][0])
 
 
 def test_positions_follow_the_turns(session: Callable[..., Any]) -> None:
-    stored = [session(call_store.accept, *new(client), ROOM) for client in ("busy", "busy", "small")]
-    calls = [each.call for each in stored]
-    assert [each.position for each in stored] == [1, 2, 2]
-    found = [session(call_store.find, call.client, call.request_id).position for call in calls]
+    made = [session(stored.accept, *new(client), ROOM) for client in ("busy", "busy", "small")]
+    calls = [each.call for each in made]
+    assert [each.position for each in made] == [1, 2, 2]
+    found = [session(stored.find, call.client, call.request_id).position for call in calls]
     assert found == [1, 3, 2]
-    assert claimed(session) == replace(calls[0], state="running")
-    assert session(call_store.find, "busy", calls[0].request_id).position is None
-    assert session(call_store.find, "busy", calls[1].request_id).position == 2
+    claimed(session)
+    assert state(session, calls[0]) == "running"
+    assert session(stored.find, "busy", calls[0].request_id).position is None
+    assert session(stored.find, "busy", calls[1].request_id).position == 1
 
 
 def test_a_call_is_completed_and_billed_once(session: Callable[..., Any]) -> None:
-    accepted(session)
-    call = claimed(session, lease=0.0)
-    assert call is not None
-    session(call_leases.clean_up)  # the lease has expired
-    again = claimed(session, "two")
-    assert again == call
-    assert not session(call_leases.complete, call, "one", answer(call), SETTINGS), "it has lost the call"
-    assert session(call_leases.complete, call, "two", answer(call), SETTINGS)
-    assert not session(call_leases.complete, call, "two", answer(call), SETTINGS)
+    call = accepted(session)
+    (claim,) = claimed(session, lease=-1)
+    expire(session)
+    (again,) = claimed(session, "two")
+    assert (again.target, again.tries) == (claim.target, 2)
+    assert complete(session, claim) == "lost"
+    assert complete(session, again, "two") == "stored"
+    assert complete(session, again, "two") == "already stored"
     assert session(rows) == [("acme", "OK", 1, 1, 1)]
-    found = session(call_store.find, "acme", call.request_id)
-    assert found.answer.headers["X-Partial"] == "timeline; reason=stale_query_id; code=EXTRACTION_FAILED"
-    assert (found.answer.status, found.answer.code) == (200, "OK")
+    found = session(stored.find, "acme", call.request_id).answer("")
+    assert found.headers["X-Partial"] == "timeline; reason=stale_query_id; code=EXTRACTION_FAILED"
+    assert (found.status, found.code, orjson.loads(found.body)["data"]) == (200, "OK", {"a": 1})
+
+
+def test_a_call_whose_workers_exited_is_billed_as_a_failure(session: Callable[..., Any]) -> None:
+    call = accepted(session, key="k")
+    claimed(session, lease=-1)
+    session(transactions.expire, Worker("other", 60, 0), lambda _: True, store_bills)
+    answer = session(stored.find, "acme", call.request_id).answer("")
+    assert (answer.status, answer.code) == (500, "INTERNAL_ERROR")
+    assert session(rows) == [("acme", "INTERNAL_ERROR", 1, 0, 0)]
+    (entry,) = session(stored.page, "acme", "done", 10, None)["calls"]
+    assert (entry["code"], entry["http_status"], entry["billable"]) == ("INTERNAL_ERROR", 500, False)
+    assert isinstance(session(stored.accept, *new(key="k"), ROOM), FoundCall), "the key is free"
 
 
 def test_a_stored_response_has_no_retry_after(session: Callable[..., Any]) -> None:
     """A client that read it as a reason to repeat the ``GET`` would get the same response."""
     call = accepted(session)
-    assert claimed(session) is not None
-    limited = answer(call, UpstreamRateLimited("Slow down.", retry_after=60))
-    assert limited.answer.headers["Retry-After"] == "60"
-    session(call_leases.complete, call, "one", limited, SETTINGS)
-    stored = session(call_store.find, "acme", call.request_id).answer
-    assert stored.headers == {name: text for name, text in limited.answer.headers.items() if name != "Retry-After"}
-
-
-def test_a_renewed_lease_does_not_expire(session: Callable[..., Any]) -> None:
-    call = accepted(session)
-    assert claimed(session, lease=0.0) is not None
-    session(call_leases.renew, "one", [call.request_id], FOREVER)
-    session(call_leases.clean_up)
-    assert claimed(session, "two") is None
-    assert session(call_leases.pending, "one", ["retail"]).owned == {call.request_id}
+    complete(session, claimed(session)[0], ending=UpstreamRateLimited("Slow down.", retry_after=60, reason="page"))
+    answer = session(stored.find, "acme", call.request_id).answer("https://x")
+    body = orjson.loads(answer.body)
+    assert (answer.status, body["error"]["retry_after"], body["error"]["upstream"]["reason"]) == (503, 60, "page")
+    assert body["error"]["doc_url"] == "https://x/docs#UPSTREAM_RATE_LIMITED"
+    assert "Retry-After" not in answer.headers
+    assert session(stored.find, "acme", call.request_id).answer("https://x") == answer
 
 
 def test_a_deleted_call_is_not_billed(session: Callable[..., Any]) -> None:
     call = accepted(session, key="k")
-    assert claimed(session) is not None
-    assert session(call_store.delete, "other", call.request_id) is False
-    assert session(call_store.delete, "acme", call.request_id) is True
-    assert not session(call_leases.complete, call, "one", answer(call), SETTINGS)
+    (claim,) = claimed(session)
+    assert session(stored.delete, "other", call.request_id) is None
+    assert session(stored.delete, "acme", call.request_id) == claim.target
+    assert complete(session, claim) == "lost"
     assert session(rows) == [("acme", "CLIENT_GONE", 1, 0, 0)]
-    assert isinstance(session(call_store.accept, *new(key="k", query="other"), ROOM), FoundCall), "the key is free"
+    assert isinstance(session(stored.accept, *new(key="k", query="other"), ROOM), FoundCall), "the key is free"
 
 
 def test_an_idempotency_key_is_kept_for_a_record_and_free_after_a_failure(session: Callable[..., Any]) -> None:
     for error in (None, TargetNotFound("It does not exist.")):
         call = accepted(session, key="k")
-        assert isinstance(session(call_store.accept, *new(key="k"), ROOM), Found)
-        assert claimed(session) is not None
-        assert session(call_leases.complete, call, "one", answer(call, error), SETTINGS)
-        again = session(call_store.accept, *new(key="k"), ROOM)
+        assert isinstance(session(stored.accept, *new(key="k"), ROOM), Found)
+        assert complete(session, claimed(session)[0], ending=error or PARTIAL_RECORD) == "stored"
+        repeated, again = new(key="k")
+        found = session(stored.accept, repeated, again, ROOM)
+        assert again is not None
         if error is None:
-            assert isinstance(again, Found)
-            assert (again.owner, again.replayed().warnings) == (call.request_id, PARTIAL)
-            session(call_store.delete, "acme", call.request_id)
+            assert isinstance(found, Found)
+            assert (found.owner, found.replayed(again).warnings) == (call.request_id, PARTIAL)
+            session(stored.delete, "acme", call.request_id)
         else:
-            assert isinstance(again, FoundCall)
+            assert isinstance(found, FoundCall)
 
 
 def test_a_refused_call_leaves_nothing(session: Callable[..., Any]) -> None:
     accepted(session)
     for room, refused in ((Room(0), Refused(1)), (Room(10, is_full=True), Refused())):
-        assert session(call_store.accept, *new(key="refused"), room) == refused
-    assert session(call_store.page, "acme", None, 100, None)["counts"]["waiting"] == 1
-    assert isinstance(session(call_store.accept, *new(key="refused"), ROOM), FoundCall), "the key is free"
+        assert session(stored.accept, *new(key="refused"), room) == refused
+    assert session(stored.page, "acme", None, 100, None)["counts"]["waiting"] == 1
+    assert isinstance(session(stored.accept, *new(key="refused"), ROOM), FoundCall), "the key is free"
 
 
-def test_an_accepted_call_has_a_reservation_of_the_quota(session: Callable[..., Any]) -> None:
-    """It has the reservation until it is done or deleted. A refused call has none."""
-    room = replace(ROOM, quota=2, reserved_until=FOREVER)
+def test_a_call_that_is_not_done_counts_as_a_reservation_of_the_quota(session: Callable[..., Any]) -> None:
+    room = replace(ROOM, quota=2)
 
-    def state() -> tuple[int, int]:
+    def used() -> tuple[int, int]:
         found = session(quotas.report, "acme", 2)
         return found["used"], found["reserved"]
 
-    first, second = (session(call_store.accept, *new(), room).call for _ in range(2))
-    assert state() == (0, 2)
-    assert session(call_store.accept, *new(key="third"), room) == Refused(quota=2)
-    assert isinstance(session(call_store.accept, *new("other"), room), FoundCall), "quotas are the clients' own"
-    session(call_store.delete, "acme", second.request_id)
-    assert state() == (0, 1)
-    assert claimed(session) == replace(first, state="running")
-    session(call_leases.complete, first, "one", answer(first), SETTINGS)
-    assert state() == (1, 0)
-    failed = session(call_store.accept, *new(key="third"), room).call
-    assert claimed(session, "two") is not None, "the other client's call"
-    assert claimed(session) is not None
-    session(call_leases.complete, failed, "one", answer(failed, TargetNotFound("gone")), SETTINGS)
-    assert state() == (1, 0)
+    first, second = (session(stored.accept, *new(), room).call for _ in range(2))
+    assert used() == (0, 2)
+    assert session(stored.accept, *new(key="third"), room) == Refused(quota=2)
+    assert isinstance(session(stored.accept, *new("other"), room), FoundCall), "quotas are the clients' own"
+    session(stored.delete, "acme", second.request_id)
+    assert used() == (0, 1)
+    claims = claimed(session, n=2)
+    complete(session, next(claim for claim in claims if claim.key.decode() == first.request_id))
+    assert used() == (1, 0)
+    session(stored.accept, *new(key="third"), room)
+    complete(session, claimed(session)[0], ending=TargetNotFound("gone"))
+    assert used() == (1, 0)
 
 
-def test_a_put_back_call_keeps_its_turn(session: Callable[..., Any]) -> None:
+def test_a_released_call_keeps_its_turn(session: Callable[..., Any]) -> None:
     first, second = accepted(session), accepted(session)
-    call = claimed(session)
-    assert call is not None
-    session(call_leases.put_back, call, "other", 0.0)
-    assert session(call_store.find, "acme", call.request_id).call.state == "running", "another process has it"
-    session(call_leases.put_back, call, "one", 0.0)
-    assert claimed(session) == call
-    session(call_leases.put_back, call, "one", time.time() + 100)
-    assert claimed(session) == replace(second, state="running")
-    assert first.turn < second.turn
-    assert claimed(session) is None
-
-
-def test_a_key_with_its_maximum_of_calls_does_not_stop_the_queue(session: Callable[..., Any]) -> None:
-    accepted(session, "full"), accepted(session, "full")
-    other = accepted(session, "other")
-    session(call_leases.hold_key, "key-full", time.time() + 100)
-    assert claimed(session) == replace(other, state="running")
-    assert claimed(session) is None
-    assert session(call_leases.pending, "one", ["retail"]).platforms == ()
+    (claim,) = claimed(session)
+    session(transactions.release, Worker("other", 60, 5), [claim])
+    assert state(session, first) == "running", "another process has it"
+    session(transactions.release, Worker("one", 60, 5), [claim])
+    (again,) = claimed(session)
+    assert again.key.decode() == first.request_id
+    session(transactions.release, Worker("one", 60, 5), [again], store_time() + 100)
+    assert [each.key.decode() for each in claimed(session, n=2)] == [second.request_id]
+    assert state(session, first) == "waiting"
 
 
 def test_a_clock_that_was_set_back_holds_no_call(session: Callable[..., Any]) -> None:
-    """The call was accepted an hour later than now."""
-    call = session(call_store.accept, replace(new()[0], accepted=time.time() + 3_600), None, ROOM).call
-    assert session(call_leases.pending, "one", ["retail"]).platforms == ("retail",)
-    assert claimed(session) == replace(call, state="running")
+    accepted(session)
+    session(transactions.release, Worker("one", 60, 5), claimed(session), store_time() + 3_600)
+    assert claimed(session)
 
 
 def test_the_list_has_all_calls_page_by_page(session: Callable[..., Any]) -> None:
     calls = [accepted(session).request_id for _ in range(3)]
-    newest = session(call_store.page, "acme", None, 2, None)
+    newest = session(stored.page, "acme", None, 2, None)
     assert [call["request_id"] for call in newest["calls"]] == sorted(calls)[:0:-1]
-    oldest = session(call_store.page, "acme", "waiting", 2, newest["next_cursor"])
+    oldest = session(stored.page, "acme", "waiting", 2, newest["next_cursor"])
     assert [call["request_id"] for call in oldest["calls"]] == [min(calls)]
     assert oldest["next_cursor"] is None
 
 
-def test_an_expired_call_is_not_run(session: Callable[..., Any]) -> None:
-    """Its answer of the quota may be reserved by another call by now, and its ``Idempotency-Key`` used by one."""
-    session(call_store.accept, replace(new()[0], expires=time.time() - 1), None, ROOM)
-    assert session(call_leases.pending, "one", ["retail"]).platforms == ()
-    assert claimed(session) is None
-    assert session(call_leases.claim_expired, "one", FOREVER) is not None
+def test_an_expired_call_is_ended_and_not_run(session: Callable[..., Any]) -> None:
+    session(stored.accept, replace(new()[0], expires=store_time() - 1), None, ROOM)
+    assert claimed(session) == []
+    (late,) = session(transactions.claim_late, Worker("one", 60, 5), 10)
+    assert complete(session, late, ending=TargetNotFound("It waited for too long.")) == "stored"
+    assert session(rows) == [("acme", "TARGET_NOT_FOUND", 1, 0, 0)]
 
 
-def test_expired_calls_are_ended_and_expired_responses_deleted(session: Callable[..., Any]) -> None:
-    late = session(call_store.accept, replace(new()[0], expires=0.0), None, ROOM).call
-    assert session(call_leases.pending, "one", ["retail"]).expired
-    assert session(call_leases.claim_expired, "one", FOREVER) == replace(late, state="running")
-    assert session(call_leases.complete, late, "one", answer(late), replace(SETTINGS, result_seconds=-1))
-    assert session(call_store.find, "acme", late.request_id) is None
-    assert session(call_leases.pending, "one", ["retail"]).lost
-    session(call_leases.clean_up)
-    assert session(call_leases.load) == ({}, 0)
+def test_expired_responses_are_deleted_and_not_found(session: Callable[..., Any]) -> None:
+    call, waiting = accepted(session), accepted(session)
+    complete(session, claimed(session)[0], settings=replace(SETTINGS, result_seconds=-1))
+    assert session(stored.find, "acme", call.request_id) is None
+    assert session(stored.delete, "acme", call.request_id) is None
+    assert session(stored.delete_expired, 10) == 1
+    assert session(stored.load, ["retail"]) == ({("retail", "waiting"): 1, ("retail", "done"): 0}, 1_000)
+    assert session(lambda session: session.rows("SELECT COUNT(*) FROM records")) == [(0,)]
+    assert state(session, waiting) == "waiting"

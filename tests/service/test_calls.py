@@ -72,8 +72,8 @@ class Clients:
     def set_expiry(self, path: str, seconds: float) -> None:
         """Set the time at which a call expires to now + ``seconds``."""
         with closing(sqlite3.connect(self.store, timeout=30)) as database, database:
-            update = "UPDATE calls SET expires = ? WHERE request_id = ?"
-            assert database.execute(update, (time.time() + seconds, path.rpartition("/")[2])).rowcount == 1
+            update = "UPDATE targets SET expires = ? WHERE key = ?"
+            assert database.execute(update, (time.time() + seconds, path.rpartition("/")[2].encode())).rowcount == 1
 
 
 def respond(platform: HangingPlatform, path: str, args: dict[str, str]) -> FakeResponse | None:

@@ -79,14 +79,14 @@ def test_calls_of_clients_that_reset_their_connections_are_counted(service: Serv
 
 WAITING_STORE = """
 import pathlib, time
-from crawler.service.calls import idempotency
-store_result, folder = idempotency.store_result, pathlib.Path({folder!r})
+from crawler.service.calls import once
+store_record, folder = once.store_record, pathlib.Path({folder!r})
 def wait(*args):
     (folder / "storing").touch()
     while not (folder / "disconnected").exists():
         time.sleep(0.01)
-    store_result(*args)
-idempotency.store_result = wait
+    store_record(*args)
+once.store_record = wait
 """
 """A record is stored when the file ``disconnected`` exists."""
 

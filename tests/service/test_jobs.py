@@ -280,6 +280,15 @@ def test_large_envelopes_are_compressed_if_the_client_accepts_it(service: Servic
     assert len(body) < len(whole) / 4 > ENVELOPE_BYTES / 4
 
 
+def test_the_newest_jobs_are_listed_first(service: Service) -> None:
+    made = [post(service.url, b"https://x.com/nasa\n", "text/plain").body["job"]["job_id"] for _ in range(3)]
+    first = get(service.url, "/v1/jobs?limit=2").body
+    assert [each["job_id"] for each in first["jobs"]] == [made[2], made[1]]
+    second = get(service.url, f"/v1/jobs?limit=100&after={first['next_after']}").body
+    assert second["jobs"][0]["job_id"] == made[0]
+    assert second["next_after"] is None
+
+
 # Other clients, and the end of a job
 
 

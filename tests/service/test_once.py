@@ -20,10 +20,10 @@ from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.reading.unread import Unread
 from crawler.registry import scrapers
-from crawler.service.calls import idempotency
+from crawler.service.calls import once
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.envelope import Call, Served
-from crawler.service.calls.idempotency import Idempotency
+from crawler.service.calls.once import Once
 from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
 from crawler.targets.target import Target, check_params
@@ -270,7 +270,7 @@ CACHE_MEMORY = """
 import asyncio, re, sys
 from pathlib import Path
 from crawler.registry import scrapers
-from crawler.service.calls import idempotency
+from crawler.service.calls import once
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.envelope import Call, Served
 from crawler.targets.target import Target, check_params
@@ -351,7 +351,7 @@ def caller(client: str = "one") -> Call:
 
 
 async def test_clients_have_separate_keys(store: Store) -> None:
-    once = Idempotency(store, ttl=60)
+    keys = Once(store, ttl=60)
     runs = []
 
     async def serve() -> Served:
@@ -359,7 +359,7 @@ async def test_clients_have_separate_keys(store: Store) -> None:
         return Served({"n": len(runs)})
 
     for client in ("one", "other", "one"):
-        await once.once("k", caller(client), target(), serve)
+        await keys.run("k", caller(client), target(), serve)
     assert len(runs) == 2
 
 
@@ -367,8 +367,8 @@ async def test_co_6_a_replay_has_the_warnings(store: Store) -> None:
     async def serve() -> Served:
         return Served({}, warnings=WARNINGS)
 
-    once = Idempotency(store, ttl=60)
-    served = [await once.once("k", caller(), target(), serve) for _ in range(2)]
+    keys = Once(store, ttl=60)
+    served = [await keys.run("k", caller(), target(), serve) for _ in range(2)]
     assert [(each.billable, each.warnings) for each in served] == [(True, WARNINGS), (False, WARNINGS)]
 
 
@@ -380,12 +380,12 @@ async def test_calls_without_a_key_always_run(store: Store) -> None:
         return Served({})
 
     for _ in range(2):
-        await Idempotency(store, ttl=60).once(None, caller(), target(), serve)
+        await Once(store, ttl=60).run(None, caller(), target(), serve)
     assert len(runs) == 2
 
 
 async def test_only_one_of_simultaneous_calls_runs(store: Store) -> None:
-    once = Idempotency(store, ttl=60)
+    keys = Once(store, ttl=60)
     runs = []
 
     async def serve() -> Served:
@@ -393,7 +393,7 @@ async def test_only_one_of_simultaneous_calls_runs(store: Store) -> None:
         await asyncio.sleep(0.05)
         return Served({})
 
-    calls = [once.once("k", caller(), target(key=f"t{n}"), serve) for n in range(20)]
+    calls = [keys.run("k", caller(), target(key=f"t{n}"), serve) for n in range(20)]
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert len(runs) == 1
     assert sum(isinstance(each, Served) for each in results) == 1
@@ -401,7 +401,7 @@ async def test_only_one_of_simultaneous_calls_runs(store: Store) -> None:
 
 
 async def test_a_cancelled_call_releases_its_key(store: Store) -> None:
-    once = Idempotency(store, ttl=60)
+    keys = Once(store, ttl=60)
     started = asyncio.Event()
 
     async def never() -> Served:
@@ -412,17 +412,17 @@ async def test_a_cancelled_call_releases_its_key(store: Store) -> None:
     async def serve() -> Served:
         return Served({})
 
-    cancelled = asyncio.ensure_future(once.once("k", caller(), target(), never))
+    cancelled = asyncio.ensure_future(keys.run("k", caller(), target(), never))
     await started.wait()
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled
-    assert (await once.once("k", caller(), target(), serve)).billable
+    assert (await keys.run("k", caller(), target(), serve)).billable
 
 
 async def test_at_1_a_record_that_is_stored_is_billed_whenever_its_client_disconnects(store: Store) -> None:
     """26 of 233 records were stored with their keys, and not billed."""
-    once, counts = Idempotency(store, ttl=60), Usage(store)
+    keys, counts = Once(store, ttl=60), Usage(store)
     reserving = Quotas(store)
 
     async def run(number: int) -> None:
@@ -434,7 +434,7 @@ async def test_at_1_a_record_that_is_stored_is_billed_whenever_its_client_discon
             return Served({"n": number})
 
         try:
-            await once.once(f"k{number}", call, target(key=call.request_id), serve)
+            await keys.run(f"k{number}", call, target(key=call.request_id), serve)
         finally:  # as ``Api`` counts each call
             if call.billed is None:
                 counts.count("one", RETAIL, "CLIENT_GONE", billable=False, reservation=call.request_id)
@@ -446,7 +446,9 @@ async def test_at_1_a_record_that_is_stored_is_billed_whenever_its_client_discon
             each.cancel()
         await asyncio.wait(calls)
     await counts.flush()
-    kept = await store.transact(lambda session: session.rows("SELECT COUNT(*) FROM idempotency WHERE data IS NOT NULL"))
+    kept = await store.transact(
+        lambda session: session.rows("SELECT COUNT(*) FROM idempotency WHERE record IS NOT NULL")
+    )
     rows = await store.transact(lambda session: session.rows("SELECT SUM(calls), SUM(billable) FROM usage"))
     assert [tuple(row) for row in rows] == [(300, kept[0][0])]
     assert kept[0][0] >= 20, "the last clients do not disconnect"
@@ -458,17 +460,17 @@ async def test_a_key_expires(store: Store, monkeypatch: pytest.MonkeyPatch) -> N
     async def serve() -> Served:
         return Served({})
 
-    once = Idempotency(store, ttl=60)
-    await once.once("k", caller(), target(), serve)
+    keys = Once(store, ttl=60)
+    await keys.run("k", caller(), target(), serve)
     with pytest.raises(IdempotencyMismatch):
-        await once.once("k", caller(), target("2"), serve)
+        await keys.run("k", caller(), target("2"), serve)
     now = time.time()
-    monkeypatch.setattr(idempotency, "store_time", lambda: now + 61)
-    assert (await once.once("k", caller(), target("2"), serve)).billable
-    monkeypatch.setattr(idempotency, "store_time", lambda: now + 200)
+    monkeypatch.setattr(once, "store_time", lambda: now + 61)
+    assert (await keys.run("k", caller(), target("2"), serve)).billable
+    monkeypatch.setattr(once, "store_time", lambda: now + 200)
     monkeypatch.setattr(STORE_TIME, "is_steady", False)
-    await once.purge()
+    await keys.purge()
     assert len(await store.transact(lambda session: session.rows("SELECT * FROM idempotency"))) == 1
     monkeypatch.setattr(STORE_TIME, "is_steady", True)
-    await once.purge()
+    await keys.purge()
     assert await store.transact(lambda session: session.rows("SELECT * FROM idempotency")) == []

@@ -1,4 +1,4 @@
-"""The runner of asynchronous calls, if the platform refuses them, the store is unavailable or clients delete them."""
+"""The asynchronous calls that a process runs, if the platform refuses them, the store fails or clients delete them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,24 @@ from twisted.web.http_headers import Headers
 
 from crawler.downloads.facts import Facts
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
+from crawler.jobs import transactions, worker
 from crawler.jobs.clock import StoreTime
+from crawler.jobs.job import InputLine, target_key
+from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
-from crawler.service.calls import call_leases, call_store, runner
+from crawler.service.calls import asynchronous, stored
+from crawler.service.calls.asynchronous import AsyncCalls, CallSettings
 from crawler.service.calls.cache import Cache
-from crawler.service.calls.call_store import CallSettings, FoundCall, Room, StoredCall
 from crawler.service.calls.envelope import Call, Served, new_request_id
-from crawler.service.calls.runner import Runner
+from crawler.service.calls.stored import FoundCall, Room, StoredCall
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.http.call_routes import CallRoutes
-from crawler.targets.target import Target, check_params
+from crawler.service.jobs import runs
+from crawler.service.jobs.runs import Runs
+from crawler.targets.target import Outcome, Target, check_params
 
 SEARCH, CATEGORY = scrapers()["retail-search-v4"], scrapers()["retail-category-v4"]
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
@@ -46,6 +51,9 @@ class Slots:
     targets_per_second: float = 4.0
     usable_in: float = 0.0
     spacing: float = 0.0
+    in_flight: int = 0
+    unhealthy: bool = False
+    fetch: Fetch | None = None
 
     @property
     def lanes(self) -> Slots:
@@ -53,6 +61,12 @@ class Slots:
 
     def free_in(self, started: int) -> float:
         return 0.0 if started < self.slots else 0.001
+
+    async def scrape(self, target: Target) -> Outcome:
+        """Scrape a target of a job."""
+        assert self.fetch is not None
+        await self.fetch(target)
+        return Outcome(target, None, None, 0)
 
 
 @dataclass
@@ -70,9 +84,10 @@ class Crawlers:
 
 @dataclass
 class Process:
-    """A process with a runner."""
+    """A process that runs calls."""
 
-    runner: Runner
+    runs: Runs
+    calls: AsyncCalls
     store: Store
 
     async def accept(
@@ -88,18 +103,20 @@ class Process:
         target = Target(new_request_id(), scraper, check_params(scraper, params))
         holder = Holder(client, f"key-{client}", concurrency=concurrency)
         call = StoredCall.new(target, holder, 3_600, cache_control=None, key=None)
-        stored = await self.store.transact(lambda session: call_store.accept(session, call, None, Room(1e9)))
+        found = await self.store.transact(lambda session: stored.accept(session, call, None, Room(1e9)))
         if not elsewhere:
-            self.runner.accepted("retail")
-        assert isinstance(stored, FoundCall)
-        return stored.call
+            self.runs.added("retail")
+        assert isinstance(found, FoundCall)
+        return found.call
 
     async def find(self, call: StoredCall) -> FoundCall | None:
-        return await self.store.transact(lambda session: call_store.find(session, call.client, call.request_id))
+        return await self.store.transact(
+            lambda session: stored.find(session, call.client, call.request_id), write=False
+        )
 
     async def done(self, call: StoredCall) -> FoundCall:
-        while (found := await self.find(call)) is None or found.answer is None:
-            await self.runner.wait(call.request_id, 30)
+        while (found := await self.find(call)) is None or not found.is_done:
+            await self.calls.wait(call, 30)
         return found
 
     def usage(self) -> list[Any]:
@@ -107,27 +124,39 @@ class Process:
             return database.execute("SELECT code, SUM(calls), SUM(billable) FROM usage GROUP BY code").fetchall()
 
 
+QUICK = {
+    asynchronous: {"TICK_SECONDS": 0.01, "LOAD_SECONDS": 0.05},
+    runs: {"POLL_SECONDS": 0.01, "REST_SECONDS": 0.01, "RESTART_SECONDS": 0.01},
+    worker: {"RETRY_SECONDS": 0.01, "TEND_SECONDS": 0.05, "FLUSH_SECONDS": 0.01},
+}
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check the store often, and do not wait for locks."""
-    for name, seconds in {"TICK_SECONDS": 0.01, "RETRY_SECONDS": 0.01, "RENEW_SECONDS": 0.05}.items():
-        monkeypatch.setattr(runner, name, seconds)
-    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
-    monkeypatch.setattr(runner, "STORE_TIME", SimpleNamespace(is_steady=True))
+    """Check the store often."""
+    for module, names in QUICK.items():
+        for name, seconds in names.items():
+            monkeypatch.setattr(module, name, seconds)
+        monkeypatch.setattr(module, "STORE_TIME", SimpleNamespace(is_steady=True), raising=False)
 
 
 @asynccontextmanager
-async def running(folder: Path, fetch: Fetch, slots: Slots | None = None) -> AsyncIterator[Process]:
+async def running(folder: Path, fetch: Fetch, slots: Slots | None = None, lease: float = 0.6) -> AsyncIterator[Process]:
     """Run the calls of a store, with a function in place of the crawlers."""
-    store = Store(str(folder / "service.sqlite3"), SCHEMA)
-    cache = Cache(fetch, ttls={}, max_bytes=0, max_wait=120)
-    process = Process(
-        Runner(store, cast("Any", Crawlers(slots or Slots())), cache, KeyLimits(LIMITS, Facts()), SETTINGS), store
+    location = str(folder / "service.sqlite3")
+    store, crawlers = Store(location, SCHEMA), cast("Any", Crawlers(slots or Slots()))
+    crawlers.crawler.fetch = fetch
+    calls = AsyncCalls(
+        store, crawlers, Cache(fetch, ttls={}, max_bytes=0, max_wait=120), KeyLimits(LIMITS, Facts()), SETTINGS
     )
-    process.runner.open()
+    process = Process(Runs(Jobs(location), crawlers, calls, lease, exits=5), calls, store)
+    calls.open()
+    process.runs.open()
     yield process
-    process.runner.stop()
-    await process.runner.close()
+    calls.stop()
+    process.runs.stop()
+    await process.runs.close()
+    await calls.close()
     await store.close()
 
 
@@ -171,7 +200,7 @@ async def test_a_circuit_breaker_that_is_open_for_a_scraper_does_not_stop_the_ot
         for search in searches:
             found = await process.find(search)
             assert found is not None
-            assert found.answer is None
+            assert not found.is_done
 
 
 @pytest.mark.parametrize(
@@ -185,8 +214,7 @@ async def test_an_error_is_the_response_of_its_call(tmp_path: Path, error: Excep
 
     async with running(tmp_path, fetch) as process:
         found = await process.done(await process.accept())
-        assert found.answer is not None
-        assert (found.call.code, found.answer.status, found.call.billable) == (code, status, 0)
+        assert (found.call.code, found.answer("").status, found.answer("").billable) == (code, status, False)
         assert process.usage() == [(code, 1, 0)]
 
 
@@ -211,11 +239,11 @@ async def test_an_accepted_call_is_reported_as_accepted_if_its_state_cannot_be_r
         monkeypatch.setattr(process.store, "transact", transact_once)
         target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": "tea"}))
         request, call = cast("Any", SimpleNamespace(requestHeaders=Headers())), Call(target.id)
-        answer = await CallRoutes(process.runner).accept(request, call, Holder("acme", "key"), target)
+        answer = await CallRoutes(process.calls, process.runs).accept(request, call, Holder("acme", "key"), target)
         monkeypatch.setattr(process.store, "transact", transact)
         assert (answer.status, answer.code) == (202, "ACCEPTED")
         assert answer.headers["Location"] == f"/v1/calls/{target.id}"
-        assert await transact(lambda session: call_store.find(session, "acme", target.id)) is not None
+        assert await transact(lambda session: stored.find(session, "acme", target.id)) is not None
 
 
 async def test_a_record_that_cannot_be_encoded_is_an_error_and_not_fetched_again(tmp_path: Path) -> None:
@@ -263,13 +291,15 @@ async def test_a_call_waits_again_if_a_synchronous_call_has_taken_its_slot(tmp_p
         assert (await process.done(call)).call.code == "OK"
 
 
-@pytest.mark.parametrize("step", ["claim", "pending", "renew", "clean_up"])
-async def test_an_unexpected_exception_does_not_stop_the_runner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+@pytest.mark.parametrize(
+    ("module", "step"), [(transactions, "claim"), (stored, "load"), (stored, "unfinished"), (stored, "delete_expired")]
+)
+async def test_an_unexpected_exception_does_not_stop_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
     raised = asyncio.Event()
     loop = asyncio.get_running_loop()
-    work = getattr(call_leases, step)
+    work = getattr(module, step)
 
     def fail_once(*args: Any, **values: Any) -> Any:
         if not raised.is_set():
@@ -278,40 +308,50 @@ async def test_an_unexpected_exception_does_not_stop_the_runner(
         return work(*args, **values)
 
     async def fetch(_: Target) -> Served:
-        if step == "renew":
+        if step == "unfinished":
             await raised.wait()
         return Served({"a": 1})
 
-    monkeypatch.setattr(call_leases, step, fail_once)
+    monkeypatch.setattr(module, step, fail_once)
     async with running(tmp_path, fetch) as process:
-        if step == "clean_up":
-            late = await process.accept()
-            await process.done(late)
-            await process.store.transact(lambda session: session.run("UPDATE calls SET expires = 0"))
         call = await process.accept()
+        done = asyncio.ensure_future(process.done(call))
         await raised.wait()
-        assert (await process.done(call)).call.code == "OK"
+        assert (await done).call.code == "OK"
         assert (await process.done(await process.accept(elsewhere=True))).call.code == "OK"
 
 
-async def test_a_running_call_that_its_process_claims_again_is_not_fetched_again(tmp_path: Path) -> None:
+async def test_a_running_call_that_its_process_claims_again_is_not_run_twice_at_once(tmp_path: Path) -> None:
     """Its lease has expired during an outage of the store. Two targets with one id would end as an internal error."""
-    fetched: list[str] = []
+    in_progress: list[str] = []
     started, respond = asyncio.Event(), asyncio.Event()
 
     async def fetch(target: Target) -> Served:
-        fetched.append(target.id)
+        assert target.id not in in_progress
+        in_progress.append(target.id)
         started.set()
-        await respond.wait()
+        try:
+            await respond.wait()
+        finally:
+            in_progress.remove(target.id)
         return Served({"a": 1})
 
     async with running(tmp_path, fetch) as process:
         call = await process.accept()
         await started.wait()
-        await process.runner._start(call, process.runner._queues["retail"])
+        back = "UPDATE targets SET state = 'waiting'; UPDATE jobs SET waiting = 1, running = 0"
+        with closing(sqlite3.connect(process.store.location, timeout=30)) as database:
+            database.executescript(f"BEGIN IMMEDIATE; {back}; COMMIT")
+        while await tries(process) < 2:  # noqa: ASYNC110  # the store has no event
+            await asyncio.sleep(0.01)
         respond.set()
         assert (await process.done(call)).call.code == "OK"
-        assert fetched == [call.request_id]
+        assert process.usage() == [("OK", 1, 1)]
+
+
+async def tries(process: Process) -> int:
+    ((number,),) = await process.store.transact(lambda session: session.rows("SELECT tries FROM targets"))
+    return int(number)
 
 
 async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None:
@@ -329,13 +369,16 @@ async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None
         call = await process.accept()
         await started.wait()
         # In the store only, as another process does it, which cannot cancel the task.
-        await process.store.transact(lambda session: call_store.delete(session, "acme", call.request_id))
+        await process.store.transact(lambda session: stored.delete(session, "acme", call.request_id))
         await cancelled.wait()
         assert await process.find(call) is None
         assert process.usage() == [("CLIENT_GONE", 1, 0)]
 
 
-async def test_a_response_is_stored_when_the_store_is_available_again(tmp_path: Path) -> None:
+async def test_a_response_is_stored_when_the_store_is_available_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
     fetched = asyncio.Event()
     locked = asyncio.Event()
 
@@ -350,8 +393,9 @@ async def test_a_response_is_stored_when_the_store_is_available_again(tmp_path: 
         with closing(sqlite3.connect(process.store.location, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             locked.set()
-            failures = process.store.failures
-            while process.store.failures < failures + 3:  # noqa: ASYNC110  # the store has no event
+            writes = process.runs.jobs.writes
+            failures = writes.failures
+            while writes.failures < failures + 3:  # noqa: ASYNC110  # the store has no event
                 await asyncio.sleep(0.01)
             other.execute("ROLLBACK")
         assert (await process.done(call)).call.code == "OK"
@@ -384,12 +428,14 @@ async def test_a_call_of_a_killed_process_is_run_by_another_one(tmp_path: Path) 
         return Served({"a": 1})
 
     async with running(tmp_path, fetch) as process:
+        process.runs.stop()  # else it could run the call before
         call = await process.accept()
-        await process.done(call)
         with closing(sqlite3.connect(process.store.location)) as database, database:
             database.execute(
-                "UPDATE calls SET state = 'running', owner = 'killed', lease = ?, status = NULL", (time.time() - 1,)
+                "UPDATE targets SET state = 'running', worker = 'killed', lease_until = ?", (time.time() - 1,)
             )
+            database.execute("UPDATE jobs SET waiting = 0, running = 1")
+    async with running(tmp_path, fetch) as process:
         assert (await process.done(call)).call.code == "OK"
 
 
@@ -423,7 +469,8 @@ async def test_at_10_a_jump_of_the_clock_ends_and_deletes_nothing(
     clock.observe(real)
     monkeypatch.setattr("crawler.jobs.clock.STORE_TIME", clock)
     monkeypatch.setattr("crawler.jobs.store.STORE_TIME", SimpleNamespace(is_due=False))
-    monkeypatch.setattr(runner, "STORE_TIME", clock)
+    for module in (asynchronous, runs):
+        monkeypatch.setattr(module, "STORE_TIME", clock)
 
     async def fetch(target: Target) -> Served:
         if target.params.model_dump()["query"] == "waiting":
@@ -452,15 +499,40 @@ async def test_requests_stop_waiting_when_the_service_shuts_down(tmp_path: Path)
 
     async with running(tmp_path, fetch) as process:
         call = await process.accept()
-        waiting = asyncio.ensure_future(process.runner.wait(call.request_id, 3_600))
+        waiting = asyncio.ensure_future(process.calls.wait(call, 3_600))
         await asyncio.sleep(0)
-        process.runner.stop()
+        process.calls.stop()
         await asyncio.wait_for(waiting, 30)
-        await process.runner.wait(call.request_id, 3_600)
+        await process.calls.wait(call, 3_600)
 
 
 def test_the_waiting_time_is_estimated_from_the_budget_and_the_rest() -> None:
     crawlers = Crawlers(Slots(targets_per_second=0.5, usable_in=10))
-    estimates = Runner(cast("Any", None), cast("Any", crawlers), cast("Any", None), cast("Any", None), SETTINGS)
+    nothing = cast("Any", None)
+    estimates = AsyncCalls(nothing, cast("Any", crawlers), nothing, nothing, SETTINGS)
     assert [estimates.seconds_until_done("retail", ahead) for ahead in (0, 9, None)] == [12, 30, 12]
     assert estimates.max_ahead("retail", 3_610) == 1_800
+
+
+async def test_at_12_a_job_with_hanging_targets_leaves_a_slot_for_the_calls_of_others(tmp_path: Path) -> None:
+    hangs = asyncio.Event()
+
+    async def fetch(target: Target) -> Served:
+        if target.params.model_dump()["query"].startswith("row"):
+            await hangs.wait()
+        return Served({"a": 1})
+
+    async with running(tmp_path, fetch, Slots(slots=3)) as process:
+        jobs = process.runs.jobs
+        job = await jobs.create("job", "busy")
+        lines = []
+        for row in range(9):
+            work: dict[str, Any] = {"id": str(row), "scraper": SEARCH.name, "params": {"query": f"row {row}"}}
+            lines.append(InputLine(row, str(row), target_key(SEARCH.name, work["params"]), "retail", work))
+        await jobs.push(job, lines)
+        await jobs.open(job)
+        while (await jobs.get(job.id)).counts["running"] < 2:  # type: ignore[union-attr]  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        for _ in range(2):
+            assert (await process.done(await process.accept("other"))).call.code == "OK"
+        hangs.set()

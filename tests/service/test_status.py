@@ -27,9 +27,9 @@ from crawler.reading.unread import Cause, Unread
 from crawler.registry import find_scraper
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.service import outcome_counts, process_state, status
-from crawler.service.calls import call_store
-from crawler.service.calls.call_store import Room, StoredCall
+from crawler.service.calls import stored
 from crawler.service.calls.envelope import new_request_id
+from crawler.service.calls.stored import Room, StoredCall
 from crawler.service.clients.keys import Holder
 from crawler.service.process_state import State, total
 from crawler.service.status import FORGET_SECONDS, Status
@@ -128,7 +128,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def _accept(session: Session) -> None:
     target = Target(new_request_id(), RETAIL, check_params(RETAIL, {"query": "tea"}))
     call = StoredCall.new(target, Holder("acme", "key"), 3_600, cache_control=None, key=None)
-    call_store.accept(session, call, None, Room(max_ahead=10))
+    stored.accept(session, call, None, Room(max_ahead=10))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -138,7 +138,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "service.sqlite3")
     url: str = request.getfixturevalue("postgresql")
     store = Store(url, SCHEMA)
-    for table in ("outcomes", "successes", "processes", "calls"):
+    for table in ("outcomes", "successes", "processes", "targets", "jobs"):
         store.transact_sync(lambda session, table=table: session.run(f"DELETE FROM {table}"))  # type: ignore[misc]  # noqa: S608
     asyncio.run(store.close())
     return url
@@ -280,7 +280,7 @@ async def test_the_state_is_the_sum_of_all_running_processes(location: str, cloc
         assert report["platforms"][0]["egresses"][0]["targets"] == 4
         one.store.transact_sync(_accept)
         assert (await one.platform())["waiting"] == 3, "with the asynchronous call"
-        one.store.transact_sync(lambda session: session.run("DELETE FROM calls"))
+        one.store.transact_sync(lambda session: session.run("DELETE FROM targets"))
         other.load["retail"] = (0, 0)
         await other.status.flush(5)
         assert ((await one.platform())["waiting"]) == 1

@@ -21,7 +21,7 @@ from crawler.jobs.store import Session, Store, _AbandonedError, _Job
 from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
 from crawler.service.calls.envelope import Call, Served
-from crawler.service.calls.idempotency import Idempotency
+from crawler.service.calls.once import Once
 from crawler.service.clients import usage
 from crawler.service.clients.keys import Holder, Key, KeyRing, KeyStore
 from crawler.service.clients.limits import KeyLimits
@@ -327,24 +327,24 @@ async def serve() -> Served:
 
 async def test_rb_9_a_call_fails_if_its_key_cannot_be_checked(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
-    once = Idempotency(store, ttl=60)
-    await once.once("first", Call(client_id="acme", scraper="a"), target(5), serve)
+    keys = Once(store, ttl=60)
+    await keys.run("first", Call(client_id="acme", scraper="a"), target(5), serve)
     with locked(Path(store.location)):
         with pytest.raises(StoreUnavailable) as refused:
-            await once.once("second", Call(client_id="acme", scraper="a"), target(5), serve)
+            await keys.run("second", Call(client_id="acme", scraper="a"), target(5), serve)
         assert refused.value.retry_after
-    assert (await once.once("second", Call(client_id="acme", scraper="a"), target(5), serve)).billable
+    assert (await keys.run("second", Call(client_id="acme", scraper="a"), target(5), serve)).billable
     await store.close()
 
 
 async def test_rb_9_a_call_does_not_outlive_its_deadline_and_leaves_no_claim(tmp_path: Path) -> None:
     """The store hangs: it is in use by another transaction, which never ends by itself."""
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
-    once = Idempotency(store, ttl=60)
+    keys = Once(store, ttl=60)
     release = threading.Event()
     busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
     with pytest.raises(StoreUnavailable):
-        await once.once("k", Call(client_id="acme", scraper="a"), target(0.05), serve)
+        await keys.run("k", Call(client_id="acme", scraper="a"), target(0.05), serve)
     release.set()
     await busy
     assert await store.transact(lambda session: session.rows("SELECT * FROM idempotency")) == []
@@ -356,7 +356,7 @@ async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_rep
 ) -> None:
     """Otherwise a repeated call would run, and be billed, a second time."""
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
-    once = Idempotency(store, ttl=60)
+    keys = Once(store, ttl=60)
     other = sqlite3.connect(store.location, isolation_level=None)
 
     async def serve_and_lock() -> Served:
@@ -364,14 +364,14 @@ async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_rep
         return Served({"n": 1})
 
     with pytest.raises(StoreUnavailable):
-        await once.once("k", Call(client_id="acme", scraper="a"), target(5), serve_and_lock)
+        await keys.run("k", Call(client_id="acme", scraper="a"), target(5), serve_and_lock)
     other.execute("ROLLBACK")
     other.close()
     now = time.time()
     monkeypatch.setattr(
-        "crawler.service.calls.idempotency.store_time", lambda: now + 60
+        "crawler.service.calls.once.store_time", lambda: now + 60
     )  # the claim could not be released, but it has expired
-    served = await once.once("k", Call(client_id="acme", scraper="a"), target(5), serve)
+    served = await keys.run("k", Call(client_id="acme", scraper="a"), target(5), serve)
     assert served.billable
     await store.close()
 
@@ -449,10 +449,10 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
     holding = asyncio.ensure_future(other.transact(hold))
     await asyncio.to_thread(held.wait)
     with pytest.raises(StoreUnavailable):
-        await Idempotency(store, ttl=60).once("k", Call(client_id="acme", scraper="a"), target(60), serve)
+        await Once(store, ttl=60).run("k", Call(client_id="acme", scraper="a"), target(60), serve)
     release.set()
     await holding
-    assert (await Idempotency(store, ttl=60).once("k", Call(client_id="acme", scraper="a"), target(60), serve)).billable
+    assert (await Once(store, ttl=60).run("k", Call(client_id="acme", scraper="a"), target(60), serve)).billable
     await store.close()
     await other.close()
 

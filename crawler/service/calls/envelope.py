@@ -42,7 +42,7 @@ class _RequestIds:
 
 
 new_request_id = _RequestIds().new
-"""Generate the id of a call. Asynchronous calls of the same turn run in the order of their ids, and lists of calls are
+"""Generate the id of a call. The asynchronous calls of a client run in the order of their ids, and lists of calls are
 sorted by them."""
 
 
@@ -63,6 +63,8 @@ class Call:
     service_url: str = ""
     """The setting ``SERVICE_URL``, with which links begin. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    """When the call ended. None: it is in progress."""
     wait: int | None = None
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -79,7 +81,7 @@ class Call:
     @property
     def duration_ms(self) -> int:
         """Milliseconds since the call arrived."""
-        return round((time.monotonic() - self.started) * 1000)
+        return round(((time.monotonic() if self.ended is None else self.ended) - self.started) * 1000)
 
 
 @dataclass(frozen=True)
@@ -209,11 +211,9 @@ def failure(call: Call, error: ScrapeError) -> Answer:
     return Answer(error.http_status, headers, _body(call, status, None, error.as_dict(call.service_url)), error.code)
 
 
-def internal_error(call: Call) -> Answer:
-    """Return the response of a call that an unexpected exception ended. The exception must be in the log."""
-    return failure(
-        call, ServiceError("Internal error; the log of the service has the details under this request's id.")
-    )
+def unexpected() -> ServiceError:
+    """Return the error of a call that an unexpected exception ended. The exception must be in the log."""
+    return ServiceError("Internal error; the log of the service has the details under this request's id.")
 
 
 def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> Answer:

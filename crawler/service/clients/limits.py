@@ -24,7 +24,7 @@ MAX_CALL_SECONDS = 150.0
 ROUNDING_SECONDS = 1e-6
 """Difference by which sums of seconds may be wrong."""
 
-Release = Callable[[], None]
+Release = Callable[[], object]
 
 
 @dataclass(frozen=True)

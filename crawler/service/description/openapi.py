@@ -25,8 +25,8 @@ from crawler.errors import (
     documented,
 )
 from crawler.registry import scrapers, spider
-from crawler.service.calls.call_store import STATES
 from crawler.service.calls.envelope import Call, failure
+from crawler.service.calls.stored import STATES
 from crawler.service.description import webhooks
 from crawler.service.description.contract import (
     REQUEST_ID,

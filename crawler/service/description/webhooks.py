@@ -16,17 +16,12 @@ from crawler.errors import (
     UnsupportedMediaType,
 )
 from crawler.platforms.model import Model
-from crawler.service.description.contract import Time
+from crawler.service.description.contract import REQUEST_ID, Time
 from crawler.service.description.headers import COMMON_HEADERS, RATE_LIMIT_HEADERS, TEXT
 from crawler.service.description.operations import JSON, get, header_references, keyed, query, response
 from crawler.service.description.schemas import Json, Refs
 
 ID = "^msg_[0-9a-f]{32}$"
-EVENTS = {
-    "job.done": "All targets of a job have an outcome.",
-    "job.cancelled": "A job was cancelled, and its last target has ended.",
-    "job.paused": "A job has reached a limit.",
-}
 ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
 BODY_ERRORS = (*ERRORS, PayloadTooLarge, UnsupportedMediaType)
 
@@ -162,7 +157,31 @@ class JobEvent(Model):
     """The job."""
 
 
-MODELS: tuple[type[Model], ...] = (WebhookSettings, Webhook, NewWebhook, TestEvent, DeliveryList, JobEvent)
+class CallChange(Model):
+    """An asynchronous call that is done."""
+
+    request_id: str = Field(pattern=REQUEST_ID)
+    """The id of the call. `/v1/calls/<request_id>` returns its response."""
+    scraper: str
+    """The scraper's primary name."""
+    code: str
+    """`OK`, or the code of the call's error."""
+    billable: bool
+    """Whether the call is billed."""
+
+
+class CallEvent(Model):
+    """The body of an event about an asynchronous call."""
+
+    type: Literal["call.done"]
+    """The type of the event."""
+    timestamp: Time
+    """When it happened."""
+    data: CallChange
+    """The call."""
+
+
+MODELS: tuple[type[Model], ...] = (WebhookSettings, Webhook, NewWebhook, TestEvent, DeliveryList, JobEvent, CallEvent)
 
 
 def paths(ref: Refs) -> Json:
@@ -171,7 +190,7 @@ def paths(ref: Refs) -> Json:
     changed = get(
         "set-webhook",
         "Set the URL to which events of the client are sent.",
-        "Events about the client's jobs follow the Standard Webhooks specification.",
+        "Events about the client's jobs and asynchronous calls follow the Standard Webhooks specification.",
         ref[NewWebhook],
     )
     changed["requestBody"] = {"required": True, "content": {JSON: {"schema": ref[WebhookSettings]}}}
@@ -196,6 +215,14 @@ def paths(ref: Refs) -> Json:
     }
 
 
+EVENTS: dict[str, tuple[str, type[Model]]] = {
+    "job.done": ("All targets of a job have an outcome.", JobEvent),
+    "job.cancelled": ("A job was cancelled, and its last target has ended.", JobEvent),
+    "job.paused": ("A job has reached a limit.", JobEvent),
+    "call.done": ("An asynchronous call has a response.", CallEvent),
+}
+
+
 def events(ref: Refs) -> Json:
     """Return the requests that the service sends."""
     headers = {
@@ -215,9 +242,9 @@ def events(ref: Refs) -> Json:
                     {"name": each, "in": "header", "required": True, "description": description, "schema": TEXT}
                     for each, description in headers.items()
                 ],
-                "requestBody": {"required": True, "content": {JSON: {"schema": ref[JobEvent]}}},
+                "requestBody": {"required": True, "content": {JSON: {"schema": ref[body]}}},
                 "responses": {"204": {"description": "The event is delivered."}},
             }
         }
-        for name, summary in EVENTS.items()
+        for name, (summary, body) in EVENTS.items()
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from crawler.errors import (
@@ -15,8 +16,8 @@ from crawler.errors import (
     StoreUnavailable,
 )
 from crawler.service import metrics
-from crawler.service.calls import call_store
-from crawler.service.calls.call_store import STATES, FoundCall, Refused, Room, StoredCall
+from crawler.service.calls import stored
+from crawler.service.calls.asynchronous import RUN_SECONDS
 from crawler.service.calls.envelope import (
     ACCEPTED,
     Answer,
@@ -26,17 +27,18 @@ from crawler.service.calls.envelope import (
     json_response,
     success,
 )
-from crawler.service.calls.idempotency import Claim, Found, check_key
-from crawler.service.calls.runner import RUN_SECONDS
-from crawler.service.clients.quotas import LEASE_SECONDS, exceeded
+from crawler.service.calls.once import Claim, Found
+from crawler.service.calls.stored import STATES, FoundCall, Refused, Room, StoredCall
+from crawler.service.clients.quotas import exceeded
 from crawler.service.description import contract
 from crawler.service.http.body import header, read_query
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
 
-    from crawler.service.calls.runner import Runner
+    from crawler.service.calls.asynchronous import AsyncCalls
     from crawler.service.clients.keys import Holder
+    from crawler.service.jobs.runs import Runs
     from crawler.targets.target import Target
 
 PATH = "/v1/calls"
@@ -62,10 +64,11 @@ NOT_FOUND = "This client has no call with this id: it is unknown, was deleted, o
 class CallRoutes:
     """Responds to requests about asynchronous calls whose clients are authenticated and whose params are valid."""
 
-    def __init__(self, runner: Runner) -> None:
-        self.runner = runner
-        self.settings = runner.settings
-        self.store = runner.store
+    def __init__(self, calls: AsyncCalls, runs: Runs) -> None:
+        self.calls = calls
+        self.runs = runs
+        self.settings = calls.settings
+        self.store = calls.store
 
     async def accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Answer:
         """Store a call, and return status 202, or the call's response if it has one within ``call.wait`` seconds.
@@ -78,39 +81,37 @@ class CallRoutes:
             InvalidRequest, IdempotencyInProgress, IdempotencyMismatch: the ``Idempotency-Key`` cannot be used.
         """
         call.target = target.label
-        runner, platform = self.runner, target.scraper.platform
-        if runner.crawlers.draining:
+        platform = target.scraper.platform
+        if self.calls.crawlers.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
         control, key = header(request, "Cache-Control"), header(request, "Idempotency-Key")
         claim = None
         if key is not None:
-            check_key(key)
             claim = Claim.make(key, holder.client, target, self.settings.max_seconds + RUN_SECONDS)
-        elif (hit := runner.cache.stored(target, control)) is not None:
+        elif (hit := self.calls.cache.stored(target, control)) is not None:
             return success(call, hit)
         new = StoredCall.new(target, holder, self.settings.max_seconds, cache_control=control, key=key)
         room = Room(
-            runner.max_ahead(platform, self.settings.max_seconds),
-            runner.stored_bytes >= self.settings.max_bytes,
+            self.calls.max_ahead(platform, self.settings.max_seconds),
+            self.calls.stored_bytes >= self.settings.max_bytes,
             holder.quota,
-            new.expires + RUN_SECONDS + LEASE_SECONDS,
         )
-        stored = await self.store.transact(
-            lambda session: call_store.accept(session, new, claim, room), seconds=STORE_SECONDS
+        result = await self.store.transact(
+            lambda session: stored.accept(session, new, claim, room), seconds=STORE_SECONDS
         )
-        if isinstance(stored, Refused):
-            raise self._error(platform, stored)
-        if isinstance(stored, Found):
+        if isinstance(result, Refused):
+            raise self._error(platform, result)
+        if isinstance(result, Found):
             assert claim is not None
-            stored.check(claim)
-            found = await self._find(holder.client, stored.owner)
+            result.check(claim)
+            found = await self._find(holder.client, result.owner)
             if found is None:
-                return success(call, stored.replayed())
+                return success(call, result.replayed(claim))
             call.headers["Idempotent-Replayed"] = "true"
         else:
             metrics.ACCEPTED.labels(new.scraper).inc()
-            runner.accepted(platform)
-            found = stored
+            self.runs.added(platform)
+            found = result
         call.is_counted = False
         call.headers["Location"] = f"{call.service_url}{PATH}/{found.call.request_id}"
         try:
@@ -140,11 +141,14 @@ class CallRoutes:
             CallNotFound: the client has no such call.
             StoreUnavailable: the call cannot be deleted.
         """
-        if not REQUEST_ID.fullmatch(request_id) or not await self.store.transact(
-            lambda session: call_store.delete(session, holder.client, request_id), seconds=STORE_SECONDS
-        ):
+        key = None
+        if REQUEST_ID.fullmatch(request_id):
+            work = partial(stored.delete, client=holder.client, request_id=request_id)
+            key = await self.store.transact(work, seconds=STORE_SECONDS)
+        if key is None:
             raise CallNotFound(NOT_FOUND)
-        self.runner.cancel(request_id)
+        self.calls.notify(key)
+        self.runs.cancel(key)
         return empty_response(call)
 
     async def list(self, request: Request, call: Call, holder: Holder) -> Answer:
@@ -156,7 +160,7 @@ class CallRoutes:
         """
         state, limit, cursor = _page(request)
         calls = await self.store.transact(
-            lambda session: call_store.page(session, holder.client, state, limit, cursor),
+            lambda session: stored.page(session, holder.client, state, limit, cursor),
             seconds=STORE_SECONDS,
             write=False,
         )
@@ -164,9 +168,9 @@ class CallRoutes:
 
     async def _waited(self, call: Call, found: FoundCall) -> FoundCall | None:
         """Wait at most ``call.wait`` seconds for a stored call. Return it as it is then; None if it was deleted."""
-        if found.answer is not None or call.wait is None:
+        if found.is_done or call.wait is None:
             return found
-        await self.runner.wait(found.call.request_id, call.wait - call.duration_ms / 1000)
+        await self.calls.wait(found.call, call.wait - call.duration_ms / 1000)
         return await self._find(found.call.client, found.call.request_id)
 
     def _response(self, call: Call, found: FoundCall | None, *, retryable: bool) -> Answer:
@@ -178,23 +182,24 @@ class CallRoutes:
         if found is None:
             raise CallNotFound(NOT_FOUND)
         call.scraper = found.call.scraper
-        if found.answer is not None:
+        if found.is_done:
+            answer = found.answer(call.service_url)
             applied = {} if call.wait is None else {"Preference-Applied": f"wait={call.wait}"}
-            return replace(found.answer, headers=found.answer.headers | call.headers | applied)
+            return replace(answer, headers=answer.headers | call.headers | applied)
         call.request_id = found.call.request_id
         platform, position = found.call.platform, found.position
         message = "The call is running."
         if position is not None:
             call.headers["X-Queue-Position"] = str(position)
             message = f"The call is waiting: position {position} in the queue of {platform}."
-        seconds = self.runner.seconds_until_done(platform, None if position is None else position - 1)
+        seconds = self.calls.seconds_until_done(platform, None if position is None else position - 1)
         return accepted(call, message, seconds, retryable=retryable)
 
     async def _find(self, client: str, request_id: str) -> FoundCall | None:
         if not REQUEST_ID.fullmatch(request_id):
             return None
         return await self.store.transact(
-            lambda session: call_store.find(session, client, request_id), seconds=STORE_SECONDS, write=False
+            lambda session: stored.find(session, client, request_id), seconds=STORE_SECONDS, write=False
         )
 
     def _error(self, platform: str, refused: Refused) -> Overloaded | QuotaExceeded:
@@ -205,7 +210,7 @@ class CallRoutes:
                 "The stored calls have reached their maximum size (CALL_STORE_MB). Delete calls that you do not need.",
                 retry_after=FULL_RETRY_SECONDS,
             )
-        late = self.runner.seconds_until_done(platform, refused.ahead) - self.settings.max_seconds
+        late = self.calls.seconds_until_done(platform, refused.ahead) - self.settings.max_seconds
         return Overloaded(
             f"{refused.ahead} calls of {platform} are waiting, so this call could not start within the time for which"
             " calls may wait (CALL_MAX_HOURS).",

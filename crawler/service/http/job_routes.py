@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.errors import JobNotFound, ShuttingDown
 from crawler.jobs.export import Cursor
+from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.http.body import header, read_query, require_method
@@ -115,7 +116,7 @@ class JobRoutes:
             if made is None:
                 call.headers["Idempotent-Replayed"] = "true"
                 made = await self.uploads.check(upload)
-        self.runs.due.set()
+        self.runs.added()
         call.headers["Location"] = f"{call.service_url}{PATH}/{job.id}"
         body = {"job": reports.describe(job, self.keep_days), "records_at_most": made.valid, **made.as_json()}
         return json_response(202, body, call)
@@ -123,7 +124,7 @@ class JobRoutes:
     async def _list(self, request: Request, call: Call, holder: Holder) -> Answer:
         query = read_query(request, LIST_QUERY)
         limit = int(query.get("limit", MAX_PAGE))
-        page = await self.jobs.page(int(query.get("after", 0)), limit + 1, holder.client)
+        page = await self.jobs.newest(holder.client, limit + 1, int(query.get("after", MAX_ID)))
         listed = [reports.describe(each, self.keep_days) for each in page[:limit]]
         following = str(page[limit - 1].id) if len(page) > limit else None
         return json_response(200, {"client_id": holder.client, "jobs": listed, "next_after": following}, call)
@@ -144,7 +145,7 @@ class JobRoutes:
         retried = await self._change(self.jobs.retry(job, limit))
         if job.counts["paused"]:
             await self._change(self.jobs.resume(job, limit))
-        self.runs.due.set()
+        self.runs.added()
         found = await self._find(holder, str(job.id))
         return json_response(202, {"retried": retried, "job": reports.describe(found, self.keep_days)}, call)
 

@@ -30,14 +30,14 @@ from crawler.service.calls.envelope import (
     Served,
     StreamedAnswer,
     failure,
-    internal_error,
     json_response,
     raw_response,
     success,
+    unexpected,
 )
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import call_routes, job_routes, webhook_routes
+from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
 from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_query, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
+    from crawler.service.calls.asynchronous import AsyncCalls
     from crawler.service.calls.cache import Cache
-    from crawler.service.calls.idempotency import Idempotency
+    from crawler.service.calls.once import Once
     from crawler.service.calls.open_crawlers import OpenCrawlers
-    from crawler.service.calls.runner import Runner
     from crawler.service.clients.keys import Holder, Keys
     from crawler.service.clients.limits import KeyLimits
     from crawler.service.clients.quotas import Quotas
@@ -59,7 +59,9 @@ if TYPE_CHECKING:
     from crawler.service.http.addresses import Addresses
     from crawler.service.http.job_routes import JobRoutes
     from crawler.service.http.static import StaticContent
+    from crawler.service.http.tools_route import ToolsRoute
     from crawler.service.http.webhook_routes import WebhookRoutes
+    from crawler.service.jobs.runs import Runs
     from crawler.service.status import Status
 
 logger = structlog.get_logger(__name__)
@@ -100,13 +102,15 @@ class Parts:
     addresses: Addresses
     limits: KeyLimits
     cache: Cache
-    idempotency: Idempotency
+    once: Once
     usage: Usage
     quotas: Quotas
-    runner: Runner
+    calls: AsyncCalls
+    runs: Runs
     status: Status
     jobs: JobRoutes
     webhooks: WebhookRoutes
+    tools: ToolsRoute
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
     pages: Mapping[str, StaticContent] = field(default_factory=dict)
@@ -122,7 +126,7 @@ class Api(Resource):
         """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``. ``cors_origins``: the setting ``SERVICE_CORS_ORIGINS``."""
         super().__init__()
         self.parts = parts
-        self._calls = CallRoutes(parts.runner)
+        self._calls = CallRoutes(parts.calls, parts.runs)
         self._cors = Cors(cors_origins)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: set[Deferred[None]] = set()
@@ -148,8 +152,9 @@ class Api(Resource):
             call_routes.PATH: self._about_calls,
             job_routes.PATH: self._about_jobs,
             webhook_routes.PATH: self._about_webhook,
+            tools_route.PATH: self._about_tools,
         }
-        """Routes that need an API key, and have further routes below their path."""
+        """Routes that need an API key and have several methods, and may have further routes below their path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -203,7 +208,7 @@ class Api(Resource):
         except Exception:
             # The traceback is logged. Callers do not get it.
             logger.exception("request_failed")
-            return internal_error(call)
+            return failure(call, unexpected())
 
     def _done(self, call: Call, answer: Answer) -> None:
         metrics.count_call(call, answer)
@@ -277,7 +282,7 @@ class Api(Resource):
         call.target = target.label
         release = await self.parts.limits.acquire(holder)
         try:
-            served = await self.parts.idempotency.once(
+            served = await self.parts.once.run(
                 header(request, "Idempotency-Key"),
                 call,
                 target,
@@ -328,8 +333,13 @@ class Api(Resource):
             rate_limit.check()
         return holder
 
-    async def _holder(self, request: Request, call: Call) -> Holder:
-        """Return the client that owns the call's API key.
+    async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
+        key = tools_route.api_key(request)
+        await self._holder(request, call, key)
+        return await self.parts.tools.answer(request, call, str(key))
+
+    async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
+        """Return the client that owns the call's API key. ``key``: instead of the header's.
 
         Raises:
             AuthError: the key is missing, unknown or revoked.
@@ -339,7 +349,7 @@ class Api(Resource):
         peer = getattr(request.getClientAddress(), "host", None)
         client = None if peer is None else parts.addresses.find_client(peer, header(request, "X-Forwarded-For"))
         try:
-            holder = await parts.keys.holder(header(request, "X-API-Key"))
+            holder = await parts.keys.holder(key or header(request, "X-API-Key"))
         except AuthError:
             try:
                 parts.addresses.count_failed_key(client)

@@ -1,7 +1,7 @@
-"""Runs the targets of clients' jobs in the endpoint's open crawlers.
+"""Runs the asynchronous calls of clients and the targets of their jobs in the endpoint's open crawlers.
 
-A target is claimed when its platform has a free slot and no synchronous call waits for it. Other processes of the
-endpoint, and ``scrapy work``, take the other targets.
+A target is claimed when its platform has a free slot and no synchronous call waits for it. So synchronous calls start
+at the next free slot. Other processes of the endpoint, and for jobs ``scrapy work``, take the other targets.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import structlog
 
-from crawler.errors import CircuitOpen, Overloaded, ScrapeError, ShuttingDown, StoreUnavailable
+from crawler.errors import CircuitOpen, ConcurrencyLimited, ScrapeError, StoreUnavailable
+from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.intake import NO_PLATFORM
 from crawler.jobs.job import Finished
 from crawler.jobs.source import finished
+from crawler.jobs.transactions import Skipped
 from crawler.jobs.worker import BATCH, Worker, WorkerStoppedError
+from crawler.service.calls.asynchronous import RUN_SECONDS, TEMPORARY
+from crawler.service.calls.stored import KIND as CALLS
 from crawler.service.jobs.billing import store_bills
 from crawler.service.jobs.uploads import all_targets
 from crawler.targets.target import InvalidTarget, Outcome, SavedTarget
@@ -27,41 +31,67 @@ from crawler.targets.target import InvalidTarget, Outcome, SavedTarget
 if TYPE_CHECKING:
     from crawler.jobs.job import Claim, Key
     from crawler.jobs.lifecycle import Jobs
+    from crawler.service.calls.asynchronous import AsyncCalls
     from crawler.service.calls.open_crawlers import OpenCrawler, OpenCrawlers
 
 logger = structlog.get_logger(__name__)
 
-RUN_SECONDS = 120.0
-"""Timeout in seconds of a target, as of an asynchronous call."""
 POLL_SECONDS = 1.0
 """Interval in seconds at which a platform without work searches the store."""
-REST_SECONDS = 5.0
-"""Seconds until the next claim of a platform, after a target could not start."""
+GATHER_SECONDS = 0.02
+"""While other targets run, new ones wait this long for more, so that one transaction claims them."""
+REST_SECONDS = 1.0
+"""Seconds until the next claim after a target could not start, if the error does not say more."""
+MAX_REST_SECONDS = 60.0
 RESTART_SECONDS = 5.0
 """Seconds until the next worker, after one has stopped."""
-TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
-"""The errors after which a target waits again."""
+
+
+@dataclass
+class _Queue:
+    """The waiting targets of one platform, as this process claims them."""
+
+    platform: str
+    crawler: OpenCrawler
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when targets may have been added to the store."""
+    running: dict[asyncio.Task[None], str] = field(default_factory=dict)
+    """The task of each running target -> its owner."""
+    rests_until: float = 0.0
+    """Time of the event loop before which nothing is claimed, because a target could not start."""
+    is_holding: bool = False
+    """Whether the last claim was for clients without a running target only."""
 
 
 class Runs:
     """The worker of a process of the endpoint. After an outage or the loss of the store, a new one starts."""
 
-    def __init__(self, jobs: Jobs, crawlers: OpenCrawlers, lease: float, exits: int) -> None:
+    def __init__(self, jobs: Jobs, crawlers: OpenCrawlers, calls: AsyncCalls, lease: float, exits: int) -> None:
         self.jobs = jobs
         self.crawlers = crawlers
+        self.calls = calls
         self.lease, self.exits = lease, exits
         self.parser = all_targets()
-        self.due = asyncio.Event()
-        """Set when a job was made in this process."""
+        self._queues = {platform: _Queue(platform, crawlers.of(platform)) for platform in crawlers.platforms}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         """The targets that this process scrapes."""
-        self._rests: dict[str, float] = {}
-        """Platform -> the event loop's time before which nothing is claimed."""
+        self._job_rests: dict[int, float] = {}
+        """Job -> the event loop's time before which none of its targets is claimed."""
         self._main: asyncio.Task[None] | None = None
 
     def open(self) -> None:
         """Start the worker."""
         self._main = asyncio.ensure_future(self._run())
+
+    def added(self, platform: str | None = None) -> None:
+        """Search the store at once, because targets of a platform were added. None: of any platform."""
+        for each in self._queues if platform is None else (platform,):
+            self._queues[each].due.set()
+
+    def cancel(self, target: Key) -> None:
+        """Stop scraping a target that was deleted."""
+        if task := self._tasks.get(target):
+            task.cancel()
 
     def stop(self) -> None:
         """Claim no more targets. Those in flight go on."""
@@ -79,8 +109,8 @@ class Runs:
         while True:
             worker = Worker(
                 self.jobs.writes,
-                lambda _: None,
-                self._lost,
+                self._stored,
+                lambda claim: self.cancel(claim.target),
                 lambda _: None,
                 lease=self.lease,
                 exits=self.exits,
@@ -91,9 +121,9 @@ class Runs:
                 async with worker:
                     try:
                         async with asyncio.TaskGroup() as group:
-                            group.create_task(self._fail_invalid(worker))
-                            for platform in self.crawlers.platforms:
-                                group.create_task(self._work(worker, self.crawlers.of(platform), platform))
+                            group.create_task(self._end_unstarted(worker))
+                            for queue in self._queues.values():
+                                group.create_task(self._work(worker, queue))
                     finally:
                         await self._end_tasks(worker)
             except* WorkerStoppedError as stopped:
@@ -101,6 +131,10 @@ class Runs:
             except* Exception:
                 logger.exception("job_worker_failed")  # the calls of the endpoint go on
             await asyncio.sleep(RESTART_SECONDS)
+
+    def _stored(self, finished: Finished) -> None:
+        if finished.claim.kind == CALLS:
+            self.calls.completed(finished)
 
     async def _end_tasks(self, worker: Worker) -> None:
         """Wait for the targets in flight. If their outcomes cannot be stored any more, cancel them."""
@@ -110,83 +144,136 @@ class Runs:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _fail_invalid(self, worker: Worker) -> None:
-        """End the lines of jobs that are not targets."""
+    async def _end_unstarted(self, worker: Worker) -> None:
+        """End the lines of jobs that are not targets, and the calls that have waited for too long."""
         while True:
-            claims = await worker.claim(NO_PLATFORM, BATCH)
-            for claim in claims:
+            lines = await worker.claim(NO_PLATFORM, BATCH)
+            for claim in lines:
                 error = claim.work["error"]
                 worker.finish(Finished(claim, "failed", error["code"], {"error": error}))
-            if not claims:
+            late = await worker.claim_late(BATCH) if STORE_TIME.is_steady else []
+            for claim in late:
+                worker.finish(self.calls.late(claim))
+            if not lines and not late:
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _work(self, worker: Worker, crawler: OpenCrawler, platform: str) -> None:
-        loop = asyncio.get_running_loop()
-        running: set[asyncio.Task[None]] = set()
+    async def _work(self, worker: Worker, queue: _Queue) -> None:
+        loop, crawler, running = asyncio.get_running_loop(), queue.crawler, queue.running
         while True:
-            while (seconds := self._seconds_until_free(crawler, platform, len(running))) > 0:  # noqa: ASYNC110
+            while (seconds := self._seconds_until_free(queue)) > 0:  # noqa: ASYNC110
                 await asyncio.sleep(min(seconds, REST_SECONDS))
-            free = max(1, crawler.slots - max(crawler.in_flight, len(running)))
-            claims = await worker.claim(platform, free)
+            queue.due.clear()
+            n, skipped = self._wanted(queue)
+            claims = await worker.claim(queue.platform, n, skipped)
+            if self._seconds_until_free(queue) > 0:
+                await self._release(worker, claims)  # a synchronous call has taken the slot in the meantime
+                continue
+            new = set()
             for claim in claims:
+                if claim.target in self._tasks:  # its lease has expired before this process could renew it
+                    self.cancel(claim.target)
+                    await self._release(worker, [claim])
+                    continue
                 task = loop.create_task(self._scrape(worker, crawler, claim))
                 self._tasks[claim.target] = task
-                running.add(task)
-                task.add_done_callback(running.discard)
-                task.add_done_callback(self._forget(claim.target))
-            if not claims:
-                self.due.clear()
+                running[task] = claim.owner
+                new.add(task)
+                task.add_done_callback(self._forget(worker, queue, claim))
+            if new:  # they count as free slots until they have taken theirs
+                await asyncio.wait(new, timeout=crawler.lanes.spacing)
+            if len(claims) < n:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_SECONDS):
-                        await self.due.wait()
+                        await queue.due.wait()
+                if running:
+                    await asyncio.sleep(GATHER_SECONDS)
 
-    def _forget(self, target: Key) -> Callable[[asyncio.Task[None]], None]:
+    def _wanted(self, queue: _Queue) -> tuple[int, Skipped]:
+        """Return the number of targets to claim, and those to leave waiting.
+
+        The last slot is kept for clients without a running target: the targets of one client may all hang, and those of
+        other clients must not wait for their timeouts.
+        """
+        crawler, running = queue.crawler, queue.running
+        now, slots = asyncio.get_running_loop().time(), crawler.slots
+        self._job_rests = {job: until for job, until in self._job_rests.items() if until > now}
+        queue.is_holding = 1 < slots <= len(running) + 1
+        free = slots - max(crawler.in_flight, len(running)) - (slots > 1)
+        held = frozenset(running.values() if queue.is_holding else ())
+        return 1 if crawler.lanes.spacing else max(1, free), Skipped(held, frozenset(self._job_rests))
+
+    def _forget(self, worker: Worker, queue: _Queue, claim: Claim) -> Callable[[asyncio.Task[None]], None]:
         def forget(task: asyncio.Task[None]) -> None:
-            if self._tasks.get(target) is task:
-                del self._tasks[target]
+            del queue.running[task]
+            if queue.is_holding:  # the next target of its client may have waited for this
+                queue.due.set()
+            if self._tasks.get(claim.target) is task:
+                del self._tasks[claim.target]
+            if task.cancelled():
+                worker.drop(claim)
+            elif (error := task.exception()) is not None:
+                logger.error("target_failed", exc_info=error)
 
         return forget
 
-    def _seconds_until_free(self, crawler: OpenCrawler, platform: str, started: int) -> float:
-        rest = self._rests.get(platform, 0.0) - asyncio.get_running_loop().time()
-        if rest > 0 or crawler.unhealthy:
+    @staticmethod
+    def _seconds_until_free(queue: _Queue) -> float:
+        rest = queue.rests_until - asyncio.get_running_loop().time()
+        if rest > 0 or queue.crawler.unhealthy:
             return max(rest, POLL_SECONDS)
         try:
-            return crawler.free_in(started)
+            return queue.crawler.free_in(len(queue.running))
         except CircuitOpen as error:
             return float(error.retry_after or REST_SECONDS)
 
     async def _scrape(self, worker: Worker, crawler: OpenCrawler, claim: Claim) -> None:
         """Scrape a target, and store its outcome. If it cannot start now, let it wait again."""
+        try:
+            if claim.kind == CALLS:
+                outcome = await self.calls.scrape(claim)
+            else:
+                outcome = await self._scrape_target(crawler, claim)
+        except (ConcurrencyLimited, *TEMPORARY) as error:
+            rest = min(error.retry_after or REST_SECONDS, MAX_REST_SECONDS)
+            until, ready = asyncio.get_running_loop().time() + rest, None
+            if not isinstance(error, ConcurrencyLimited | CircuitOpen):
+                self._queues[claim.platform].rests_until = until
+            elif claim.kind == CALLS and isinstance(error, CircuitOpen):
+                ready = store_time() + rest  # other scrapers of the platform may need other sources
+            else:
+                self._job_rests[claim.job] = until
+            await self._release(worker, [claim], ready)
+        else:
+            worker.finish(outcome)
+
+    async def _scrape_target(self, crawler: OpenCrawler, claim: Claim) -> Finished:
+        """Scrape a target of a job.
+
+        Raises:
+            CircuitOpen, Overloaded, ShuttingDown: the target must wait again.
+        """
         loop = asyncio.get_running_loop()
         begin = loop.time()
         loaded = self.parser.load(SavedTarget.model_validate(claim.work), row=claim.row)
         if isinstance(loaded, InvalidTarget):
-            worker.finish(finished(claim, Outcome(loaded, None, loaded.error, 0)))
-            return
-        target = replace(loaded, id=f"{claim.job}.{claim.key.hex()}", deadline=begin + RUN_SECONDS)
+            return finished(claim, Outcome(loaded, None, loaded.error, 0))
+        target_id = f"{claim.job}.{claim.key.hex()}"
+        target = replace(loaded, id=target_id, deadline=begin + RUN_SECONDS, background=True)
         try:
             outcome = await crawler.scrape(target)
         except ScrapeError as error:
             outcome = Outcome(target, None, error, math.ceil((loop.time() - begin) * 1_000))
         if isinstance(outcome.error, TEMPORARY):
-            self._rests[claim.platform] = loop.time() + min(outcome.error.retry_after or REST_SECONDS, 60.0)
-            await self._release(worker, claim)
-        else:
-            worker.finish(finished(claim, outcome))
+            raise outcome.error
+        return finished(claim, outcome)
 
     @staticmethod
-    async def _release(worker: Worker, claim: Claim) -> None:
-        while worker.failure is None:
+    async def _release(worker: Worker, claims: list[Claim], ready: float | None = None) -> None:
+        while claims and worker.failure is None:
             try:
-                return await worker.release([claim])
+                return await worker.release(claims, ready)
             except StoreUnavailable:
                 await asyncio.sleep(POLL_SECONDS)
             except WorkerStoppedError:
                 return None  # the worker's own tasks report it
         return None
-
-    def _lost(self, claim: Claim) -> None:
-        """Stop a target that another worker may have taken."""
-        if task := self._tasks.get(claim.target):
-            task.cancel()

@@ -23,7 +23,7 @@ from crawler.jobs import intake
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import TooManyJobsError
 from crawler.registry import spiders
-from crawler.service.calls.idempotency import check_key
+from crawler.service.calls.once import check_key
 from crawler.service.clients import quotas
 from crawler.targets.files import FileSource, check_encoding
 from crawler.targets.sources import TargetsUnavailableError

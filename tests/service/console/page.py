@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -18,6 +19,13 @@ IMAGE = "https://i5.walmartimages.com/1.png"
 OPENED = "details:not([open]) > summary, button.open[aria-expanded=false]"
 """Everything on the page that is closed, and shows further fields once it is clicked."""
 
+PASTE = "Links, one in each line"
+DROP = """([name, text]) => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([text], name));
+    for (const kind of ["dragover", "drop"])
+        document.body.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+}"""
 OpenConsole = Callable[..., Page]
 
 
@@ -108,3 +116,26 @@ def violations(page: Page, *rules: str) -> list[str]:
         if each["impact"] in {"serious", "critical"}
         for node in each["nodes"]
     ]
+
+
+def start(page: Page, text: str, ending: str = "Done") -> str:
+    """Paste targets, start the job, wait until the page says that it has ended, and return its id."""
+    page.get_by_label(PASTE).fill(text)
+    page.get_by_role("button", name="Start job").click()
+    expect(page.locator("main h2")).to_have_text(re.compile(r"Job \d+"), timeout=60_000)
+    expect(page.locator(".summary")).to_contain_text(ending, timeout=60_000)
+    return page.locator("main h2").inner_text().removeprefix("Job ")
+
+
+def drop(page: Page, name: str, text: str) -> None:
+    """Drop a file on the page."""
+    page.get_by_label(PASTE).wait_for()
+    page.evaluate(DROP, [name, text])
+    expect(page.locator(".file")).to_contain_text(name)
+
+
+def saved(page: Page, button: str) -> tuple[str, bytes]:
+    """Click on a button that saves a file, and return the file's name and content."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button, exact=True).click()
+    return download.value.suggested_filename, download.value.path().read_bytes()

@@ -40,7 +40,7 @@ def test_pages_without_a_route_are_not_shown(console: OpenConsole) -> None:
     page.route("**/openapi.json", lambda route: route.fulfill(json={**DOCUMENT, "paths": own}))
     page.reload()
     page.locator("main h2").wait_for()
-    assert page.locator(".top nav a").all_inner_texts() == ["Scrapers", "Usage", "Documentation"]
+    assert page.locator(".top nav a").all_inner_texts() == ["Scrapers", "Jobs", "Usage", "Documentation"]
     assert page.get_by_role("button", name="Call in the background").count() == 0
 
 
@@ -65,6 +65,8 @@ def test_the_keyboard_is_enough(console: OpenConsole) -> None:
     page.keyboard.press("Tab")
     expect(focused).to_have_text("To the content")
     page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(focused).to_have_text("start a job")
     page.keyboard.press("Tab")
     expect(focused).to_have_id("param-query")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")

@@ -1,6 +1,6 @@
 // The client of the endpoint: sends requests, and reads the contract in /openapi.json.
 
-import { useEffect, useState } from "./htm-preact.js";
+import { useEffect, useRef, useState } from "./htm-preact.js";
 
 const root = document.getElementById("console");
 
@@ -10,6 +10,8 @@ const views = new Set(root.dataset.views.split(" "));
 
 const STORED_KEY = "api-key";
 const SANDBOX_KEY = "sandbox";
+const MAX_DOWNLOAD = 500_000_000; // bytes, which the browser collects before it writes the file
+const MAX_LINES = 1_000_000; // characters of lines that are shown
 
 /** The API key, which the browser deletes when the tab is closed. A key of another service at this address is not for the sandbox. */
 export const readKey = () => (isSandbox ? SANDBOX_KEY : sessionStorage.getItem(STORED_KEY) ?? "");
@@ -25,33 +27,93 @@ BigInt.prototype.toJSON = function () {
   return JSON.rawJSON(String(this));
 };
 
-/** Sends a request. Returns `{status, headers, body, text}`; status 0 if there was no valid JSON response. */
-export async function send(method, path, { params, headers = {}, signal } = {}) {
-  const sent = { ...headers };
-  if (readKey()) sent["X-API-Key"] = readKey();
-  if (params !== undefined) sent["Content-Type"] = "application/json";
+const withKey = (headers) => (readKey() ? { ...headers, "X-API-Key": readKey() } : headers);
+
+async function answerOf(response) {
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text ? parseJson(text) : null, text };
+}
+
+/** The answer to a request without a valid response. */
+function noAnswer(error) {
+  if (error.name === "AbortError") throw error;
+  return { status: 0, headers: new Headers(), body: null, text: "", problem: String(error.message ?? error) };
+}
+
+/** Sends a request, with params as JSON or other content. Returns `{status, headers, body, text}`; status 0 if there was no valid JSON response. */
+export async function send(method, path, { params, content, headers = {}, signal } = {}) {
+  const type = params === undefined ? {} : { "Content-Type": "application/json" };
+  const body = params === undefined ? content : JSON.stringify(params);
   try {
-    const body = params === undefined ? undefined : JSON.stringify(params);
-    const response = await fetch(path, { method, headers: sent, body, signal, redirect: "error" });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text ? parseJson(text) : null, text };
+    return await answerOf(await fetch(path, { method, headers: withKey({ ...headers, ...type }), body, signal, redirect: "error" }));
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    return { status: 0, headers: new Headers(), body: null, text: "", problem: String(error.message ?? error) };
+    return noAnswer(error);
   }
 }
 
-/** Reads a route again every few seconds while the page is visible. Returns its last response, and a function to read it now. */
-export function usePolled(path, seconds) {
+/** Saves the response of a route as a file. Returns null, or the answer if there is no file. `onSize` gets the bytes read so far. */
+export async function download(path, name, { signal, onSize, most = MAX_DOWNLOAD }) {
+  let size = 0;
+  let excess = null; // the browser reports its own error if the stream has one
+  const counted = new TransformStream({
+    transform(piece, output) {
+      size += piece.length;
+      if (size > most) throw (excess = new Error(`The file has more than ${most.toLocaleString("en-US")} bytes: read it with curl instead.`));
+      onSize(size);
+      output.enqueue(piece);
+    },
+  });
+  try {
+    const response = await fetch(path, { headers: withKey({}), signal, redirect: "error" });
+    if (!response.ok) return await answerOf(response);
+    const url = URL.createObjectURL(await new Response(response.body.pipeThrough(counted)).blob());
+    Object.assign(document.createElement("a"), { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser may still be reading it
+    return null;
+  } catch (error) {
+    return noAnswer(excess ?? error);
+  }
+}
+
+/** The first objects of a route with JSON Lines, without reading the others. Throws an error if there is no response. */
+export async function firstLines(path, most) {
+  const response = await fetch(path, { headers: withKey({}), redirect: "error" });
+  if (!response.ok) throw new Error(`The service responded with the status ${response.status}.`);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  let lines = [];
+  while (lines.length < most && text.length < MAX_LINES) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    text += value;
+    lines = text.split("\n").slice(0, -1);
+  }
+  reader.cancel();
+  return lines.slice(0, most).map(parseJson);
+}
+
+/**
+ * Reads a route, and again every few seconds while the page is visible and `isLast` is false for its response.
+ * Returns its last response, and a function to read it now.
+ */
+export function usePolled(path, seconds, isLast = () => false) {
   const [answer, setAnswer] = useState(null);
-  const load = () => send("GET", path).then(setAnswer);
-  const isRefused = answer?.status === 401; // until the user has entered another key
+  const pending = useRef(null);
+  const load = async () => {
+    const sent = send("GET", path);
+    pending.current = sent;
+    const read = await sent;
+    if (pending.current !== sent) return; // a later response is newer
+    pending.current = null;
+    setAnswer(read);
+  };
+  const isOver = answer !== null && (answer.status === 401 || isLast(answer)); // 401: until the user has entered another key
   useEffect(() => {
-    if (isRefused) return undefined;
+    if (isOver) return undefined;
     load();
-    const timer = setInterval(() => document.hidden || load(), seconds * 1000);
+    const timer = setInterval(() => document.hidden || pending.current || load(), seconds * 1000);
     return () => clearInterval(timer);
-  }, [isRefused]);
+  }, [isOver]);
   return [answer, load];
 }
 
@@ -83,6 +145,15 @@ export function resolve(contract, schema) {
 export function dataSchema(contract, scraper) {
   const answer = contract.paths[`/v1/scrapers/${scraper}`].post.responses["200"].content["application/json"].schema;
   return resolve(contract, resolve(contract, answer).properties.data);
+}
+
+/** The dotted paths of the lists of objects in a schema that are not inside other lists. */
+export function listPaths(contract, schema, path = []) {
+  return Object.entries(schema.properties ?? {}).flatMap(([key, each]) => {
+    const [own, inner] = [resolve(contract, each), [...path, key]];
+    if (own.properties) return listPaths(contract, own, inner);
+    return resolve(contract, own.items).properties ? [inner.join(".")] : [];
+  });
 }
 
 /** The description of an error in the contract. "" for an unknown code. */

@@ -3,17 +3,19 @@
 import { isSandbox, loadContract, readKey, storeKey } from "./api.js";
 import { Calls } from "./calls.js";
 import { html, render, useEffect, useErrorBoundary, useState } from "./htm-preact.js";
+import { Jobs } from "./jobs.js";
 import { Scraper } from "./scraper.js";
 import { Status } from "./status.js";
 import { Usage } from "./usage.js";
 
 const PAGES = {
+  jobs: { title: "Jobs", show: Jobs },
   usage: { title: "Usage", path: "/v1/usage", show: Usage },
   calls: { title: "Background calls", path: "/v1/calls", show: Calls },
   status: { title: "Platform status", path: "/v1/status", show: Status },
 };
 
-const readHash = () => location.hash.slice(1); // names of scrapers and pages, which need no escapes
+const readHash = () => location.hash.slice(1); // names of scrapers and pages, which need no escapes, and jobs/17
 
 function Key() {
   const [key, setKey] = useState(readKey());
@@ -43,12 +45,12 @@ function Scrapers({ scrapers, chosen }) {
 }
 
 function App() {
-  const [place, setPlace] = useState(readHash());
+  const [hash, setHash] = useState(readHash());
   const [loaded, setLoaded] = useState(null);
   const [problem, setProblem] = useState("");
   const [fault] = useErrorBoundary();
   useEffect(() => {
-    const follow = () => setPlace(readHash());
+    const follow = () => setHash(readHash());
     addEventListener("hashchange", follow);
     loadContract().then(setLoaded, (error) => setProblem(error.message));
     return () => removeEventListener("hashchange", follow);
@@ -59,7 +61,8 @@ function App() {
   if (problem) return html`<main class="alone"><p class="notice failure" role="alert">${problem}</p></main>`;
   if (!loaded) return html`<main class="alone"><p role="status">Loading …</p></main>`;
   const { scrapers, contract } = loaded;
-  const pages = Object.entries(PAGES).filter(([, page]) => page.path in contract.paths);
+  const [place, opened] = hash.split("/");
+  const pages = Object.entries(PAGES).filter(([, page]) => !page.path || page.path in contract.paths);
   const own = pages.find(([name]) => name === place)?.[1];
   const chosen = own ? null : scrapers.find((each) => [each.name, ...each.aliases].includes(place)) ?? scrapers[0];
   document.title = `${own?.title ?? chosen.name} – Console`;
@@ -68,7 +71,7 @@ function App() {
     document.getElementById("main").focus();
   };
   const shown = own
-    ? html`<${own.show} contract=${contract} scrapers=${scrapers} />`
+    ? html`<${own.show} opened=${opened} contract=${contract} scrapers=${scrapers} />`
     : html`<${Scraper} key=${chosen.name} scraper=${chosen} contract=${contract} start=${isSandbox ? chosen.example : {}} />`;
   return html`<a class="skip" href="#main" onClick=${skip}>To the content</a>
     <header class="top">

@@ -1,8 +1,8 @@
 """``Idempotency-Key``: a call that is sent twice runs once and is billed once.
 
-A successful result is stored with its key and returned to repeated calls. Its bill is in the same transaction, so that
-a record that can be replayed is always billed. A failure is not stored, because it is not billed and a retry may
-succeed. Its key can be used again.
+The record of a successful synchronous call is stored in the row of its key, in the transaction that stores its bill. So
+a record that can be replayed is always billed. The record of an asynchronous call is that of its target. A failure is
+not stored, because it is not billed and a retry may succeed. Its key can be used again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from crawler.errors import Detail, IdempotencyInProgress, IdempotencyMismatch, InvalidRequest
+from crawler.jobs import statements as sql
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.job import compress, decompress
 from crawler.service.calls.envelope import Served
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
     from crawler.service.calls.envelope import Call
     from crawler.targets.target import Target
 
-STORE = (
-    "UPDATE idempotency SET data = :body, warnings = :warnings, expires = :until"
-    " WHERE client = :client AND key = :key AND owner = :owner"
-)
-"""Stores the response of a call."""
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
 """Matches valid keys: 1 to 255 visible ASCII characters."""
 
@@ -43,44 +39,51 @@ PURGE_SECONDS = 5.0
 """Maximum seconds for deleting expired keys."""
 LEASE_SECONDS = 5.0
 """A call's claim on its key expires this long after the call's deadline, in case its process was killed."""
+FIND = "SELECT fingerprint, owner, expires, record, warnings FROM idempotency WHERE client = :client AND key = :key"
+STORE = (
+    "UPDATE idempotency SET record = :record, warnings = :warnings, expires = :until"
+    " WHERE client = :client AND key = :key AND owner = :owner"
+)
+KEEP = "UPDATE idempotency SET expires = :until WHERE client = :client AND key = :key AND owner = :owner"
+RELEASE = "DELETE FROM idempotency WHERE client = :client AND key = :key AND owner = :owner"
 
 
-class Idempotency:
-    """Stores the results of calls with an ``Idempotency-Key`` for ``ttl`` seconds."""
+class Once:
+    """Runs each synchronous call with an ``Idempotency-Key`` once, and stores its record for ``ttl`` seconds."""
 
     def __init__(self, store: Store, ttl: float) -> None:
         self.store = store
         self.ttl = ttl
 
-    async def once(self, key: str | None, call: Call, target: Target, serve: Callable[[], Awaitable[Served]]) -> Served:
-        """Run ``serve``, or return the stored result if the same call was already completed.
+    async def run(self, key: str | None, call: Call, target: Target, serve: Callable[[], Awaitable[Served]]) -> Served:
+        """Run ``serve``, or return the stored record if the same call was already completed.
 
         Raises:
-            StoreUnavailable: the key cannot be checked, or the result cannot be stored.
+            StoreUnavailable: the key cannot be checked, or the record cannot be stored.
             InvalidRequest: the key is malformed.
             IdempotencyInProgress: the same call is still running.
             IdempotencyMismatch: the key was used for another call.
         """
         if key is None:
             return await serve()
-        check_key(key)
-        owned = (call.client_id, key, target.id)
+        left = _seconds_left(target)
+        claim = Claim.make(key, call.client_id, target, left)
         try:
-            stored = await self._claim(key, call.client_id, target)
-            if stored is not None:
-                return stored
+            found = await self.store.transact(claim.take, seconds=left)
+            if found is not None:
+                return found.replayed(claim)
             served = await serve()
             body = orjson.dumps(served.data)
-            await self._store(owned, call, body, served, max(_seconds_left(target), STORE_SECONDS))
+            await self._store(claim, call, body, served, max(_seconds_left(target), STORE_SECONDS))
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
             # This includes a client that has disconnected: nothing was billed, and the client may retry at once.
-            await self._release(owned)
+            await self._release(claim)
             raise
         return replace(served, data=orjson.Fragment(body))
 
-    async def _store(self, owned: Owned, call: Call, body: bytes, served: Served, seconds: float) -> None:
+    async def _store(self, claim: Claim, call: Call, body: bytes, served: Served, seconds: float) -> None:
         """Store a record with its key, its usage and the end of its reservation.
 
         If the client disconnects meanwhile, wait until it is known whether the record is stored. It is then billed.
@@ -90,7 +93,7 @@ class Idempotency:
         }
 
         def store(session: Session) -> None:
-            store_result(session, owned, body, served.warnings, self.ttl)
+            store_record(session, claim, body, served.warnings, self.ttl)
             usage.add(session, counts)
             if call.has_reservation:
                 quotas.settle(session, [(call.client_id, call.request_id)])
@@ -108,9 +111,11 @@ class Idempotency:
             await asyncio.wait([storing])
             raise
 
-    async def _release(self, owned: Owned) -> None:
+    async def _release(self, claim: Claim) -> None:
         """Release the key. Wait at most ``STORE_SECONDS``: it continues then. If it fails, the claim expires."""
-        release = asyncio.ensure_future(self.store.transact(lambda session: release_key(session, owned)))
+        release = asyncio.ensure_future(
+            self.store.transact(lambda session: release_key(session, claim.client, claim.key, claim.owner))
+        )
         release.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait([release], timeout=STORE_SECONDS)
 
@@ -120,21 +125,9 @@ class Idempotency:
         Raises:
             StoreUnavailable: the store cannot be written.
         """
-        if not STORE_TIME.is_steady:
-            return
-        now = int(store_time())
-        delete = "DELETE FROM idempotency WHERE expires <= :now"
-        await self.store.transact(lambda session: session.run(delete, now=now), seconds=PURGE_SECONDS)
-
-    async def _claim(self, key: str, client: str, target: Target) -> Served | None:
-        """Claim the key for this call, and return None. If a completed call has the key, return its stored result."""
-        left = _seconds_left(target)
-        claim = Claim.make(key, client, target, left)
-        found = await self.store.transact(claim.take, seconds=left)
-        if found is None:
-            return None
-        found.check(claim)
-        return found.replayed()
+        if STORE_TIME.is_steady:
+            now, delete = int(store_time()), "DELETE FROM idempotency WHERE expires <= :now"
+            await self.store.transact(lambda session: session.run(delete, now=now), seconds=PURGE_SECONDS)
 
 
 def check_key(key: str) -> None:
@@ -162,9 +155,9 @@ class Found:
     owner: str
     """The id of that call."""
     expires: int
-    data: bytes | None
+    record: bytes | None
     """The JSON of that call's record, compressed. None: it is still running."""
-    warnings: str | None
+    warnings: bytes
 
     def check(self, claim: Claim) -> None:
         """Check that the key was used for the same call.
@@ -175,20 +168,22 @@ class Found:
         if self.fingerprint != claim.fingerprint:
             raise IdempotencyMismatch("This Idempotency-Key was used for another scraper or other params.")
 
-    def replayed(self) -> Served:
-        """Return the stored result.
+    def replayed(self, claim: Claim) -> Served:
+        """Return the stored record.
 
         Raises:
+            IdempotencyMismatch: as ``check()``.
             IdempotencyInProgress: the other call is still running.
         """
-        if self.data is None:
+        self.check(claim)
+        if self.record is None:
             wait = max(1, int(self.expires - LEASE_SECONDS - store_time()))
             raise IdempotencyInProgress("A call with this Idempotency-Key is still running.", retry_after=min(wait, 5))
         return Served(
-            orjson.Fragment(decompress(self.data)),
+            orjson.Fragment(decompress(self.record)),
             billable=False,
             headers={"Idempotent-Replayed": "true"},
-            warnings=tuple(map(OutcomeWarning.from_dict, orjson.loads(self.warnings or "[]"))),
+            warnings=tuple(map(OutcomeWarning.from_dict, orjson.loads(self.warnings))),
         )
 
 
@@ -203,45 +198,56 @@ class Claim:
     owner: str
     """The id of the call."""
     expires: int
-    """When another call may claim the key, in Unix seconds."""
+    """When another call may claim the key: a time of the store in whole seconds."""
 
     @classmethod
     def make(cls, key: str, client: str, target: Target, seconds: float) -> Claim:
-        """Return the claim of a target's call. ``seconds``: the maximum duration of the call."""
+        """Return the claim of a target's call. ``seconds``: the maximum duration of the call.
+
+        Raises:
+            InvalidRequest: the key is malformed.
+        """
+        check_key(key)
         fingerprint = hashlib.sha256(orjson.dumps(target.as_dict() | {"id": ""})).hexdigest()
         return cls(client, key, fingerprint, target.id, math.ceil(store_time() + seconds + LEASE_SECONDS))
 
     def take(self, session: Session) -> Found | None:
         """Claim the key, and return None. If another call has the key, return that call's row."""
-        primary_key = {"client": self.client, "key": self.key}
+        named = {"client": self.client, "key": self.key}
         expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
-        session.run(expired, **primary_key, now=int(store_time()))
+        session.run(expired, **named, now=int(store_time()))
         claim = (
             "INSERT INTO idempotency (client, key, fingerprint, owner, expires)"
             " VALUES (:client, :key, :fingerprint, :owner, :expires) ON CONFLICT (client, key) DO NOTHING"
         )
-        if session.run(claim, **primary_key, fingerprint=self.fingerprint, owner=self.owner, expires=self.expires):
+        if session.run(claim, **named, fingerprint=self.fingerprint, owner=self.owner, expires=self.expires):
             return None
-        query = (
-            "SELECT fingerprint, owner, expires, data, warnings FROM idempotency WHERE client = :client AND key = :key"
-        )
-        return Found(*session.rows(query, **primary_key)[0])
+        ((fingerprint, owner, expires, record, warnings),) = session.rows(FIND, **named)
+        if record is None:
+            values = {"owner": self.client, "key": owner.encode(), "now": 0.0}
+            if (call := session.execute(sql.CALL, values).fetchone()) is not None and call.state == "done":
+                record, warnings = call.data, orjson.dumps(orjson.loads(call.outcome)["warnings"])
+        return Found(fingerprint, owner, expires, record, warnings)
 
 
-Owned = tuple[str, str, str]
-"""An ``Idempotency-Key`` and its call: the client, the key, and the id of the call."""
-
-
-def store_result(session: Session, owned: Owned, data: bytes, warnings: tuple[OutcomeWarning, ...], ttl: float) -> None:
+def store_record(session: Session, claim: Claim, data: bytes, warnings: tuple[OutcomeWarning, ...], ttl: float) -> None:
     """Store the JSON of a call's record with its key for ``ttl`` seconds, if the call still has the key."""
-    client, key, owner = owned
-    texts = orjson.dumps([each.as_dict() for each in warnings]).decode()
-    until = int(store_time() + ttl)
-    session.run(STORE, client=client, key=key, owner=owner, body=compress(data), warnings=texts, until=until)
+    session.run(
+        STORE,
+        client=claim.client,
+        key=claim.key,
+        owner=claim.owner,
+        record=compress(data),
+        warnings=orjson.dumps([each.as_dict() for each in warnings]),
+        until=int(store_time() + ttl),
+    )
 
 
-def release_key(session: Session, owned: Owned, *, stored: bool = False) -> None:
+def keep_key(session: Session, client: str, key: str, owner: str, until: float) -> None:
+    """Keep the key of an asynchronous call, whose record is stored, until a time of the store."""
+    session.run(KEEP, client=client, key=key, owner=owner, until=int(until))
+
+
+def release_key(session: Session, client: str, key: str, owner: str, *, stored: bool = False) -> None:
     """Release a call's key, so that another call can use it. ``stored``: also if a record is stored with it."""
-    client, key, owner = owned
-    delete = "DELETE FROM idempotency WHERE client = :client AND key = :key AND owner = :owner"
-    session.run(delete if stored else f"{delete} AND data IS NULL", client=client, key=key, owner=owner)
+    session.run(RELEASE if stored else f"{RELEASE} AND record IS NULL", client=client, key=key, owner=owner)

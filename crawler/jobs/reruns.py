@@ -1,0 +1,84 @@
+"""Make a job of the targets of another one in whose payloads a part was unread.
+
+A done target is never opened again: its record, its number in the job and its bill stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from itertools import count
+from typing import Any
+
+import orjson
+
+from crawler.jobs import statements as sql
+from crawler.jobs.job import InputLine, Job, JobError
+from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Jobs
+from crawler.jobs.store import Session
+
+
+async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
+    """Make a job of the targets of a job that are done with an unread part. Return it, and the number of its lines.
+
+    Its options are those of the job, and its name is ``<job>-unread-1``, or with the next free number. A call that was
+    killed can be repeated. None: no target has an unread part.
+
+    Raises:
+        JobError: the job reads entries since its last run, and these count as read.
+    """
+    if job.options.get("arguments", {}).get("since") == "last":
+        raise JobError(f"The entries of {job.name!r} count as seen: collect its listings with since=DATE instead.")
+    keys = [key async for key in _unread(jobs, job)]
+    if not keys:
+        return None
+    new = await _new_job(jobs, job)
+    rows = count()
+    for begin in range(0, len(keys), ROWS_PER_TRANSACTION):
+        piece = partial(_lines, job=job, keys=keys[begin : begin + ROWS_PER_TRANSACTION], rows=rows)
+        await jobs.push(new, await jobs.reads.transact(piece, write=False))
+    await jobs.describe(new, *await jobs.described(job))
+    await jobs.open(new)
+    return new, next(rows)
+
+
+async def _unread(jobs: Jobs, job: Job) -> AsyncIterator[bytes]:
+    """Yield the keys of the targets, or of their roots in a job of whole roots, each once."""
+    after, known = 0, set()
+    while rows := await jobs.reads.transact(partial(_done, job=job, after=after), write=False):
+        for own_key, root, outcome, _ in rows:
+            key = root or own_key
+            if key not in known and b'"unread"' in outcome and _is_unread(orjson.loads(outcome)):
+                known.add(key)
+                yield key
+        after = rows[-1][-1]
+
+
+def _done(session: Session, job: Job, after: int) -> list[Any]:
+    return session.rows(sql.DONE, job=job.id, after=after, limit=ROWS_PER_TRANSACTION)
+
+
+def _is_unread(outcome: dict[str, Any]) -> bool:
+    return any(each["reason"] == "unread" for each in outcome["warnings"])
+
+
+async def _new_job(jobs: Jobs, job: Job) -> Job:
+    for number in count(1):
+        name = f"{job.name}-unread-{number}"
+        found = await jobs.create(name, job.owner, options=job.options, whole_roots=job.whole_roots)
+        if found.state == "loading":
+            return found
+    raise AssertionError
+
+
+def _lines(session: Session, job: Job, keys: list[bytes], rows: count[int]) -> list[InputLine]:
+    """Return the input lines of targets: those of the job, or one for a follow-up."""
+    inputs: dict[bytes, list[tuple[str, Any, int | None]]] = {}
+    for key, _, own_id, columns, line in session.rows(sql.INPUTS_OF, job=job.id, keys=keys):
+        inputs.setdefault(key, []).append((own_id.decode(), orjson.loads(columns or b"{}"), line))
+    lines = []
+    for key, platform, work in session.rows(sql.TARGETS_OF, job_=job.id, keys=keys):
+        data = orjson.loads(work)
+        for own_id, columns, line in inputs.get(key) or [(data["id"], {}, data.get("line"))]:
+            lines.append(InputLine(next(rows), own_id, key, platform, data, columns, line))
+    return lines

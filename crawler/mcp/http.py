@@ -1,0 +1,91 @@
+"""``/mcp``: the tools over Streamable HTTP, in a process of the endpoint.
+
+Each request stands alone: it has an API key, and no session. So any process can answer it, also after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic_core import from_json
+
+from crawler.mcp.endpoint import EndpointClient
+from crawler.mcp.server import Scrapers, refusal_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import Message
+
+METHODS = ("POST",)
+"""The methods of the route. Without sessions, there is nothing to GET or to DELETE."""
+
+
+class HttpTools:
+    """Answers requests of MCP clients. The tools call the endpoint at ``url`` with the API key of the request."""
+
+    def __init__(self, url: str) -> None:
+        logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs several lines for each request
+        self._client = EndpointClient(url, "", trust_env=False)
+        server = Scrapers(self._client).server()
+        self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+        self._closing = asyncio.Event()
+        self._is_open = asyncio.Event()
+        self._main = asyncio.ensure_future(self._run())
+
+    async def answer(self, body: bytes, headers: Mapping[str, str], api_key: str) -> tuple[int, dict[str, str], bytes]:
+        """Answer a POST. Return the status, the headers and the body of the response.
+
+        If the task is cancelled, the tool that it calls is cancelled, too.
+        """
+        await self._is_open.wait()
+        if refused := _refused(body):
+            return 400, {"Content-Type": "application/json"}, refused
+        sent = {**{name.lower(): value for name, value in headers.items()}, "x-api-key": api_key}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": METHODS[0],
+            "scheme": "http",
+            "path": "/mcp",
+            "query_string": b"",
+            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()],
+        }
+        answered: list[Any] = []
+        received: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def receive() -> Message:
+            if not received:
+                await asyncio.Future()  # a client that disconnects cancels the task
+            return received.pop()
+
+        async def send(message: Message) -> None:
+            answered.append(message)
+
+        await self._manager.handle_request(scope, receive, send)
+        named = {name.decode("latin-1"): value.decode("latin-1") for name, value in answered[0]["headers"]}
+        return answered[0]["status"], named, b"".join(message.get("body", b"") for message in answered[1:])
+
+    async def close(self) -> None:
+        """End the tools in progress, and close the connections."""
+        self._closing.set()
+        await self._main
+
+    async def _run(self) -> None:
+        async with self._client, self._manager.run():  # which must be entered and left in one task
+            self._is_open.set()
+            await self._closing.wait()
+
+
+def _refused(body: bytes) -> bytes | None:
+    """Return the answer to a body that is not valid JSON, with the id of the request; the library leaves it out."""
+    try:
+        from_json(body)
+    except ValueError as error:
+        refusal = refusal_of(body, f"Invalid JSON: {error}")
+        return None if refusal is None else refusal.model_dump_json(by_alias=True).encode()
+    return None

@@ -1,0 +1,246 @@
+"""Asynchronous calls in this process: scrapes claimed calls, and wakes the requests that wait for them.
+
+The worker of the clients' jobs (``jobs/runs.py``) claims calls when no synchronous call waits for a slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import structlog
+
+from crawler.downloads.throttle import NO_SLOT
+from crawler.errors import CircuitOpen, ConcurrencyLimited, Overloaded, ScrapeError, ShuttingDown, StoreUnavailable
+from crawler.jobs.clock import STORE_TIME, store_time
+from crawler.jobs.job import Claim, Finished, Key
+from crawler.registry import scrapers
+from crawler.service import metrics
+from crawler.service.calls import stored
+from crawler.service.calls.envelope import unexpected
+from crawler.service.clients.keys import Holder
+from crawler.targets.target import Target, check_params
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawler.jobs.store import Store
+    from crawler.service.calls.cache import Cache
+    from crawler.service.calls.envelope import Served
+    from crawler.service.calls.open_crawlers import OpenCrawlers
+    from crawler.service.calls.stored import StoredCall
+    from crawler.service.clients.limits import KeyLimits
+
+logger = structlog.get_logger(__name__)
+
+RUN_SECONDS = 120.0
+"""Timeout in seconds of a call after it was claimed: the longest timeout of a synchronous call."""
+TICK_SECONDS = 0.5
+"""Interval in seconds at which calls that other processes run are read for the requests that wait for them."""
+LOAD_SECONDS = 5.0
+"""Interval in seconds at which the numbers and the size of the stored calls are read, and expired ones are deleted."""
+DELETED_AT_ONCE = 500
+"""Maximum number of calls that one transaction deletes, so that it is short even after a long stop."""
+TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
+"""The errors after which a call or a target of a job waits again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettings:
+    """How long calls may wait, how long they are stored, and how much space they may take."""
+
+    max_seconds: float
+    """The setting ``CALL_MAX_HOURS``."""
+    result_seconds: float
+    """The setting ``CALL_RESULT_HOURS``."""
+    idempotency_seconds: float
+    """The setting ``IDEMPOTENCY_HOURS``."""
+    max_bytes: int
+    """The setting ``CALL_STORE_MB``."""
+
+    @classmethod
+    def read(cls, settings: BaseSettings) -> CallSettings:
+        """Return the values of the settings."""
+        return cls(
+            max_seconds=settings.getfloat("CALL_MAX_HOURS") * 3_600,
+            result_seconds=settings.getfloat("CALL_RESULT_HOURS") * 3_600,
+            idempotency_seconds=settings.getfloat("IDEMPOTENCY_HOURS") * 3_600,
+            max_bytes=settings.getint("CALL_STORE_MB") * 1_000_000,
+        )
+
+
+class AsyncCalls:
+    """The asynchronous calls of all platforms, as a process runs and awaits them."""
+
+    def __init__(
+        self, store: Store, crawlers: OpenCrawlers, cache: Cache, limits: KeyLimits, settings: CallSettings
+    ) -> None:
+        self.store = store
+        self.crawlers = crawlers
+        self.cache = cache
+        self.limits = limits
+        self.settings = settings
+        self.stored_bytes = 0
+        """The size of all stored calls, as it was at most ``LOAD_SECONDS`` ago."""
+        self._waiters: defaultdict[Key, set[asyncio.Future[None]]] = defaultdict(set)
+        """Job and key of a call -> the requests that wait for its end."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopped = False
+
+    def open(self) -> None:
+        """Start the periodic tasks."""
+        loops = ((self._wake, TICK_SECONDS), (self._keep_house, LOAD_SECONDS))
+        self._tasks = [asyncio.ensure_future(_repeat(*each)) for each in loops]
+
+    def stop(self) -> None:
+        """End the requests that wait for calls."""
+        self._stopped = True
+        for key in [*self._waiters]:
+            self.notify(key)
+
+    async def close(self) -> None:
+        """End the periodic tasks."""
+        for each in self._tasks:
+            each.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def wait(self, call: StoredCall, seconds: float) -> None:
+        """Wait until a call is done or deleted, or the service shuts down. ``seconds``: the maximum."""
+        if self._stopped:
+            return
+        key = (call.job, call.request_id.encode())
+        ended = asyncio.get_running_loop().create_future()
+        self._waiters[key].add(ended)
+        try:
+            await asyncio.wait([ended], timeout=seconds)
+        finally:
+            self._waiters[key].discard(ended)
+            if not self._waiters[key]:
+                del self._waiters[key]
+
+    def notify(self, key: Key) -> None:
+        """End the requests that wait for a call."""
+        for waiter in self._waiters.get(key, ()):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def seconds_until_done(self, platform: str, ahead: int | None) -> int:
+        """Estimate the seconds until a call has a response. ``ahead``: number of calls ahead of it; None if it runs."""
+        lanes = self.crawlers.of(platform).lanes
+        rate = lanes.targets_per_second
+        seconds = (1 if ahead is None else ahead + 1) / rate if rate else 0.0
+        return max(1, math.ceil(lanes.usable_in + seconds))
+
+    def max_ahead(self, platform: str, seconds: float) -> float:
+        """Estimate the number of calls of a platform that can start within ``seconds``."""
+        lanes = self.crawlers.of(platform).lanes
+        rate = lanes.targets_per_second
+        return (seconds - lanes.usable_in) * rate if rate else math.inf
+
+    async def scrape(self, claim: Claim) -> Finished:
+        """Scrape the target of a call. Return what is stored of it.
+
+        Raises:
+            ConcurrencyLimited: the API key has its maximum of calls in flight.
+            CircuitOpen, Overloaded, ShuttingDown: the call must wait again.
+        """
+        request_id, work = claim.key.decode(), claim.work
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                scraper = scrapers()[work["scraper"]]
+                deadline = asyncio.get_running_loop().time() + RUN_SECONDS
+                params = check_params(scraper, work["params"])
+                target = Target(request_id, scraper, params, deadline=deadline, background=True)
+                holder = Holder(claim.owner, work["key_id"], concurrency=work["concurrency"])
+                release = await self.limits.acquire(holder)
+                try:
+                    served = await self.cache.served(target, work["cache_control"])
+                finally:
+                    release()
+                return self.done(claim, served)
+            except (ConcurrencyLimited, *TEMPORARY):
+                raise
+            except ScrapeError as error:
+                if error.reason == NO_SLOT:
+                    raise Overloaded(error.message) from error
+                return self.failed(claim, error)
+            except Exception:
+                logger.exception("request_failed")
+                return self.failed(claim, unexpected())
+
+    def done(self, claim: Claim, served: Served) -> Finished:
+        """Return what is stored of a call that ended with a record."""
+        outcome = _times(claim) | {"billable": served.billable, "headers": served.headers}
+        outcome["warnings"] = [each.as_dict() for each in served.warnings]
+        settings = self.settings
+        kept = settings.result_seconds
+        if claim.work["key"] is not None:
+            outcome["key_until"] = store_time() + settings.idempotency_seconds
+            kept = max(kept, settings.idempotency_seconds)
+        record = orjson.Fragment(orjson.dumps(served.data))
+        return Finished(claim, "done", "OK", outcome, record, expires=store_time() + kept)
+
+    def failed(self, claim: Claim, error: ScrapeError) -> Finished:
+        """Return what is stored of a call that ended with an error."""
+        outcome = _times(claim) | {"error": error.as_dict() | {"retryable": error.retryable}}
+        return Finished(claim, "failed", error.code, outcome, expires=store_time() + self.settings.result_seconds)
+
+    def late(self, claim: Claim) -> Finished:
+        """Return what is stored of a call that has waited for too long."""
+        message = "The call could not start within the time for which calls may wait (CALL_MAX_HOURS)."
+        return self.failed(claim, Overloaded(message))
+
+    def completed(self, finished: Finished) -> None:
+        """Count a call whose outcome is stored, and wake the requests that wait for it."""
+        claim, outcome = finished.claim, finished.outcome
+        metrics.count_completed(claim.work["scraper"], finished.code, billable=outcome.get("billable", False))
+        logger.info(
+            "call_completed",
+            request_id=claim.key.decode(),
+            client=claim.owner,
+            scraper=claim.work["scraper"],
+            code=finished.code,
+            duration_ms=outcome["duration_ms"],
+        )
+        self.notify(claim.target)
+
+    async def _wake(self) -> None:
+        """Wake the requests whose calls another process has completed or deleted."""
+        waited_for = [*self._waiters]
+        if waited_for:
+            left = await self.store.transact(lambda session: stored.unfinished(session, waited_for), write=False)
+            for key in waited_for:
+                if key[1] not in left:
+                    self.notify(key)
+
+    async def _keep_house(self) -> None:
+        """Read the numbers of the stored calls, and delete expired ones, unless the clock has just jumped."""
+        platforms = self.crawlers.platforms
+        load = await self.store.transact(lambda session: stored.load(session, platforms), write=False)
+        self.stored_bytes = load[1]
+        metrics.collect_calls(load)
+        while STORE_TIME.is_steady:
+            number = await self.store.transact(lambda session: stored.delete_expired(session, DELETED_AT_ONCE))
+            if number < DELETED_AT_ONCE:
+                break
+
+
+def _times(claim: Claim) -> dict[str, Any]:
+    now = store_time()
+    return {"completed": now, "duration_ms": round((now - claim.work["accepted"]) * 1_000)}
+
+
+async def _repeat(work: Any, seconds: float) -> None:
+    """Repeat a task. An unavailable store has logged itself; an unexpected exception must not end the task."""
+    while True:
+        try:
+            await work()
+        except StoreUnavailable:
+            pass
+        except Exception:
+            logger.exception("calls_failed")
+        await asyncio.sleep(seconds)

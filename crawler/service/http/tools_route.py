@@ -1,0 +1,64 @@
+"""The route ``/mcp``: the scrapers as tools for language models."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from crawler.errors import ScraperNotFound
+from crawler.service.calls.envelope import Answer, Call, raw_response
+from crawler.service.http.body import header, require_method
+
+if TYPE_CHECKING:
+    from twisted.web.server import Request
+
+    from crawler.mcp.http import HttpTools
+
+PATH = "/mcp"
+PASSED = ("Accept", "Content-Type", "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id")
+"""The headers of MCP over HTTP."""
+
+
+def api_key(request: Request) -> str | None:
+    """Return the API key of a request of an MCP client, most of which send it as ``Authorization: Bearer``."""
+    scheme, _, token = (header(request, "Authorization") or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else header(request, "X-API-Key")
+
+
+class ToolsRoute:
+    """Answers MCP clients. The library is loaded for the first of them, in a thread, because it takes a second."""
+
+    def __init__(self, address: str) -> None:
+        """``address``: the URL at which this endpoint is called by the tools. "": there are no tools."""
+        self._address = address
+        self._tools: asyncio.Task[HttpTools] | None = None
+
+    async def answer(self, request: Request, call: Call, key: str) -> Answer:
+        """Respond to an authenticated request.
+
+        Raises:
+            MethodNotAllowed: the request is not a POST. There are no sessions, and so no streams of notifications.
+            ScraperNotFound: the endpoint has no tools.
+        """
+        if not self._address or find_spec("mcp") is None:
+            raise ScraperNotFound("This endpoint has no MCP: it needs the extra 'mcp'.")
+        require_method(request, "POST")
+        call.is_counted = False
+        self._tools = self._tools or asyncio.ensure_future(self._load())
+        tools = await asyncio.shield(self._tools)
+        assert request.content is not None
+        sent = {name: value for name in PASSED if (value := header(request, name)) is not None}
+        status, headers, body = await tools.answer(request.content.read(), sent, key)
+        return raw_response(call, headers.pop("content-type", "application/json"), body, status=status)
+
+    async def close(self) -> None:
+        """End the tools in progress: they would wait for calls of this endpoint."""
+        if self._tools is not None:
+            await (await self._tools).close()
+
+    async def _load(self) -> HttpTools:
+        module = await asyncio.to_thread(import_module, "crawler.mcp.http")
+        tools: HttpTools = module.HttpTools(self._address)
+        return tools

@@ -1,0 +1,207 @@
+"""The pages of jobs in the console: hostile texts, keyboard, phone, accessibility, pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.service.conftest import ROOT
+from tests.service.console.page import (
+    DESKTOP,
+    OWN,
+    PASTE,
+    PHONE,
+    OpenConsole,
+    answer_with,
+    call,
+    drop,
+    full_record,
+    open_everything,
+    start,
+    violations,
+)
+from tests.service.console.png import with_palette
+from tests.service.console.test_jobs import MISSING, TEN_LINKS
+
+PAYLOADS = [
+    "<script>window.hacked = 1</script>",
+    "<img src=x onerror='window.hacked = 1'>",
+    "<svg onload=window.hacked=1>",
+    "<svg><script>window.hacked = 1</script></svg>",
+    "'\"><script>window.hacked = 1</script>",
+    "javascript:window.hacked=1",
+    "\x01javascript:window.hacked=1",
+    "data:text/html,<script>parent.hacked = 1</script>",
+    '<iframe srcdoc="<script>parent.hacked = 1</script>"></iframe>',
+    "<a href='javascript:window.hacked=1'>https://x.com</a>",
+    "</textarea></title><script>window.hacked = 1</script>",
+    "<details open ontoggle=window.hacked=1>x</details>",
+    "<math><mtext><style><img src=x onerror=window.hacked=1></style></mtext></math>",
+    "${window.hacked = 1}{{constructor.constructor('window.hacked = 1')()}}",
+    "\u202e<b onclick=window.hacked=1>\u2066https://x.com/\u200f",
+]
+
+
+def filled(value: Any, text: str) -> Any:
+    """Return the same JSON data with a text in place of each text."""
+    if isinstance(value, dict):
+        return {key: filled(each, text) for key, each in value.items()}
+    if isinstance(value, list):
+        return [filled(each, text) for each in value]
+    return text if isinstance(value, str) else value
+
+
+def assert_nothing_ran(page: Page) -> None:
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main :is(script, iframe, img, math, style, object, base)").count() == 0
+    hrefs = page.eval_on_selector_all("a", "all => all.map((each) => each.protocol)")
+    assert set(hrefs) <= {"http:", "https:"}
+    assert page.locator("main :is(b, title)").count() == 0
+
+
+def test_scripts_in_a_targets_file_do_not_run(console: OpenConsole) -> None:
+    """They are in the name of the file, the names of columns, ids, params and scrapers, and so in errors."""
+    cells = [each.replace('"', '""') for each in PAYLOADS]
+    names = ",".join(f'"{each}"' for each in cells if each.isprintable())
+    rows = [f'"{each}",retail-search-v4,"{each}",{names}' for each in cells]
+    rows += [f'x,"{each}",soap,{names}' for each in cells]
+    page = console("jobs")
+    drop(page, f"{PAYLOADS[1]}.csv", "\n".join([f"id,scraper,query,{names}", *rows]))
+    page.get_by_role("button", name="Check only").click()
+    expect(page.locator(".notice li")).not_to_have_count(0)
+    assert_nothing_ran(page)
+    page.get_by_role("button", name="Start job").click()
+    expect(page.locator(".summary")).to_contain_text("Done", timeout=60_000)
+    for summary in page.locator("summary").all():
+        summary.click()
+    expect(page.locator(".failures").first).to_contain_text("<script>window.hacked")
+    assert_nothing_ran(page)
+
+
+def answer_about(page: Page, job: dict[str, Any], failure: str) -> None:
+    """Let the page have one job, without the service."""
+    page.route("**/v1/jobs/17", lambda route: route.fulfill(json=job))
+    page.route("**/v1/jobs", lambda route: route.fulfill(json={"jobs": [job], "next_after": None}))
+    page.route("**/failures?*", lambda route: route.fulfill(body=failure))
+
+
+@pytest.mark.soak
+def test_scripts_in_the_answers_about_a_job_do_not_run(console: OpenConsole) -> None:
+    page = console("jobs")
+    targets = {"total": 4, "waiting": 1, "running": 0, "paused": 1, "done": 1, "failed": 1, "dead": 0, "cancelled": 0}
+    times = dict.fromkeys(("state", "created_at", "ended_at", "expires_at", "estimated_end"), "x")
+    failure = {"scraper": "x", "params": {"x": "x"}, "line": 3, "message": "x"}
+    for payload in PAYLOADS:
+        job = {**filled(times, payload), "job_id": "17", "targets": targets, "targets_per_minute": 3.5}
+        job |= {"codes": {payload: 1, "OK": 1}, "scrapers": [payload, f"{payload}2"]}
+        line = json.dumps(filled(failure, payload)) + "\n"
+        page.unroute_all()
+        answer_about(page, job, line)
+        page.goto(f"{page.url.partition('#')[0]}#jobs")
+        page.reload()
+        page.get_by_role("link", name="Job 17").click()
+        page.locator("summary").click()
+        expect(page.locator(".failures li").first).to_be_visible()
+        assert payload.strip("\x01\u202e\u2066\u200f")[:9] in page.locator("main").inner_text()
+        assert_nothing_ran(page)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", OWN)
+def test_scripts_in_each_text_of_a_record_do_not_run(console: OpenConsole, name: str) -> None:
+    page = console(name)
+    for payload in PAYLOADS:
+        page.unroute_all()
+        answer_with(page, filled(full_record(name), payload))
+        call(page)
+        open_everything(page)
+        assert_nothing_ran(page)
+
+
+@pytest.mark.soak
+def test_the_keyboard_is_enough_for_a_job(console: OpenConsole) -> None:
+    page = console("jobs")
+    focused = page.locator(":focus")
+
+    def go_to(text: str) -> None:
+        """Press Tab until an element with this text has the focus."""
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            if text in page.evaluate("document.activeElement.textContent + (document.activeElement.id || '')"):
+                return
+        raise AssertionError(f"Tab does not reach {text}")
+
+    go_to("targets")
+    page.keyboard.insert_text(f"https://www.walmart.com/search?q=soap\n{MISSING}")
+    page.keyboard.press("Tab")
+    expect(focused).to_have_attribute("type", "file")
+    assert page.evaluate("getComputedStyle(document.activeElement.parentElement).outlineStyle") == "solid"
+    go_to("Start job")
+    page.keyboard.press("Enter")
+    expect(page.locator(".summary")).to_contain_text("Done", timeout=60_000)
+    expect(focused).to_have_id("main")
+    page.keyboard.press("Tab")
+    expect(focused).to_have_text("All jobs")
+    go_to("Excel")
+    with page.expect_download():
+        page.keyboard.press("Enter")
+    go_to("TARGET_NOT_FOUND")
+    page.keyboard.press("Enter")
+    expect(page.locator(".failures li")).to_contain_text("The profile does not exist.")
+
+
+def test_axe_finds_no_serious_violations_on_the_pages_of_jobs(console: OpenConsole) -> None:
+    for size, is_dark in ((DESKTOP, False), (PHONE, True)):
+        page = console("jobs", size, dark=is_dark)
+        page.get_by_label(PASTE).fill("https://x.com/iron_meadow\nhello world")
+        page.get_by_role("button", name="Check only").click()
+        page.locator(".notice").wait_for()
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        start(page, f"https://www.walmart.com/search?q=soap\nhttps://x.com/iron_meadow\n{MISSING}")
+        page.locator("summary").click()
+        expect(page.locator(".failures li")).to_be_visible()
+        page.get_by_role("button", name="Delete job").click()
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        page.get_by_role("link", name="All jobs").click()
+        page.locator("table.jobs").wait_for()
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+PICTURES = {
+    "console-jobs": ((1000, 850), False),
+    "console-job-dark": ((1000, 800), True),
+    "console-job-phone": (PHONE, False),
+}
+MAX_PICTURE_BYTES = 60_000
+
+
+@pytest.mark.soak
+def test_the_pictures_of_the_documentation_are_those_of_the_pages(console: OpenConsole) -> None:
+    """With the environment variable CONSOLE_PICTURES, the pictures in docs/ are made anew."""
+    page = console("jobs")
+    start(page, "https://www.walmart.com/browse/976759\nhttps://www.walmart.com/search?q=mustard")
+    job_id = start(console("jobs"), TEN_LINKS)
+    for name, (size, is_dark) in PICTURES.items():
+        page = console("jobs" if name == "console-jobs" else f"jobs/{job_id}", size, dark=is_dark)
+        if name == "console-jobs":
+            page.get_by_label(PASTE).fill(TEN_LINKS)
+            page.locator("table.jobs").wait_for()
+        else:
+            page.locator("summary").click()
+            page.locator(".failures li").wait_for()
+        page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+        picture = page.screenshot()
+        path = ROOT / "docs" / f"{name}.png"
+        if os.environ.get("CONSOLE_PICTURES"):
+            path.write_bytes(with_palette(picture))
+        kept = path.read_bytes()
+        assert kept[16:24] == picture[16:24], "width and height"
+        assert len(kept) <= MAX_PICTURE_BYTES
+        assert f"({path.name})" in (ROOT / "docs" / "console.md").read_text()
