@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def store_bills(session: Session, batch: Sequence[Stored]) -> None:
     """Count the outcomes of a batch in their owners' usage, and keep or release the ``Idempotency-Key`` of calls.
 
-    A worker's ``also_store``. It also stores the events of calls. A record is billable unless it was cached; a failure, or a target without new data, is
-    counted as a call only.
+    A worker's ``also_store``, which also stores the events of calls. A record is billable unless it was cached; a
+    failure, or a target without new data, is counted as a call only.
     """
     counts: dict[usage.Key, usage.Count] = defaultdict(lambda: [0, 0, 0])
     day = usage.today()
