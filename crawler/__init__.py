@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crawler.configuration.addon import Addon
+    from crawler.addon import Addon
 
 __all__ = ["Addon"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "Addon":
-        from crawler.configuration.addon import Addon  # noqa: PLC0415  # imports the spiders, which few users need
+        from crawler.addon import Addon  # noqa: PLC0415  # imports the spiders, which few users need
 
         return Addon
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

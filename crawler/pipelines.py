@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from scrapy.exceptions import DropItem
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.model import validation_details
+from crawler.platforms.model import first_problem, validation_details
 from crawler.targets.target import Record
 from crawler.targets.tracker import record_in_progress
 
@@ -49,10 +49,8 @@ def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
     try:
         return model.model_validate(data).model_dump(mode="json", by_alias=True, exclude_unset=True)
     except ValidationError as error:
-        details = validation_details(error)
-        where = ".".join(map(str, details[0]["loc"]))
         raise ExtractionFailed(
-            f"The page's data does not match the scraper's schema: {where}: {details[0]['msg']}",
-            details=details,
+            f"The page's data does not match the scraper's schema: {first_problem(error)}",
+            details=validation_details(error),
             reason="invalid_data",
         ) from error

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-SHARED_MODULES = frozenset({"arguments", "base", "first", "listings", "pages"})
+SHARED_MODULES = frozenset({"base", "first"})
 """Names of the modules in ``crawler.spiders`` that contain no spider of a platform."""
 
 

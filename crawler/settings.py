@@ -1,7 +1,7 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
-The annotation of a setting is its type, with bounds. Commands check the values of all annotated settings when they
-start (``configuration/check.py``). The text below one of the project's own settings describes it.
+``Settings`` has the type, the default and the meaning of each setting. Commands check the values of all its fields when
+they start (``configuration/check.py``). ``scrapy settings`` and docs/settings.md list them.
 
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
 is not valid JSON.
@@ -10,51 +10,310 @@ is not valid JSON.
 from __future__ import annotations
 
 import os
+from typing import Any, ClassVar
 
 import orjson
 import scrapy.core.downloader.contextfactory  # noqa: F401  # its import inspects the call stack, which is still short here
+from pydantic import BaseModel, ConfigDict
 from scrapy.settings import default_settings
 
 from crawler import logs
+from crawler.configuration import kinds
 from crawler.configuration.collision import refuse_hidden_package
-from crawler.configuration.kinds import (
-    Address,
-    Automatic,
-    Budgets,
-    CacheTimes,
-    ClassPath,
-    Count,
-    Database,
-    Egresses,
-    File,
-    Folder,
-    IdFiles,
-    Integer,
-    Items,
-    KeyHashes,
-    LaunchOptions,
-    LogLevel,
-    Network,
-    Optional,
-    Origin,
-    Origins,
-    Positive,
-    PositiveSeconds,
-    Rate,
-    Route,
-    Seconds,
-    Secret,
-    ServiceUrl,
-    Share,
-    Switch,
-    Text,
-    Uri,
-)
+from crawler.configuration.kinds import Count, Database, Items, Optional, Positive, PositiveSeconds, Seconds, Switch
 
 refuse_hidden_package()
 logs.configure()
 
-# The project
+
+class Settings(BaseModel):
+    """All settings of the project, and those of Scrapy that have another default here or whose values are checked."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+    only_for_spiders: ClassVar = frozenset(
+        {"CONCURRENT_ITEMS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "COOKIES_ENABLED"}
+    )
+    """Scrapy's settings that the add-on changes for this project's spiders only. A settings module would change them
+    for the spiders of others, too."""
+
+    # The platforms: origins, rate limits, circuit breakers
+
+    PLATFORM_ORIGINS: kinds.Origins = {}
+    """Platform -> origin, or platform -> role (``page``, ``api``, ``feed``, ``image``, ``script``) -> origin. These
+    replace the real origins in ``crawler/platforms/<platform>/``."""
+    PLATFORM_BUDGETS: kinds.Budgets = {}
+    """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Each egress has a
+    budget of its own. ``sources`` maps sources to budgets within the platform's (docs/settings.md#budgets-of-sources).
+    Platforms and keys that are not named keep the budget on the platform's page."""
+    EGRESSES: kinds.Egresses = []
+    """The operator's own addresses: a list of ``name``, ``proxy``, ``bind``, ``platforms`` and ``budgets``, or the path
+    of a JSON file with this list (docs/egress.md). Empty: the direct connection."""
+    CONNECT_TIMEOUT: PositiveSeconds = 5.0
+    """Seconds for opening a connection, including the response of a proxy to ``CONNECT``. If it cannot be opened, the
+    egress has failed, and its targets are sent through another one (docs/egress.md#when-an-egress-fails)."""
+    PLATFORM_IDS: kinds.IdFiles = {}
+    """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
+    and client versions that the platform changes at will. Commands check the files when they start."""
+    PAYLOAD_NAMES: Optional[kinds.File] = None
+    """Path or URI of a JSON file of at most 1 MB with further paths of the platforms' contracts, so that a changed
+    payload is read without a release (docs/contracts.md#a-changed-key). Commands check it when they start, and
+    ``scrapy serve`` reads it again at SIGHUP."""
+    UNREAD_KEEP: Count = 20
+    """Number of responses of each source that are kept in the project's folder ``.scrapy/unread`` because a part of
+    them was unread or the extraction failed (docs/contracts.md#kept-responses). 0: none, as always on Scrapy Cloud."""
+    SANDBOX: Switch = False
+    """Whether to crawl the simulated platforms instead of the real ones. They are started in this process, and have no
+    delays."""
+    PROCESSES: Positive = 1
+    """Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and
+    while ``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it
+    by N."""
+    SHARED_LIMITS: Switch = False
+    """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys
+    (docs/many-machines.md#how-many-workers). Always on for jobs (``scrapy collect``, ``scrapy work``, ``-a job=``), for
+    ``scrapy serve --workers N``, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL."""
+    ZYTE_API_KEY: Optional[kinds.Secret] = None
+    """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
+    BREAKER_THRESHOLD: Count = 5
+    """A source's circuit breaker opens after this many consecutive blocks or rate limits
+    (docs/settings.md#circuit-breakers). A block or rate limit with ``Retry-After`` opens it at once. 0 disables all
+    circuit breakers."""
+    BREAKER_COOLDOWN: Seconds = 60.0
+    """Seconds until an open circuit breaker lets a trial request through. Doubled for each further block, up to 15
+    minutes."""
+    BREAKER_GIVE_UP: Seconds = 7_200.0
+    """If a circuit breaker stays open for this many seconds, a crawl that waits for it ends with exit code 1. 0: never.
+    The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
+    RETRY_AFTER_MAX: Seconds = 3_600.0
+    """Maximum seconds for which a platform's ``Retry-After`` is obeyed."""
+    USER_AGENT: kinds.Text = (
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
+    )
+    """That of a plain browser. Update its version from time to time: platforms may refuse old ones."""
+    ROBOTSTXT_OBEY: Switch = False
+    """Users request single pages, and the spiders follow no links. With True, targets whose pages robots.txt disallows
+    fail with ``BLOCKED_BY_POLICY``."""
+    COOKIES_ENABLED: Switch = False
+    """The targets in a crawler must not share a session."""
+
+    # Targets and outcomes
+
+    TARGETS_IN_FLIGHT: Positive = 32
+    """Maximum number of targets in flight in a crawl."""
+    STORE: Optional[Database] = None
+    """Database of jobs, asynchronous calls, stored responses and usage: an SQLite file, or a ``postgresql://`` URL for
+    several machines (extra ``postgresql``). None: ``store.sqlite3`` in the project's ``.scrapy`` folder, and with
+    ``scrapy serve --sandbox`` in its folder ``sandbox``."""
+    JOB_LEASE: PositiveSeconds = 60.0
+    """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
+    JOB_EXITS: Positive = 5
+    """If this many workers have exited while a target was in flight, the target is given up. The target may not be the
+    cause, because a crash affects all targets that the worker has in flight."""
+    TARGET_TIMEOUT: Seconds = 0.0
+    """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
+    (``DOWNLOAD_TIMEOUT``)."""
+    SOURCE_TIMEOUT: PositiveSeconds = 10.0
+    """Timeout in seconds for each download from a platform with several sources, so that there is time for the next
+    one."""
+    GUEST_TOKEN_LIFETIME: Seconds = 3_600.0
+    """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
+    which all crawlers of the process share."""
+    GUEST_TOKEN_PAUSE: Seconds = 60.0
+    """Seconds to wait after a failed request for a guest token before the next such request."""
+    SEEN_FILE: Optional[kinds.File] = None
+    """SQLite file in which ``since=last`` stores the entries that it has seen. The entries of the sandbox are kept
+    apart from the real ones. None: ``seen.sqlite`` in the project's ``.scrapy`` folder."""
+    LISTING_CEILING: Positive = 400
+    """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows
+    per listing, and some rows repeat a product."""
+    VIDEOSITE_ENRICH_MAX: Count = 100
+    """Upper bound of the param ``details``: for how many items of a page exact dates, views and likes are requested."""
+    PHOTOAPP_PLAY_COUNTS: Switch = False
+    """Whether to fetch play counts of reels if a target does not say it (``include_play_counts``). This takes a second
+    page per reel, which has only the account's newest reels."""
+
+    # Downloads
+
+    CLOSE_GRACE: Seconds = 10.0
+    """When a crawl closes early (SIGTERM, ``CLOSESPIDER_*``), downloads in progress may take this many seconds more.
+    Targets that wait for a download slot end at once, with ``SHUTTING_DOWN``."""
+    RETRY_BACKOFF_BASE: Seconds = 0.5
+    """Maximum seconds of the random wait before the first retry. The maximum doubles with each further retry."""
+    RETRY_BACKOFF_MAX: Seconds = 30.0
+    """Maximum seconds of a wait before a retry. A request is not retried if ``Retry-After`` is longer."""
+    DOWNLOAD_TIMEOUT: PositiveSeconds = 60
+    """Seconds for one download. No page of the platforms takes a minute."""
+    DOWNLOAD_MAXSIZE: Count = 32 * 1024 * 1024
+    """The largest page seen has 1.3 MB."""
+    DOWNLOAD_WARNSIZE: Count = 8 * 1024 * 1024
+    """As for ``DOWNLOAD_MAXSIZE``."""
+    DOWNLOAD_VERIFY_CERTIFICATES: Switch = True
+    """Records are only as authentic as the server."""
+    DOWNLOAD_DELAY: Seconds = 0
+    """``ThrottleMiddleware`` limits the downloads of all crawlers instead."""
+    CONCURRENT_REQUESTS: Positive = 256
+    """``ThrottleMiddleware`` limits the downloads."""
+    CONCURRENT_REQUESTS_PER_DOMAIN: Positive = 256
+    """As for ``CONCURRENT_REQUESTS``."""
+    CONCURRENT_ITEMS: Positive = 1
+    """Scrapy creates this many tasks for each callback, which yields one item."""
+    SCRAPER_SLOT_MAX_ACTIVE_SIZE: Positive = 64 * 1024 * 1024
+    """Scrapy's default is full with seven pages of 0.7 MB."""
+    RETRY_TIMES: Count = 2
+    """Retries of one download, also after a crash of the browser. Blocks are never retried."""
+    RETRY_HTTP_CODES: Items[Positive] = [500, 502, 503, 504, 522, 524]
+    """Without 408 and 429: a rate limit is not retried."""
+    RETRY_PRIORITY_ADJUST: kinds.Integer = 0
+    """A retry has already waited, and its target may have a deadline."""
+    RETRY_GIVE_UP_LOG_LEVEL: kinds.LogLevel = "DEBUG"
+    """The target's outcome already shows the failure."""
+
+    # The browser. Only crawlers whose spiders may use it have its download handler.
+
+    BROWSER_FALLBACK: Items[str] = []
+    """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request: ``retail``
+    and ``photoapp`` support this."""
+    BROWSER_PAGES: Positive = 4
+    """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200
+    MB of memory."""
+    BROWSER_QUIET: PositiveSeconds = 9.0
+    """Seconds without a new response after which the session on a browser page ends. Before the first response, it
+    waits three times as long."""
+    BROWSER_SCROLL_PAUSE: Seconds = 1.0
+    """Seconds from a response to the next scroll of a browser page, about as a visitor would wait. 0 in the sandbox."""
+    BROWSER_BLOCKED_TYPES: Items[str] = ["image", "media", "font"]
+    """Resource types that the browser does not load. Pages need scripts and styles to request their data."""
+    BROWSER_TRACKERS: Items[str] = [
+        *("google-analytics.com", "googletagmanager.com", "doubleclick.net", "googlesyndication.com"),
+        *("connect.facebook.net", "analytics.tiktok.com", "mcs.tiktokw.us", "mon.tiktokv.com", "bat.bing.com"),
+        *("clarity.ms", "scorecardresearch.com", "hotjar.com", "branch.io", "appsflyer.com"),
+    ]
+    """Hosts of trackers. The browser's requests to them and to their subdomains are aborted."""
+    PLAYWRIGHT_LAUNCH_OPTIONS: kinds.LaunchOptions = {}
+    """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``proxy`` (HTTP proxies only),
+    ``chromium_sandbox`` (docs/architecture.md#chromiums-sandbox) etc."""
+
+    # Feeds
+
+    FAILURES_FEED: Optional[kinds.Uri] = "auto"
+    """URI of the feed that has one line for each failed target, with Scrapy's placeholders and storages. ``auto``:
+    ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target whose error is on the terminal or in the log.
+    ``%(job)s`` is the job's id on Scrapyd, and the start time elsewhere. None disables the feed. Without failures, no
+    file is written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its
+    ``item_classes``."""
+    CSV_BOM: Switch = False
+    """Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8 (docs/outputs.md#csv)."""
+    CSV_ESCAPE_FORMULAS: Switch = True
+    """Whether an apostrophe is put before text in CSV that a spreadsheet would calculate as a formula."""
+    SQL_SINK: Optional[Database] = None
+    """Database to which crawls write their data: an SQLite file, or the URL of a PostgreSQL database (docs/outputs.md).
+    None: no database."""
+
+    # Monitors of batch runs
+
+    MONITORS: Switch = False
+    """Whether to compare the fields and outcomes of each run with the last runs, and to write a report
+    (docs/monitors.md)."""
+    MONITORS_DIR: Optional[kinds.Folder] = None
+    """Folder in which runs and reports are stored; those of the sandbox in its subfolder ``sandbox``. None:
+    ``monitors`` in the project's ``.scrapy`` folder."""
+    MONITORS_RUNS: Positive = 10
+    """Number of previous runs that a run is compared with."""
+    MONITORS_MAX_FAILED: kinds.Share = 0.1
+    """Share of targets that may be invalid, or fail with the same upstream or internal error. A higher share is
+    reported (docs/monitors.md)."""
+    MONITORS_SUITE: kinds.ClassPath = "crawler.monitoring.suite.Suite"
+    """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
+
+    # The endpoint
+
+    SERVICE_RECYCLE_TARGETS: Count = 10_000
+    """Number of targets after which an open crawler is replaced. 0: the number of targets is not limited."""
+    SERVICE_RECYCLE_MINUTES: PositiveSeconds = 60.0
+    """Minutes after which an open crawler is replaced."""
+    SERVICE_MAX_WAITING: Count = 1_000
+    """Maximum number of calls that wait for a platform's crawler. Further calls get ``OVERLOADED``. The crawler itself
+    has twice as many targets in flight as may download at once."""
+    SERVICE_MAX_CALLS: Positive = 2_000
+    """Maximum number of calls in flight. At the maximum, a platform with less than its equal share still gets calls.
+    Other calls get ``OVERLOADED``."""
+    KEY_RATE: Optional[kinds.Rate] = None
+    """Rate limit of each API key, such as ``600/minute``. None: no limit. ``scrapy keys create`` can set another limit
+    for a key."""
+    KEY_CONCURRENCY: Count = 0
+    """Maximum number of calls in flight of each API key. 0: no limit. ``scrapy keys create`` can set another limit for
+    a key."""
+    SERVICE_MAX_CONNECTIONS: Positive = 4_000
+    """Maximum number of open client connections per process. Further connections get ``OVERLOADED`` and are closed."""
+    SERVICE_ADDRESS_CONNECTIONS: Count = 1_000
+    """Maximum number of open connections of one client address per process (docs/service.md#limits-per-address). 0: no
+    limit."""
+    SERVICE_ADDRESS_FAILED_KEYS: Count = 30
+    """Maximum number of calls without a valid API key in a minute from one client address. Further ones get
+    ``RATE_LIMITED``. Calls with a valid key are not affected. 0: no limit."""
+    SERVICE_TRUSTED_PROXIES: Items[kinds.Network] = []
+    """Addresses or networks of proxies whose ``X-Forwarded-For`` header is used to find the client's address."""
+    SERVICE_HIDDEN_ROUTES: Items[kinds.Route] = []
+    """Routes that the port of the service does not serve."""
+    SERVICE_CORS_ORIGINS: Items[kinds.Origin] = []
+    """Origins of web pages that may call the service from a browser, such as ``https://app.example.com``
+    (docs/service.md#calls-from-web-pages). ``*`` allows the pages of all origins. Empty: no CORS headers are sent."""
+    SERVICE_URL: Optional[kinds.ServiceUrl] = None
+    """URL under which clients reach the service, such as ``https://data.example.com``. Links in errors, in
+    ``/openapi.json`` and in ``/llms.txt`` begin with it. None: links are paths."""
+    SERVICE_INTERNAL_ADDRESS: Optional[kinds.Address] = None
+    """A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
+    CONSOLE: kinds.Automatic = "auto"
+    """Whether ``/`` is the console, a web page to call scrapers (docs/console.md). False: ``/`` redirects to ``/docs``.
+    ``auto``: True only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
+    SERVICE_STORE: Optional[Database] = None
+    """The name of ``STORE`` in version 0.2. It is used, with a warning, if ``STORE`` is not set."""
+    IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
+    """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
+    CALL_MAX_HOURS: PositiveSeconds = 24.0
+    """Hours for which an asynchronous call may wait (docs/service.md#asynchronous-calls). After that, it ends with the
+    error ``OVERLOADED``. A call that would have to wait longer is not accepted."""
+    CALL_RESULT_HOURS: PositiveSeconds = 24.0
+    """Hours for which the response to an asynchronous call is stored. With an ``Idempotency-Key``, at least
+    ``IDEMPOTENCY_HOURS``."""
+    CALL_STORE_MB: Positive = 1_000
+    """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. When it is
+    reached, no further asynchronous call is accepted."""
+    SERVICE_MAX_JOB_BYTES: Positive = 32 * 1024 * 1024
+    """Maximum bytes of the targets that a client uploads for one job (docs/service.md#jobs)."""
+    JOBS_MAX: Positive = 20
+    """Maximum number of jobs of a client that are not done."""
+    JOBS_KEEP: PositiveSeconds = 30.0
+    """Days after which a finished job of a client is deleted, with its records."""
+    WEBHOOK_PRIVATE: Switch = False
+    """Whether webhooks may have private addresses, also without TLS (docs/webhooks.md)."""
+    WEBHOOK_SECRET: Optional[kinds.Secret] = None
+    """Secret with which ``scrapy webhook listen`` verifies events (docs/webhooks.md). Set it in the environment, as
+    ``CRAWLER_WEBHOOK_SECRET``."""
+    RESPONSE_CACHE: kinds.CacheTimes = {}
+    """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
+    RESPONSE_CACHE_MB: Count = 64
+    """Maximum megabytes of memory for cached records, per process."""
+    API_KEYS: kinds.KeyHashes = {}
+    """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/service.md#api-keys). If it is not
+    empty, the endpoint does not read ``KEYS_FILE``."""
+    KEYS_FILE: Optional[kinds.File] = None
+    """SQLite file with the hashes of the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
+    MCP_API_KEY: Optional[kinds.Secret] = None
+    """API key with which ``scrapy mcp --url`` calls the endpoint (docs/mcp.md). Set it in the environment, as
+    ``CRAWLER_MCP_API_KEY``."""
+
+    # Operation
+
+    LOG_LEVEL: kinds.LogLevel = "INFO"
+    """Scrapy's default prints every item."""
+    LOGSTATS_INTERVAL: Seconds = 60.0
+    """Seconds between progress lines. 0 disables them and the progress bar."""
+    TELNETCONSOLE_ENABLED: Switch = False
+    """Each crawl would open a port."""
+    REMOTE_CONTROL_ENABLED: Switch = False
+    """Each crawl would open a port and execute any code that is sent to it."""
+
 
 BOT_NAME = "crawler"
 SPIDER_MODULES = ["crawler.spiders"]
@@ -65,287 +324,33 @@ ADDONS = {
     "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
 }
 ASYNCIO_EVENT_LOOP = "crawler.configuration.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
-
-# The platforms: origins, rate limits, circuit breakers
-
-PLATFORM_ORIGINS: Origins = {}
-"""Platform -> origin, or platform -> role (page, api, feed, image, script) -> origin. Overrides the origins in
-``crawler/platforms``."""
-
-PLATFORM_BUDGETS: Budgets = {}
-"""Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Overrides the budgets
-in ``crawler/platforms``. A third key, ``sources``, maps a source to a budget of its own, within the platform's."""
-EGRESSES: Egresses = []
-"""The operator's own addresses: a list of ``name``, ``proxy``, ``bind``, ``platforms`` and ``budgets``, or the path of
-a JSON file with this list (``docs/egress.md``). Empty: the direct connection. Checked when a command starts."""
-CONNECT_TIMEOUT: PositiveSeconds = 5.0
-"""Seconds for opening a connection, including the response of a proxy to ``CONNECT``. Without one, the egress has
-failed, and its targets are sent through another one."""
-PLATFORM_IDS: IdFiles = {}
-"""Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags and
-client versions that the platform changes at will. Checked when a command starts."""
-PAYLOAD_NAMES: Optional[File] = None
-"""Path or URI of a JSON file with further paths of the platforms' contracts, so that a changed payload is read without
-a release (``docs/contracts.md``). Checked when a command starts; ``scrapy serve`` reads it again at SIGHUP."""
-UNREAD_KEEP: Count = 20
-"""Number of responses of each source that are kept in the project's folder ``.scrapy/unread`` because a part of them
-was unread or the extraction failed (``docs/contracts.md``). 0: none, as always on Scrapy Cloud."""
-SANDBOX: Switch = False
-"""Whether to crawl the simulated platforms, which are started in this process, instead of the real ones."""
-
-PROCESSES: Positive = 1
-"""Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and while
-``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it by N."""
-SHARED_LIMITS: Switch = False
-"""Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys. Always on for jobs
-(``scrapy collect``, ``scrapy work``, ``-a job=``), for ``scrapy serve --workers N``, and for ``scrapy serve`` if
-``STORE`` is a ``postgresql://`` URL."""
-ZYTE_API_KEY: Optional[Secret] = None
-"""API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
-
-BREAKER_THRESHOLD: Count = 5
-"""A source's circuit breaker opens after this many consecutive blocks or rate limits. A block or rate limit with
-``Retry-After`` opens it at once. 0 disables all circuit breakers."""
-BREAKER_COOLDOWN: Seconds = 60.0
-"""Seconds until an open circuit breaker lets a trial request through. Doubled for each further block."""
-BREAKER_GIVE_UP: Seconds = 7_200.0
-"""If a circuit breaker stays open for this many seconds, a crawl that waits for it ends with exit code 1. 0: never.
-The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
-RETRY_AFTER_MAX: Seconds = 3_600.0
-"""Maximum seconds for which a platform's ``Retry-After`` is obeyed."""
-
-# The headers that a browser sends. The platforms' formats of numbers and dates depend on the language.
-DEFAULT_REQUEST_HEADERS = {
+DEFAULT_REQUEST_HEADERS = {  # those of a browser. The platforms' formats of numbers and dates depend on the language
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",
 }
-USER_AGENT: Text = (
-    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
-)
-ROBOTSTXT_OBEY: Switch = False  # as Scrapy's default: users request single pages, and the spiders follow no links
-COOKIES_ENABLED: Switch  # the add-on disables cookies, for this project's spiders only
-
-# Targets and outcomes
-
-TARGETS_IN_FLIGHT: Positive = 32
-"""Maximum number of targets in flight in a crawl."""
-STORE: Optional[Database] = None
-"""Database of jobs, asynchronous calls, stored responses and usage: an SQLite file, or a ``postgresql://`` URL for
-several machines. None: ``store.sqlite3`` in the project's ``.scrapy`` folder."""
-JOB_LEASE: PositiveSeconds = 60.0
-"""If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
-JOB_EXITS: Positive = 5
-"""If this many workers have exited while a target was in flight, the target is given up. The target may not be the
-cause, because a crash affects all targets that the worker has in flight."""
-TARGET_TIMEOUT: Seconds = 0.0
-"""Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
-(DOWNLOAD_TIMEOUT)."""
-SOURCE_TIMEOUT: PositiveSeconds = 10.0
-"""Timeout in seconds for each download from a platform with several sources, so that there is time for the next one."""
-GUEST_TOKEN_LIFETIME: Seconds = 3_600.0
-"""Seconds after which a guest token is replaced, unless the platform rejects it earlier."""
-GUEST_TOKEN_PAUSE: Seconds = 60.0
-"""Seconds to wait after a failed request for a guest token before the next such request."""
-SEEN_FILE: Optional[File] = None
-"""SQLite file in which ``since=last`` stores the entries that it has seen. None: ``seen.sqlite`` in the project's
-``.scrapy`` folder."""
-LISTING_CEILING: Positive = 400
-"""An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows per
-listing, and some rows repeat a product."""
-VIDEOSITE_ENRICH_MAX: Count = 100
-"""Upper bound of the param ``details``: for how many items of a page exact dates, views and likes are requested."""
-PHOTOAPP_PLAY_COUNTS: Switch = False
-"""Whether to fetch play counts of reels if a target does not say it (``include_play_counts``). This takes a second page
-per reel, which has only the account's newest reels."""
-
-# Downloads
-
-CLOSE_GRACE: Seconds = 10.0
-"""When a crawl closes, downloads in progress may take this many seconds more. Targets that wait for a download slot end
-at once."""
-DOWNLOAD_TIMEOUT: PositiveSeconds = 60  # default 180: no page of the platforms takes a minute
-DOWNLOAD_MAXSIZE: Count = 32 * 1024 * 1024  # default 1 GiB: the largest page seen is 1.3 MB
-DOWNLOAD_WARNSIZE: Count = 8 * 1024 * 1024  # default 32 MiB
-DOWNLOAD_VERIFY_CERTIFICATES: Switch = True  # default False
-DOWNLOAD_DELAY: Seconds = 0  # ThrottleMiddleware limits the downloads of all crawlers instead
-CONCURRENT_REQUESTS: Positive  # the add-on sets this and the next two, for this project's spiders only
-CONCURRENT_REQUESTS_PER_DOMAIN: Positive
-CONCURRENT_ITEMS: Positive
-SCRAPER_SLOT_MAX_ACTIVE_SIZE: Positive = 64 * 1024 * 1024  # default 5 MB, which seven pages of 0.7 MB fill
-RETRY_TIMES: Count = 2
-RETRY_HTTP_CODES: Items[Positive] = [
-    500,
-    502,
-    503,
-    504,
-    522,
-    524,
-]  # default also 408 and 429: a rate limit is not retried
 RETRY_EXCEPTIONS = [*default_settings.RETRY_EXCEPTIONS, "crawler.errors.BrowserGone"]  # a browser can be replaced
-RETRY_PRIORITY_ADJUST: Integer = 0  # default -1: a retry has already waited, and its target may have a deadline
-RETRY_GIVE_UP_LOG_LEVEL: LogLevel = "DEBUG"  # default ERROR: the target's outcome already shows the failure
-RETRY_BACKOFF_BASE: Seconds = 0.5
-"""Maximum seconds of the random wait before the first retry. The maximum doubles with each further retry."""
-RETRY_BACKOFF_MAX: Seconds = 30.0
-"""Maximum seconds of a wait before a retry. A request is not retried if ``Retry-After`` is longer."""
-
 EXTENSIONS_BASE = {  # without the remote control: it executes any code that is sent to it, and is slow to import
     name: order
     for name, order in default_settings.EXTENSIONS_BASE.items()
     if name != "scrapy.extensions.remote_control.RemoteControl"
 }
-
-# The browser. Only crawlers whose spiders may use it have its download handler.
-
-BROWSER_FALLBACK: Items[str] = []
-"""Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request. Checked when a
-command starts, because not all platforms support this."""
-BROWSER_PAGES: Positive = 4
-"""Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200 MB.
-"""
-BROWSER_QUIET: PositiveSeconds = 9.0
-"""Seconds without a new response after which the session on a browser page ends."""
-BROWSER_SCROLL_PAUSE: Seconds = 1.0
-"""Seconds from a response to the next scroll of a browser page, about as a visitor would wait. 0 in the sandbox."""
-BROWSER_BLOCKED_TYPES: Items[str] = ["image", "media", "font"]
-"""Resource types that the browser does not load. Pages need scripts and styles to request their data."""
-BROWSER_TRACKERS: Items[str] = [
-    "google-analytics.com",
-    "googletagmanager.com",
-    "doubleclick.net",
-    "googlesyndication.com",
-    "connect.facebook.net",
-    "analytics.tiktok.com",
-    "mcs.tiktokw.us",
-    "mon.tiktokv.com",
-    "bat.bing.com",
-    "clarity.ms",
-    "scorecardresearch.com",
-    "hotjar.com",
-    "branch.io",
-    "appsflyer.com",
-]
-"""Hosts of trackers. The browser's requests to them and to their subdomains are aborted."""
-PLAYWRIGHT_LAUNCH_OPTIONS: LaunchOptions = {}
-"""Playwright's options for launching Chromium: ``executable_path``, ``args``, ``proxy``, ``chromium_sandbox`` etc."""
-
-# Feeds
-
 FEED_URI_PARAMS = "crawler.outputs.feeds.uri_params"
 FEED_EXPORT_ENCODING = "utf-8"  # default None: all non-ASCII characters in JSON are escaped
-FAILURES_FEED: Optional[Uri] = "auto"
-"""URI of the feed that has one line for each failed target. ``auto``: ``failures/%(name)s-%(job)s.jsonl``, but no file
-for a single target whose error is on the terminal or in the log. None disables the feed. Without failures, no file is
-written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
-CSV_BOM: Switch = False
-"""Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8."""
-CSV_ESCAPE_FORMULAS: Switch = True
-"""Whether an apostrophe is put before text in CSV that a spreadsheet would calculate as a formula."""
 
-SQL_SINK: Optional[Database] = None
-"""Database to which crawls write their data: an SQLite file, or the URL of a PostgreSQL database. None: no database."""
 
-# Monitors of batch runs
+def _from_environment() -> dict[str, Any]:
+    """Return the settings in environment variables."""
+    found: dict[str, Any] = {}
+    for name, value in os.environ.items():
+        if name.startswith("CRAWLER_") and name.isupper():
+            try:
+                found[name.removeprefix("CRAWLER_")] = orjson.loads(value)
+            except orjson.JSONDecodeError:
+                found[name.removeprefix("CRAWLER_")] = value
+    return found
 
-MONITORS: Switch = False
-"""Whether to compare the fields and outcomes of each run with the last runs, and to write a report."""
-MONITORS_DIR: Optional[Folder] = None
-"""Folder in which runs and reports are stored. None: ``monitors`` in the project's ``.scrapy`` folder."""
-MONITORS_RUNS: Positive = 10
-"""Number of previous runs that a run is compared with."""
-MONITORS_MAX_FAILED: Share = 0.1
-"""Share of targets that may be invalid, or fail with an upstream or internal error. A higher share is reported."""
-MONITORS_SUITE: ClassPath = "crawler.monitoring.suite.Suite"
-"""Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
 
-# The endpoint
-
-SERVICE_RECYCLE_TARGETS: Count = 10_000
-"""Number of targets after which an open crawler is replaced. 0: the number of targets is not limited."""
-SERVICE_RECYCLE_MINUTES: PositiveSeconds = 60.0
-"""Minutes after which an open crawler is replaced."""
-SERVICE_MAX_WAITING: Count = 1_000
-"""Maximum number of calls that wait for a platform's crawler. The crawler itself has twice as many targets in flight as
-may download at once."""
-SERVICE_MAX_CALLS: Positive = 2_000
-"""Maximum number of calls in flight. At the maximum, a platform with less than its equal share still gets calls."""
-KEY_RATE: Optional[Rate] = None
-"""Rate limit of each API key, such as ``600/minute``. None: no limit. ``scrapy keys create`` can set another limit for
-a key."""
-KEY_CONCURRENCY: Count = 0
-"""Maximum number of calls in flight of each API key. 0: no limit. ``scrapy keys create`` can set another limit for a
-key."""
-SERVICE_MAX_CONNECTIONS: Positive = 4_000
-"""Maximum number of open client connections per process. Further connections get ``OVERLOADED`` and are closed."""
-SERVICE_ADDRESS_CONNECTIONS: Count = 1_000
-"""Maximum number of open connections of one client address per process. 0: no limit."""
-SERVICE_ADDRESS_FAILED_KEYS: Count = 30
-"""Maximum number of calls without a valid API key in a minute from one client address. Further ones get
-``RATE_LIMITED``. Calls with a valid key are not affected. 0: no limit."""
-SERVICE_TRUSTED_PROXIES: Items[Network] = []
-"""Addresses or networks of proxies whose ``X-Forwarded-For`` header is used to find the client's address."""
-SERVICE_HIDDEN_ROUTES: Items[Route] = []
-"""Routes that the port of the service does not serve: ``/docs``, ``/llms.txt``, ``/metrics``,
-``/openapi.json``."""
-SERVICE_CORS_ORIGINS: Items[Origin] = []
-"""Origins of web pages that may call the service from a browser, such as ``https://app.example.com``. ``*`` allows the
-pages of all origins. Empty: no CORS headers are sent."""
-SERVICE_URL: Optional[ServiceUrl] = None
-"""URL under which clients reach the service, such as ``https://data.example.com``. Links in errors, in
-``/openapi.json`` and in ``/llms.txt`` begin with it. None: links are paths."""
-SERVICE_INTERNAL_ADDRESS: Optional[Address] = None
-"""A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
-CONSOLE: Automatic = "auto"
-"""Whether ``/`` is the console, a web page to call scrapers. False: ``/`` redirects to ``/docs``. ``auto``: True only
-if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
-SERVICE_STORE: Optional[Database] = None
-"""The name of ``STORE`` in version 0.2. It is used, with a warning, if ``STORE`` is not set."""
-IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
-"""Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
-CALL_MAX_HOURS: PositiveSeconds = 24.0
-"""Hours for which an asynchronous call may wait. After that, it ends with the error ``OVERLOADED``. A call that would
-have to wait longer is not accepted."""
-CALL_RESULT_HOURS: PositiveSeconds = 24.0
-"""Hours for which the response to an asynchronous call is stored. With an ``Idempotency-Key``, at least
-``IDEMPOTENCY_HOURS``."""
-CALL_STORE_MB: Positive = 1_000
-"""Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. When it is reached,
-no further asynchronous call is accepted."""
-SERVICE_MAX_JOB_BYTES: Positive = 32 * 1024 * 1024
-"""Maximum bytes of the targets that a client uploads for one job."""
-JOBS_MAX: Positive = 20
-"""Maximum number of jobs of a client that are not done."""
-JOBS_KEEP: PositiveSeconds = 30.0
-"""Days after which a finished job of a client is deleted, with its records."""
-WEBHOOK_PRIVATE: Switch = False
-"""Whether webhooks may have private addresses, also without TLS (``docs/webhooks.md``)."""
-WEBHOOK_SECRET: Optional[Secret] = None
-"""Secret with which ``scrapy webhook listen`` verifies events. Set it in the environment, as
-``CRAWLER_WEBHOOK_SECRET``."""
-RESPONSE_CACHE: CacheTimes = {}
-"""Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
-RESPONSE_CACHE_MB: Count = 64
-"""Maximum megabytes of memory for cached records, per process."""
-API_KEYS: KeyHashes = {}
-"""The hashes of the valid API keys, as ``scrapy keys export`` prints them. If it is not empty, the endpoint does not
-read ``KEYS_FILE``."""
-KEYS_FILE: Optional[File] = None
-"""SQLite file with the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
-MCP_API_KEY: Optional[Secret] = None
-"""API key with which ``scrapy mcp --url`` calls the endpoint. Set it in the environment, as ``CRAWLER_MCP_API_KEY``."""
-
-# Operation
-
-LOG_LEVEL: LogLevel = "INFO"  # default DEBUG, which prints every item
-LOGSTATS_INTERVAL: Seconds = 60.0  # as Scrapy's default; here so that its value is checked
-TELNETCONSOLE_ENABLED: Switch = False  # default True: each crawl would open a port
-REMOTE_CONTROL_ENABLED: Switch = (
-    False  # default True: each crawl would open a port and execute any code that is sent to it
+globals().update(  # Scrapy reads the settings from the variables of this module
+    {name: field.default for name, field in Settings.model_fields.items() if name not in Settings.only_for_spiders}
+    | _from_environment()
 )
-
-for _name, _value in os.environ.items():
-    if _name.startswith("CRAWLER_") and _name.isupper():
-        try:
-            globals()[_name.removeprefix("CRAWLER_")] = orjson.loads(_value)
-        except orjson.JSONDecodeError:
-            globals()[_name.removeprefix("CRAWLER_")] = _value

@@ -22,7 +22,7 @@ from scrapy.utils.misc import load_object
 import crawler.settings
 from crawler.browser.sessions import HANDLER
 from crawler.commands.crawl import check_arguments
-from crawler.configuration.components import COMPONENTS, ESSENTIAL, SANDBOX
+from crawler.components import COMPONENTS, ESSENTIAL, SANDBOX
 from crawler.registry import spider
 from crawler.sandbox.retail.site import Site
 from crawler.service.clients.keys import KeyStore

@@ -6,10 +6,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from scrapy.settings import default_settings
 
 import crawler.settings
-from crawler.configuration.components import ESSENTIAL
+from crawler.components import ESSENTIAL
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.registry import scrapers, spider
@@ -81,12 +80,6 @@ def test_us_8_the_targets_of_faults_are_valid(platform: str) -> None:
     parser = TargetParser(spider(platform).scrapers)
     for each in faults.values():
         assert isinstance(parser.parse(each["params"], text=True), Target), each
-
-
-def test_every_setting_of_the_project_is_documented() -> None:
-    names = {name for name in vars(crawler.settings) if name.isupper()}
-    own = {name for name in names if not hasattr(default_settings, name)}
-    assert {row[0] for row in table("docs/settings.md", "setting")} == own
 
 
 def test_fi3_6_the_decisions_name_errors_settings_and_params_that_exist() -> None:

@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawler import settings
-from crawler.configuration.components import COMPONENTS
+from crawler.components import COMPONENTS
 from crawler.monitoring.monitors import Monitors
 from crawler.outputs.feeds import _problem
 from crawler.outputs.sql.pipeline import SqlPipeline
@@ -66,6 +66,6 @@ def test_monitors_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     for name in [name for name in sys.modules if name.startswith(("crawler.monitoring.suite", "spidermon"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "spidermon", None)
-    values = {"MONITORS": True, "MONITORS_SUITE": settings.MONITORS_SUITE, "MONITORS_DIR": "."}
+    values = {"MONITORS": True, "MONITORS_SUITE": vars(settings)["MONITORS_SUITE"], "MONITORS_DIR": "."}
     with pytest.raises(RuntimeError, match="MONITORS needs the extra 'monitors'"):
         Monitors.from_crawler(crawler(**values))

@@ -23,7 +23,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from crawler.configuration.components import SANDBOX
+from crawler.components import SANDBOX
 from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.retail.site import Site
 from tests.crawls import ROOT, comparable, lines, sandbox

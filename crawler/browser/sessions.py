@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import structlog
 from scrapy import Request
 
-from crawler.configuration.components import ABOVE_COMMAND_LINE
+from crawler.components import ABOVE_COMMAND_LINE
 from crawler.platforms.page import BLOCK_STATUSES
 
 if TYPE_CHECKING:

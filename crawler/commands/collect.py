@@ -17,8 +17,8 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import argument_problems, replace_log
+from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.components import install
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable

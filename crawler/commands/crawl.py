@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Collection
 from pathlib import PurePosixPath
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from pydantic import ValidationError
 from scrapy import Spider
@@ -18,11 +18,9 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import feed_process_params_from_cli
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
-from typing_extensions import get_original_bases
 
+from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.components import install
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.monitoring import summary
@@ -118,11 +116,10 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
 
 def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
     """Return the error of each invalid ``-a`` argument by its name. ``""``: an error of several arguments."""
-    bases = (base for each in spider.__mro__ for base in get_original_bases(each))
-    models = [get_args(base)[0] for base in bases if get_origin(base) is Args]
+    if not issubclass(spider, PlatformSpider):
+        return {}
     try:
-        for model in models:
-            model(**arguments)
+        spider.arguments.model_validate(arguments)
     except ValidationError as error:
         return {".".join(map(str, each["loc"])): each["msg"] for each in validation_details(error)}
     return {}

@@ -39,14 +39,14 @@ TABLE_WIDTH = 160
 
 @dataclass(frozen=True)
 class Rest:
-    """A source for which an egress rests."""
+    """A source for which an egress is suspended."""
 
     source: str
-    """The source. ``(connection)``: the egress itself has failed. ``(platform)``: the platform rests as a whole."""
+    """The source. ``(connection)``: the egress itself has failed. ``(platform)``: the whole platform is suspended."""
     until: float
     """Unix time of the end of the rest."""
     reason: str
-    """Why the egress rests, such as ``challenge``."""
+    """Why the egress is suspended, such as ``challenge``."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,17 @@ class Row:
     """Unix time at which a source may be requested again. None: at least one source may be requested now, or
     processes share no limits."""
     rests: list[Rest]
-    """The sources for which the egress rests, even if other sources may be requested."""
+    """The sources for which the egress is suspended, even if other sources may be requested."""
     targets_per_hour: float
 
     @property
     def usable(self) -> bool:
-        """Whether the platform can be reached through the egress, and the egress does not rest."""
+        """Whether the platform can be reached through the egress, and the egress is not suspended."""
         return not self.problem and self.resting_until is None
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if all egresses work, 4 if one does not work or rests, 2 if a setting is wrong."""
+    """Exit codes: 0 if all egresses work, 4 if one does not work or is suspended, 2 if a setting is wrong."""
 
     requires_crawler_process = False
 
@@ -88,7 +88,7 @@ class Command(CheckedCommand):
     def long_desc(self) -> str:
         return (
             "Opens a connection to each platform through each of its egresses, without a request. Only running "
-            "processes know which egresses rest; this command shows it if they share limits through STORE."
+            "processes suspend egresses; this command shows it if they share limits through STORE."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -155,7 +155,7 @@ def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[Breake
             try:
                 found, now = stored_facts(location, Blocks, names)
             except StoreUnavailable as error:
-                print(f"The store is unavailable, so it is not known which egresses rest: {error}", file=sys.stderr)
+                print(f"Suspended egresses are not known, because the store is unavailable: {error}", file=sys.stderr)
                 return {}
             return {
                 (key := BreakerKey.parse(name)): Rest(
@@ -175,7 +175,7 @@ def sums(rows: list[Row]) -> dict[str, float]:
 def table_of_egresses(rows: list[Row]) -> Table:
     """Return the table with a row for each egress and platform."""
     table = Table("egress", "platform", "reachable", box=box.SIMPLE)
-    for heading in ("latency", "TLS", "budget", "resting until", "targets per hour"):
+    for heading in ("latency", "TLS", "budget", "suspended until", "targets per hour"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(

@@ -92,16 +92,6 @@ class Insertion:
         last = [each for each in self._tree.body if isinstance(each, ast.Import | ast.ImportFrom)][-1]
         self._insert_line(last, text)
 
-    def add_field(self, owner: ast.ClassDef, text: str) -> None:
-        """Add a field, with its docstring, after those of a class that are optional texts."""
-        fields = [
-            number
-            for number, each in enumerate(owner.body)
-            if isinstance(each, ast.AnnAssign) and ast.unparse(each.annotation) == "str | None"
-        ]
-        last = owner.body[fields[-1] + 1 if fields else 0]  # the docstring of the field, or of the class
-        self._insert_line(last, text)
-
     def prepend(self, method: Method, text: str) -> None:
         """Add statements at the start of a method, after its docstring."""
         first = method.body[0]

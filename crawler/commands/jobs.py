@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -28,6 +27,7 @@ from crawler.commands.collect import (
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.errors import StoreUnavailable
+from crawler.jobs.clock import utc_text
 from crawler.jobs.location import job_options, open_jobs
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 
@@ -190,12 +190,8 @@ def _cursor(job: Job, text: str) -> Cursor:
 
 def as_dict(job: Job) -> dict[str, Any]:
     """Return a job as JSON data. Times are ISO 8601."""
-    times = {"created": _time(job.created), "ended": None if job.ended is None else _time(job.ended)}
+    times = {"created": utc_text(job.created), "ended": None if job.ended is None else utc_text(job.ended)}
     return {"name": job.name, "owner": job.owner, "state": job.state, **times, **job.options, "targets": job.counts}
-
-
-def _time(unix: float) -> str:
-    return datetime.fromtimestamp(unix, UTC).isoformat(timespec="seconds")
 
 
 def _say(text: str) -> None:
@@ -220,7 +216,7 @@ async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
         print(orjson.dumps({**as_dict(job), "tallies": kinds}).decode())
         return
     print(summary(job))
-    print(f"  created: {_time(job.created)}" + ("" if job.ended is None else f"; ended: {_time(job.ended)}"))
+    print(f"  created: {utc_text(job.created)}" + ("" if job.ended is None else f"; ended: {utc_text(job.ended)}"))
     for (kind, name), n in tallies:
         print(f"  {kind}: {name}" + ("" if kind == "scraper" else f" {n:,}"))
 

@@ -11,13 +11,13 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.kinds import quota, rate
+from crawler.configuration.kinds import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
-from crawler.service.clients.keys import KeyStore, export, quota_text
+from crawler.service.clients.keys import KeyStore, export, monthly_quota, quota_text
 from crawler.service.webhooks import outbox
 from crawler.service.webhooks.sending import check_url
 
@@ -114,7 +114,7 @@ class Command(CheckedCommand):
     def _set_quota(self, store: KeyStore, client: str, text: str) -> None:
         """Set the quota of a client, or remove it if the text is ``none``."""
         try:
-            new = None if text == "none" else quota(text)
+            new = None if text == "none" else monthly_quota(text)
         except ValueError as error:
             raise UsageError(f"{error}. To remove the quota, use none instead of a number.") from None
         if not store.set_quota(client, new):
@@ -184,7 +184,7 @@ def printable(client: str) -> str:
 def monthly(text: str) -> int:
     """Parse the option ``--quota``."""
     try:
-        return quota(text)
+        return monthly_quota(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

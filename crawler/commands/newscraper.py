@@ -96,7 +96,6 @@ def _in_spider(path: str, text: str, words: dict[str, str]) -> str:
     parts = scaffold.rendered("spider", words)
     module.refuse_taken(page, f"{words['Thing']}Params", words["Thing"], f"{thing}_request", f"{thing}_id")
     module.add_import(parts["imports"])
-    module.add_field(module.subclass("CrawlArguments"), parts["argument"])
     spider = module.subclass("PlatformSpider")
     module.append(module.assigned(spider, "scrapers"), parts["declaration"].rstrip())
     for method in ("request", "scrape"):

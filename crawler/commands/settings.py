@@ -1,4 +1,4 @@
-"""``scrapy settings``: Scrapy's own command, with an option that lists the project's settings."""
+"""``scrapy settings``: Scrapy's own command; without its options, it lists the project's settings."""
 
 from __future__ import annotations
 
@@ -9,33 +9,39 @@ from textwrap import indent, wrap
 from scrapy.commands.settings import Command as SettingsCommand
 from scrapy.settings import BaseSettings
 
-from crawler.configuration.declaration import declarations, meanings
+from crawler.configuration.check import expectation, schemas, shown
 
 WIDTH = 100
 
 
 class Command(SettingsCommand):
-    """Does not check the settings, so that it also prints invalid values."""
+    """Prints the value of one setting (``--get``), or lists settings with their values, types, defaults and meanings.
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument(
-            "--ours", action="store_true", help="print the values, types and meanings of the project's own settings"
-        )
+    It does not check the settings, so that it also prints invalid values.
+    """
+
+    def syntax(self) -> str:
+        return "[options] [part of a name]..."
+
+    def short_desc(self) -> str:
+        return "List the project's settings, or get a setting's value"
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if not opts.ours:
-            super().run(args, opts)
-            return
         assert self.settings is not None
-        print("\n".join(listing(self.settings)))
+        if any((opts.get, opts.getbool, opts.getint, opts.getfloat, opts.getlist)):
+            super().run(args, opts)
+        else:
+            print("\n".join(listing(self.settings, *args)))
 
 
-def listing(settings: BaseSettings) -> Iterator[str]:
-    """Yield a block of text about each of the project's own settings. Passwords and keys are hidden."""
-    texts = meanings()
-    for name, declaration in declarations().items():
-        if declaration.is_own:
-            meaning = texts[name].replace("``", "")
-            yield f"{name} = {declaration.shown(settings[name])}"
-            yield indent("\n".join(wrap(f"{declaration.expectation}. {meaning}", WIDTH)), "    ")
+def listing(settings: BaseSettings, *parts: str) -> Iterator[str]:
+    """Yield a text about each setting of ``Settings``, or about those whose names contain one of the parts.
+
+    Passwords and keys are hidden.
+    """
+    for name, schema in schemas().items():
+        if not parts or any(part.upper() in name for part in parts):
+            meaning = " ".join(schema["description"].replace("``", "").split())
+            text = f"{meaning} Type: {expectation(schema)}. Default: {schema['default']!r}."
+            yield f"{name} = {shown(schema, settings[name])}"
+            yield indent("\n".join(wrap(text, WIDTH, break_on_hyphens=False)), "    ")

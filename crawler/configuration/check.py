@@ -4,63 +4,136 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
 
 from pydantic import ValidationError
-from scrapy.settings import BaseSettings
+from scrapy.settings import BaseSettings, default_settings
 from scrapy.spiderloader import get_spider_loader
 
-from crawler.configuration.declaration import Declaration, declarations
-from crawler.configuration.names import misspelled_name
+from crawler.configuration.kinds import HIDDEN, without_password
 from crawler.downloads.egress import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
 from crawler.platforms.names import check_payload_names
 from crawler.registry import scraper_names, spider
+from crawler.settings import Settings
 
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
 PAGE = "page"
 """The role (``page``, ``api``, ...) whose origin all roles have that ``PLATFORM_ORIGINS`` does not name."""
+PREFIX = "CRAWLER_"
+"""The prefix of environment variables that set a setting."""
+SERVICE_LINK = re.compile(
+    r".+_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)", re.ASCII
+)
+"""Variables that Kubernetes sets in each pod for each service: ``CRAWLER_ENDPOINT_PORT`` for ``crawler-endpoint``."""
+SIMILARITY = 0.87
+"""The least similarity of a misspelled variable to a setting, from 0 to 1. No setting of the packages that this project
+uses is as similar to another package's: ``ZYTE_API_ETH_KEY`` and ``ZYTE_API_KEY`` have 0.86."""
 
 
 def check_settings(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> None:
-    """Check the names of all settings and the values of all declared settings, and convert these to their types.
+    """Check the names of all settings and the values of those in ``Settings``, and convert these to their types.
 
     Raises:
         ValueError: a setting is wrong. The message is a sentence with the setting, its value and what is expected.
     """
     if problem := misspelled_name(settings, environment):
         raise ValueError(problem)
-    for name, declaration in declarations().items():
-        if name in settings:
-            value = converted(declaration, settings[name])
-            settings.set(name, value, priority=settings.getpriority(name) or 0)
+    given = {name: settings[name] for name in Settings.model_fields if name in settings}
+    try:
+        checked = Settings.model_validate(given)
+    except ValidationError as error:
+        raise ValueError(_sentence(error)) from None
+    for name in given:
+        settings.set(name, getattr(checked, name), priority=settings.getpriority(name) or 0)
     for check in CHECKS:
         check(settings)
 
 
-def converted(declaration: Declaration, value: object) -> object:
-    """Return the value of a setting, converted to the setting's type.
+def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> str | None:
+    """Return a sentence about the first setting whose name is misspelled, or None.
 
-    Raises:
-        ValueError: as for ``check_settings``.
+    An environment variable with the prefix ``CRAWLER_`` is misspelled if it is similar to a setting of this project or
+    of Scrapy. A setting from another place (such as ``-s``) may be a setting of the user's project: it is misspelled
+    only if its name differs by one letter from that of a field of ``Settings``.
     """
-    try:
-        return declaration.adapter.validate_python(value)
-    except ValidationError as error:
-        raise ValueError(_sentence(declaration, value, error)) from None
+    known = {*Settings.model_fields, *filter(str.isupper, vars(default_settings))}
+    for variable in sorted(environment):
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name in known or SERVICE_LINK.fullmatch(variable):
+            continue
+        if near := get_close_matches(name.upper(), known, n=1, cutoff=SIMILARITY):
+            return f"{variable}: no setting is called {name}; did you mean {PREFIX}{near[0]}?"
+    for name in sorted(settings.keys() - known):
+        if near := [each for each in Settings.model_fields if _differ_in_one_letter(name, each)]:
+            return f"{name}: no setting is called {name}; did you mean {near[0]}?"
+    return None
 
 
-def _sentence(declaration: Declaration, value: object, error: ValidationError) -> str:
+def _differ_in_one_letter(one: str, other: str) -> bool:
+    """Whether one of two names has one letter more, or another letter, or two neighbouring letters swapped."""
+    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    one, other = one[same:], other[same:]
+    swapped = one[:2] == other[1::-1] and one[2:] == other[2:]
+    return swapped or one[1:] == other[1:] or one[1:] == other or one == other[1:]
+
+
+@cache
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each field of ``Settings``: type, bounds, default, and the docstring as description."""
+    properties: dict[str, dict[str, Any]] = Settings.model_json_schema()["properties"]
+    return properties
+
+
+def shown(schema: Mapping[str, Any], value: object) -> str:
+    """Return the value of a setting for messages and listings, without passwords and keys."""
+    secret = any(part.get("writeOnly") for part in (schema, *schema.get("anyOf", ())))
+    return HIDDEN if value and secret else without_password(value)
+
+
+def expectation(schema: Mapping[str, Any]) -> str:
+    """Describe what a value must be: with the words of its type in ``kinds.py``, or else by its type and bounds."""
+    match schema:
+        case {"expected": words}:
+            return str(words)
+        case {"anyOf": [other, {"type": "null"}]}:
+            return f"{expectation(other)}, or None"
+        case {"enum": values}:
+            return f"one of {', '.join(values)}"
+        case {"type": "array", "items": items}:
+            return f"a list, in which each entry is {expectation(items)}"
+    word = {"integer": "a whole number", "number": "a number", "boolean": "True or False", "string": "text"}
+    return word[schema["type"]] + _bounds(schema)
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    match schema:
+        case {"exclusiveMinimum": least}:
+            return f" above {least:g}"
+        case {"minimum": least, "maximum": most}:
+            return f" from {least:g} to {most:g}"
+        case {"minimum": least}:
+            return f" of at least {least:g}"
+    return ""
+
+
+def _sentence(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    place = ".".join(str(each) for each in first["loc"] if isinstance(each, str))
-    if first["type"] == "value_error":  # raised by the type's own validator, whose message has the value
+    name, *inner = first["loc"]
+    schema = schemas()[str(name)]
+    # For a value of one of several types, pydantic's location also names the type.
+    place = f"{'.'.join(map(str, inner))}: " if inner and schema.get("type") == "object" else ""
+    if first["type"] == "value_error":  # raised by the type's own check, whose message has the value
         text = str(first["ctx"]["error"])
-    elif place or first["loc"]:
-        text = f"{_expected(first['msg'])}, not {declaration.shown(first['input'])}"
+    elif inner and "anyOf" not in schema:
+        text = f"{_expected(first['msg'])}, not {shown(schema, first['input'])}"
     else:
-        text = f"expected {declaration.expectation}, not {declaration.shown(value)}"
-    return f"{declaration.name}: {f'{place}: ' if place else ''}{text}."
+        text = f"expected {expectation(schema)}, not {shown(schema, first['input'])}"
+    return f"{name}: {place}{text}."
 
 
 def _expected(message: str) -> str:
@@ -79,49 +152,33 @@ def _check_redis(settings: BaseSettings) -> None:
         )
 
 
-def _check_platforms(settings: BaseSettings) -> None:
-    """Check that the keys of ``PLATFORM_ORIGINS`` and ``PLATFORM_BUDGETS`` are names of platforms or spiders."""
+def _check_names(settings: BaseSettings) -> None:
+    """Check the names of platforms and scrapers in settings, and that these platforms may use the browser."""
     for name in ("PLATFORM_ORIGINS", "PLATFORM_BUDGETS"):
-        unknown = settings.getdict(name).keys() - platforms().keys()
-        if unknown and (unknown := unknown - set(get_spider_loader(settings).list())):
-            raise ValueError(
-                f"{name}: no platform is called {', '.join(sorted(unknown))}; use {', '.join(platforms())}."
-            )
-
-
-def _check_origins(settings: BaseSettings) -> None:
-    for platform, value in settings.getdict("PLATFORM_ORIGINS").items():
-        roles = value if isinstance(value, Mapping) else {PAGE: value}
-        wrong = [each for each in roles.values() if not (isinstance(each, str) and ORIGIN.fullmatch(each))]
-        if wrong or PAGE not in roles:
-            raise ValueError(
-                f'PLATFORM_ORIGINS: {platform}: expected an origin such as "http://127.0.0.1:8000", or an object of '
-                f'role to origin with "{PAGE}", not {wrong[0] if wrong else value!r}.'
-            )
-
-
-def _check_browser_fallback(settings: BaseSettings) -> None:
-    for name in settings.getlist("BROWSER_FALLBACK"):
-        if name not in platforms():
-            raise ValueError(f"BROWSER_FALLBACK: no platform is called {name}; use {', '.join(platforms())}.")
+        if settings[name].keys() - platforms().keys():
+            _check_known(name, "platform", settings[name], [*platforms(), *get_spider_loader(settings).list()])
+    _check_known("BROWSER_FALLBACK", "platform", settings["BROWSER_FALLBACK"], platforms())
+    _check_known("RESPONSE_CACHE", "scraper", settings["RESPONSE_CACHE"], scraper_names())
+    for name in settings["BROWSER_FALLBACK"]:
         if not spider(name).can_use_browser:
             raise ValueError(f"BROWSER_FALLBACK: blocked pages of {name} cannot be loaded in the browser.")
 
 
-def _check_response_cache(settings: BaseSettings) -> None:
-    unknown = sorted(settings.getdict("RESPONSE_CACHE").keys() - set(scraper_names()))
-    if unknown:
-        raise ValueError(f"RESPONSE_CACHE: no scraper is called {unknown[0]}; use {', '.join(scraper_names())}.")
+def _check_known(setting: str, kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = list(dict.fromkeys(known))
+    if unknown := sorted({*names} - {*known}):
+        raise ValueError(f"{setting}: no {kind} is called {unknown[0]}; use {', '.join(known)}.")
 
 
-CHECKS = (
-    _check_redis,
-    _check_platforms,
-    _check_origins,
-    _check_browser_fallback,
-    _check_response_cache,
-    check_platform_ids,
-    check_payload_names,
-    check_egresses,
-)
+def _check_origins(settings: BaseSettings) -> None:
+    for platform, value in settings["PLATFORM_ORIGINS"].items():
+        roles = value if isinstance(value, Mapping) else {PAGE: value}
+        if PAGE not in roles or not all(isinstance(each, str) and ORIGIN.fullmatch(each) for each in roles.values()):
+            raise ValueError(
+                f'PLATFORM_ORIGINS: {platform}: expected an origin such as "http://127.0.0.1:8000", or an object of '
+                f'role to origin with "{PAGE}", not {value!r}.'
+            )
+
+
+CHECKS = (_check_redis, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
 """The checks of values that depend on other settings, on platforms or on files."""

@@ -12,8 +12,8 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.configuration.check import check_settings
-from crawler.configuration.declaration import declarations
 from crawler.configuration.exit_codes import WRONG_USE
+from crawler.settings import Settings
 
 
 class CheckedCommand(ScrapyCommand):
@@ -31,7 +31,7 @@ class CheckedCommand(ScrapyCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
-        if declarations().keys() - self.settings.keys():  # another project has the commands and the add-on
+        if Settings.model_fields.keys() - self.settings.keys():  # another project has the commands and the add-on
             AddonManager.load_pre_crawler_settings(self.settings)
         try:
             check_settings(self.settings)

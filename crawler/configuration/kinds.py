@@ -1,4 +1,4 @@
-"""The types of settings. ``crawler/settings.py`` declares the type of each setting by an annotation.
+"""The types of the settings in ``crawler/settings.py``.
 
 The value of a setting may be text (``-s``) or a Python object (JSON in an environment variable, a settings module).
 Each type accepts both, and converts text as Scrapy's ``getint()``, ``getlist()`` and so on do.
@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 import orjson
-from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_core import PydanticKnownError
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 from typing_extensions import TypedDict
 
 T = TypeVar("T")
@@ -23,9 +25,14 @@ T = TypeVar("T")
 NONE = {"", "None", "null"}
 """The texts that stand for None."""
 ORIGIN = re.compile(
-    r"(?!http://.*:80$|https://.*:443$)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII | re.DOTALL
+    r"\*|(?!http://.*:80$|https://.*:443$)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII | re.DOTALL
 )
-"""Matches the origin of a web page as browsers send it: in lower case, without a path and the default port."""
+"""Matches the origin of a web page as browsers send it (in lower case, without a path and the default port), and ``*``.
+"""
+DATABASE = re.compile(r"(postgres(ql)?|sqlite)(\+\w+)?://.*|(?!.*://).*", re.DOTALL)
+CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+USER_AND_PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
+HIDDEN = "***"
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -40,33 +47,58 @@ def host_and_port(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(number)
 
 
+def without_password(value: object) -> str:
+    """Return the ``repr`` of a value, without the user and the password of a URL in it."""
+    return USER_AND_PASSWORD.sub(f"{HIDDEN}@", repr(value))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a value must be: words for messages and documentation, and a check beyond that of the Python type."""
+
+    words: str
+    check: Callable[[Any], object] | None = None
+    """Raises ValueError, or returns something false, if a value is wrong."""
+    secret: bool = False
+    """Whether messages and listings do not contain the value."""
+
+    def validate(self, value: T) -> T:
+        """Return a value that passes the check.
+
+        Raises:
+            ValueError: the value does not pass.
+        """
+        try:
+            passed = self.check is None or self.check(value)
+        except ValueError:
+            passed = False
+        if not passed:
+            raise ValueError(f"expected {self.words}, not {without_password(value)}")
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.validate, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "expected": self.words, "writeOnly": self.secret}
+
+
+def _allows_calls(text: str) -> bool:
+    from limits import parse  # noqa: PLC0415  # slow to import, and only needed if a rate is set
+
+    return parse(text).amount > 0
+
+
+RATE = Expected("a rate limit such as 60/minute", _allows_calls)
+
+
 def rate(text: str) -> str:
     """Return a rate limit such as ``60/minute`` unchanged.
 
     Raises:
         ValueError: the text is not a rate limit, or allows no call.
     """
-    from limits import parse  # noqa: PLC0415  # slow to import, and only needed if a rate is set
-
-    try:
-        amount = parse(text).amount
-    except ValueError:
-        amount = 0
-    if amount < 1:
-        raise ValueError(f"expected a rate limit such as 60/minute, not {text!r}")
-    return text
-
-
-def quota(text: str) -> int:
-    """Return the number of billable calls per month of a quota such as ``100000/month``.
-
-    Raises:
-        ValueError: the text is not a quota, or allows no calls.
-    """
-    match = re.fullmatch(r"([1-9][0-9]{0,14})/month", text, re.ASCII)
-    if match is None:
-        raise ValueError(f"expected a quota such as 100000/month, not {text!r}")
-    return int(match.group(1))
+    return RATE.validate(text)
 
 
 def _refuse_bool(value: object) -> object:
@@ -101,63 +133,15 @@ def _path(value: object) -> object:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _address(text: str) -> str:
-    host_and_port(text)
-    return text
-
-
-def _service_url(text: str) -> str:
-    url = urlsplit(text)
-    if url.scheme not in {"http", "https"} or not url.netloc or url.query or url.fragment:
-        raise ValueError(f"expected a URL such as https://data.example.com, not {text!r}")
-    return text
-
-
-def _origin(text: str) -> str:
-    if text != "*" and not ORIGIN.fullmatch(text):
-        raise ValueError(f"expected an origin as browsers send it, such as https://app.example.com, or *, not {text!r}")
-    return text
-
-
-def _network(text: str) -> str:
-    try:
-        ip_network(text)
-    except ValueError:
-        raise ValueError(f"expected an IP address, or a network such as 10.0.0.0/8, not {text!r}") from None
-    return text
-
-
-def _database(text: str) -> str:
-    scheme, is_url, _ = text.partition("://")
-    if is_url and scheme.partition("+")[0] not in {"postgresql", "postgres", "sqlite"}:
-        raise ValueError(f"expected the path of an SQLite file, or a postgresql:// URL, not a {scheme}:// URL")
-    return text
-
-
-def _class(value: object) -> object:
-    """Check the path of a class. A settings module may contain the class itself."""
-    if not isinstance(value, type) and not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", str(value)):
-        raise ValueError(f"expected the path of a class such as package.module.Class, not {value!r}")
-    return value
-
-
-def _log_level(value: object) -> object:
-    """Refuse values that are not log levels. A log level is a name from ``logging``, or a number of at least 0."""
+def _is_log_level(value: object) -> bool:
     number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    if not number and str(value) not in logging.getLevelNamesMapping():
-        raise PydanticKnownError("literal_error", {"expected": "a log level"})
-    return value
-
-
-def _described(expectation: str) -> Any:
-    """Return the description of a type for error messages and documentation: what a value must be."""
-    return Field(description=expectation)
+    return number or str(value) in logging.getLevelNamesMapping()
 
 
 # Numbers and switches
 
 Switch = bool
-Automatic = Annotated[bool | Literal["auto"], _described("True, False or auto")]
+Automatic = Annotated[bool | Literal["auto"], Expected("True, False or auto")]
 Number = BeforeValidator(_refuse_bool)
 Integer = Annotated[int, Number]
 Count = Annotated[int, Field(ge=0), Number]
@@ -170,24 +154,30 @@ Share = Annotated[float, Field(ge=0, le=1), Number]
 # Text
 
 Text = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True), BeforeValidator(_path)]
-File = Annotated[Text, _described("the path of a file")]
-Folder = Annotated[Text, _described("the path of a folder")]
-Secret = Annotated[Text, _described("text"), Field(json_schema_extra={"format": "password"})]
-"""Text that messages and listings do not contain."""
-Uri = Annotated[Text, _described("the path or URI of a feed")]
+File = Annotated[Text, Expected("the path of a file")]
+Folder = Annotated[Text, Expected("the path of a folder")]
+Secret = Annotated[Text, Expected("text", secret=True)]
+Uri = Annotated[Text, Expected("the path or URI of a feed")]
 Database = Annotated[
-    Text,
-    AfterValidator(_database),
-    _described("the path of an SQLite file, or a URL that begins with postgresql://"),
+    Text, Expected("the path of an SQLite file, or a URL that begins with postgresql://", DATABASE.fullmatch)
 ]
-Rate = Annotated[Text, AfterValidator(rate), _described("a rate limit such as 60/minute")]
-Address = Annotated[Text, AfterValidator(_address), _described("an address such as 127.0.0.1:9100")]
-ServiceUrl = Annotated[Text, AfterValidator(_service_url), _described("a URL such as https://data.example.com")]
-Origin = Annotated[Text, AfterValidator(_origin)]
-"""The origin of a web page, or ``*`` for all origins."""
-Network = Annotated[Text, AfterValidator(_network)]
-LogLevel = Annotated[Any, BeforeValidator(_log_level), _described("DEBUG, INFO, WARNING, ERROR or CRITICAL")]
-ClassPath = Annotated[Any, BeforeValidator(_class), _described("the path of a class such as package.module.Class")]
+Rate = Annotated[Text, RATE]
+Address = Annotated[Text, Expected("an address such as 127.0.0.1:9100", host_and_port)]
+ServiceUrl = Annotated[
+    Text, Expected("a URL such as https://data.example.com", re.compile("https?://[^/?#]+[^?#]*").fullmatch)
+]
+Origin = Annotated[
+    Text, Expected("an origin as browsers send it, such as https://app.example.com, or *", ORIGIN.fullmatch)
+]
+Network = Annotated[Text, Expected("an IP address, or a network such as 10.0.0.0/8", ip_network)]
+LogLevel = Annotated[Any, Expected("DEBUG, INFO, WARNING, ERROR or CRITICAL", _is_log_level)]
+ClassPath = Annotated[
+    Any,
+    Expected(
+        "the path of a class such as package.module.Class",
+        lambda value: isinstance(value, type) or CLASS.fullmatch(str(value)),  # a settings module may have the class
+    ),
+]
 Route = Literal["/docs", "/llms.txt", "/metrics", "/openapi.json"]
 """A route that the setting ``SERVICE_HIDDEN_ROUTES`` may contain."""
 
@@ -215,24 +205,17 @@ class Budget(SourceBudget, total=False):
 
 Origins = Annotated[
     Object[Any],
-    _described("a JSON object of platform to origin, or of platform to an object of role to origin"),
+    Expected("a JSON object of platform to origin, or of platform to an object of role to origin"),
 ]
-Budgets = Annotated[Object[Budget], _described('a JSON object such as {"retail": {"concurrency": 2, "delay": 2}}')]
-IdFiles = Annotated[Object[Any], _described('a JSON object such as {"microblog": "/path/file.json"}')]
+Budgets = Annotated[Object[Budget], Expected('a JSON object such as {"retail": {"concurrency": 2, "delay": 2}}')]
+IdFiles = Annotated[Object[Any], Expected('a JSON object such as {"microblog": "/path/file.json"}')]
 Egresses = Annotated[
     list[Any] | str,
     BeforeValidator(_json),
-    _described("a JSON list of egresses, or the path of a file with this list"),
-    Field(json_schema_extra={"format": "password"}),
+    Expected("a JSON list of egresses, or the path of a file with this list", secret=True),
 ]
-KeyHashes = Annotated[
-    Object[Any],
-    _described("a JSON object, as scrapy keys export prints it"),
-    Field(json_schema_extra={"format": "password"}),
-]
-CacheTimes = Annotated[Object[Seconds], _described('a JSON object such as {"retail-search-v4": 300}')]
+KeyHashes = Annotated[Object[Any], Expected("a JSON object, as scrapy keys export prints it", secret=True)]
+CacheTimes = Annotated[Object[Seconds], Expected('a JSON object such as {"retail-search-v4": 300}')]
 LaunchOptions = Annotated[
-    Object[Any],
-    _described('a JSON object such as {"executable_path": "/usr/bin/chromium"}'),
-    Field(json_schema_extra={"format": "password"}),
+    Object[Any], Expected('a JSON object such as {"executable_path": "/usr/bin/chromium"}', secret=True)
 ]

@@ -31,10 +31,8 @@ until a lane can be used, and the seconds since all of them are suspended."""
 
 def time_left(request: Request) -> float | None:
     """Return the seconds until the deadline of the request's target, or None if it has no deadline."""
-    target = request.meta.get("target")
-    if target is None or target.deadline is None:
-        return None
-    return float(target.deadline - asyncio.get_running_loop().time())
+    target: Target | None = request.meta.get("target")
+    return None if target is None else target.seconds_left
 
 
 @dataclass(slots=True)
@@ -237,7 +235,7 @@ class Admission:
         source, meta = cast("str", pending.source), pending.request.meta
         seconds, lane = min(waits, key=itemgetter(0))
         if lane.connection.cooldown_left and pending.release.lane:
-            raise egress_failed(lane.egress.name, "it rests after failures")
+            raise egress_failed(lane.egress.name, "it is suspended after failures")
         fallbacks = () if lane.full_suspension else meta.get("fallbacks", ())
         replaced = any(lane.breakers.closed(names) for names in fallbacks)
         if time_left(pending.request) is not None or replaced or "optional" in meta:

@@ -37,7 +37,7 @@ KEPT_SECONDS = 86_400.0
 CONNECTION = "(connection)"
 """In place of a source: the breaker for failures of an egress itself."""
 PLATFORM = "(platform)"
-"""In place of a source: the breaker that is open while the platform rests as a whole. It belongs to no egress."""
+"""In place of a source: the breaker that is open while the whole platform is suspended. It belongs to no egress."""
 
 
 class BreakerKey(NamedTuple):
@@ -64,11 +64,11 @@ class BreakerKey(NamedTuple):
 
 
 def resting_seconds(cooldowns: Mapping[str, float]) -> float:
-    """Return the seconds for which an egress rests for a platform. 0: requests to at least one source may be sent.
+    """Return the seconds for which an egress is suspended for a platform. 0: at least one source may be requested.
 
     ``cooldowns``: source -> ``cooldown_left`` of its breaker, for each source that was requested through the egress,
-    and for ``CONNECTION`` and ``PLATFORM``. The egress rests during the cooldowns of these two breakers, and while the
-    breakers of all sources are in their cooldowns.
+    and for ``CONNECTION`` and ``PLATFORM``. The egress is suspended during the cooldowns of these two breakers, and
+    while the breakers of all sources are in their cooldowns.
     """
     sources = [left for source, left in cooldowns.items() if source not in {CONNECTION, PLATFORM}]
     return max(cooldowns.get(CONNECTION, 0.0), cooldowns.get(PLATFORM, 0.0), min(sources, default=0.0))

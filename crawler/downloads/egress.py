@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from crawler import platforms
-from crawler.platforms.model import VALUE_ERROR_PREFIX
+from crawler.platforms.model import first_problem, validation_details
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -209,7 +209,7 @@ def _parse(text: str) -> tuple[Egress, ...]:
     try:
         found = _EGRESSES.validate_python(_decoded(text))
     except ValidationError as error:
-        raise _wrong(f"{_first_problem(error)}.") from None
+        raise _wrong(f"{_problem(error)}.") from None
     names = [egress.name for egress in found]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -233,13 +233,13 @@ def _decoded(text: str) -> Any:
         raise _wrong(f"not valid JSON: {error.msg} (line {error.lineno}).") from None
 
 
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    if first["type"] == "model_type":
-        return f'{place}: expected an object such as {{"name": "a", "proxy": "http://host:3128"}}'
-    message = first["msg"].removeprefix(VALUE_ERROR_PREFIX)
-    return f"{place}: {message}" if place else 'expected a list such as [{"name": "a", "proxy": "http://host:3128"}]'
+def _problem(error: ValidationError) -> str:
+    match validation_details(error)[0]:
+        case {"type": "model_type", "loc": loc}:
+            return f'{".".join(map(str, loc))}: expected an object such as {{"name": "a", "proxy": "http://host:3128"}}'
+        case {"loc": []}:
+            return 'expected a list such as [{"name": "a", "proxy": "http://host:3128"}]'
+    return first_problem(error)
 
 
 def _check_platforms(egress: Egress) -> None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawler.downloads.pages import PageSpider
     from crawler.errors import EgressFailed
-    from crawler.spiders.pages import PageSpider
 
 logger = structlog.get_logger(__name__)
 

@@ -123,7 +123,7 @@ class Lanes:
         lanes = self.in_use
         if not lanes:
             seconds = math.ceil(self.usable_in)
-            raise CircuitOpen("All egresses of the platform rest.", retry_after=seconds, reason="circuit_open")
+            raise CircuitOpen("All egresses of the platform are suspended.", retry_after=seconds, reason="circuit_open")
         return earliest_of(lanes, ahead + self.waiting)
 
     def idle_at(self) -> float:

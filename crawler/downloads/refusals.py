@@ -17,7 +17,7 @@ from crawler.downloads.facts import Fact, Facts
 from crawler.targets.target import Target
 
 WALL_SECONDS = 600.0
-"""If more than half of a platform's egresses meet the same wall within this many seconds, all egresses rest."""
+"""If more than half of a platform's egresses meet the same wall within this many seconds, all are suspended."""
 
 
 def target_key(target: Target) -> str:

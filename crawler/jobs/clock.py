@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 JUMP_SECONDS = 2.0
 """A wall clock that gains or loses more than this against the monotonic clock has jumped."""
@@ -87,3 +88,12 @@ STORE_TIME = StoreTime()
 def store_time() -> float:
     """Return the Unix time of the store, without jumps."""
     return STORE_TIME.now()
+
+
+def utc_text(seconds: float, timespec: str = "seconds") -> str:
+    """Return a Unix time as RFC 3339 text in UTC, such as ``2026-11-25T20:15:00Z``.
+
+    >>> utc_text(0), utc_text(0.5, "milliseconds")
+    ('1970-01-01T00:00:00Z', '1970-01-01T00:00:00.500Z')
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")

@@ -7,12 +7,12 @@ committed, the event is sent, whatever process is killed. The endpoint sends it 
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from crawler.jobs import statements as sql
+from crawler.jobs.clock import utc_text
 from crawler.jobs.job import STATES, TargetState
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def post(session: Session, client: str, event: str, data: dict[str, Any], now: f
     if not session.rows(sql.HAS_WEBHOOK, client=client):
         return None
     sent = id_prefix(now) + secrets.token_hex(10)
-    body = orjson.dumps({"type": event, "timestamp": rfc_3339(now), "data": data})
+    body = orjson.dumps({"type": event, "timestamp": utc_text(now), "data": data})
     own = {"id": sent, "client": client, "type": event, "body": body}
     session.execute(sql.ADD_DELIVERY, own | {"created": now, "due": now, "attempts": b"[]"})
     return sent
@@ -54,8 +54,8 @@ def post_change(session: Session, before: Any, after: dict[str, Any], now: float
         "state": after["state"],
         "idempotency_key": orjson.loads(before.options).get("key"),
         "targets": {"total": sum(counts.values()), **counts},
-        "created_at": rfc_3339(before.created),
-        "ended_at": None if after["ended"] is None else rfc_3339(after["ended"]),
+        "created_at": utc_text(before.created),
+        "ended_at": None if after["ended"] is None else utc_text(after["ended"]),
     }
     post(session, before.owner, event, data, now)
 
@@ -67,8 +67,3 @@ def _event(before: Any, after: dict[str, Any]) -> str | None:
     removed = sum(getattr(before, state) - after[state] for state in STATES) > 0
     ends = any(getattr(before, state) for state in LEFT) and not any(after[state] for state in LEFT)
     return "job.cancelled" if ends and not removed else None
-
-
-def rfc_3339(time: float) -> str:
-    """Return a Unix time as text."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlalchemy as sa
 import structlog
 
+from crawler.jobs.clock import utc_text
 from crawler.jobs.versions import StoreVersionError
 
 logger = structlog.get_logger(__name__)
@@ -56,7 +56,7 @@ def _check(connection: sa.Connection, tables: set[str]) -> None:
                 found.append(f"{n} {what}")
                 last = max(last, float(end or 0))
     if found:
-        until = f" The last response expires at {datetime.fromtimestamp(last, UTC):%Y-%m-%dT%H:%M:%SZ}." if last else ""
+        until = f" The last response expires at {utc_text(last)}." if last else ""
         raise StoreVersionError(
             f"The store of version 0.2 has {', '.join(found)}, which this version cannot read: serve it with version"
             f" 0.2 until they are completed and fetched (DELETE /v1/calls/ID deletes a call).{until} To give them up,"

@@ -37,6 +37,7 @@ from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
 from crawler.mcp.results import BYTES_OF_KB, failed, part_of, result
 from crawler.mcp.shorten import size
 from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, record_schemas, tools
+from crawler.platforms.model import first_problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable
@@ -185,7 +186,7 @@ class Scrapers:
             try:
                 view, reply = await self._reply(self._client(context), params.name, params.arguments or {}, progress)
             except ValidationError as error:
-                reply = failed("INVALID_REQUEST", _first_problem(error))
+                reply = failed("INVALID_REQUEST", f"{first_problem(error)}.")
             except EndpointError as error:
                 reply = failed(error.code, str(error), retryable=error.retryable)
             except ValueError as error:  # NaN and lone surrogates
@@ -285,8 +286,3 @@ class Progress:
             elapsed = anyio.current_time() - self._started
             await self._context.session.report_progress(elapsed, message=self._message)
             await anyio.sleep(PROGRESS_SECONDS)
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}."

@@ -143,3 +143,13 @@ def count_fields(data: dict[str, Any], model: type[BaseModel], counts: dict[str,
             count.null += each.is_given
         elif not each.is_empty:
             count.filled += 1
+
+
+def optional_values(model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    """For each value in ``data`` that may be empty, yield its path and whether it is empty.
+
+    Paths contain no list brackets: all entries of a list share one path.
+    """
+    return (
+        (value.path.replace("[]", ""), value.is_empty) for value in values_of(data, model) if value.field.may_be_empty
+    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.platforms import platforms, value_for
-from crawler.platforms.model import validation_details
+from crawler.platforms.model import first_problem
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -92,7 +92,6 @@ def _read(kind: type[Ids], name: str, path: str) -> Ids:
     except OSError as error:
         raise ValueError(f"{SETTING}: cannot read {path} for {name}: {error.strerror}.") from None
     except ValidationError as error:
-        first, *others = validation_details(error)
-        place = ".".join(map(str, first["loc"])) or "the file"
-        more = f" (and {len(others)} more)" if others else ""
-        raise ValueError(f"{SETTING}: {path} is not valid for {name}: {place}: {first['msg']}{more}.") from None
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        problem = first_problem(error, "the file")
+        raise ValueError(f"{SETTING}: {path} is not valid for {name}: {problem}{more}.") from None

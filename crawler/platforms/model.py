@@ -178,8 +178,7 @@ class LinkParams(Params):
         try:
             cls._of_link(url)
         except ValidationError as error:
-            first, *_ = validation_details(error)
-            raise LinkError(f"the link's {'.'.join(map(str, first['loc']))} is not valid: {first['msg']}") from None
+            raise LinkError(f"the link's {first_problem(error, joint=' is not valid: ')}") from None
         return url
 
     @model_validator(mode="after")
@@ -215,3 +214,13 @@ def validation_details(error: ValidationError) -> list[Detail]:
         {"loc": list(each["loc"]), "msg": each["msg"].removeprefix(VALUE_ERROR_PREFIX), "type": each["type"]}
         for each in error.errors(include_url=False, include_context=False, include_input=False)
     ]
+
+
+def first_problem(error: ValidationError, whole: str = "", joint: str = ": ") -> str:
+    """Return the first of a validation's errors as text: where, and what is wrong there.
+
+    ``whole``: the name of the validated value, if the error has no place in it. ``joint``: the text after the place.
+    """
+    first = validation_details(error)[0]
+    place = ".".join(map(str, first["loc"])) or whole
+    return f"{place}{joint}{first['msg']}" if place else first["msg"]

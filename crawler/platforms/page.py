@@ -4,7 +4,7 @@
 # Otherwise it could not resolve them for subclasses whose modules do not import them.
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 from web_poet import HttpResponse, ItemPage, PageParams
@@ -27,6 +27,8 @@ BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
 """Statuses with which platforms block a visitor, regardless of their standard meaning."""
 THROTTLING_STATUSES = BLOCK_STATUSES | {429}
 """Statuses that count as a block even if the page object does not recognise the page as one."""
+
+P = TypeVar("P", bound="PlatformPage")
 
 
 @attrs.define(slots=False)

@@ -9,7 +9,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 from parsel import Selector
@@ -282,3 +282,21 @@ def find_all(value: Any, key: str) -> Iterator[Any]:
             waiting.extend([v for v in each.values() if type(v) is dict or type(v) is list])
         elif type(each) is list:
             waiting.extend([v for v in each if type(v) is dict or type(v) is list])
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON: the ``object_pairs_hook`` of strict decoders.
+
+    Raises:
+        ValueError: a key is repeated. Decoders would take its last value.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
+    return found
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN and Infinity: the ``parse_constant`` of strict decoders."""
+    raise ValueError(f"{name} is not a JSON value")

@@ -23,9 +23,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
 from crawler.downloads.shared import platform_lanes
+from crawler.monitoring.fields import optional_values
 from crawler.registry import spiders
 from crawler.service.calls.stored import STATES
-from crawler.service.fill_rates import optional_values
 from crawler.targets.target import InvalidTarget, Outcome
 from crawler.targets.tracker import target_completed
 from crawler.targets.warning import UNREAD as UNREAD_REASON
@@ -111,7 +111,7 @@ BREAKER = Gauge(
 )
 EGRESS_RESTING = Gauge(
     "crawler_egress_resting",
-    "1 while the egress rests for the platform, after refusals or failures of its own.",
+    "1 while the egress is suspended for the platform, after refusals or failures of its own.",
     ["platform", "egress"],
     multiprocess_mode="livemax",
 )
@@ -123,7 +123,7 @@ EGRESS_TARGETS = Gauge(
 )
 EGRESS_CAPACITY = Gauge(
     "crawler_egress_targets_per_hour",
-    "Targets per hour that the egress's budget allows; 0 while it rests.",
+    "Targets per hour that the egress's budget allows; 0 while it is suspended.",
     ["platform", "egress"],
     multiprocess_mode="livemin",
 )

@@ -10,14 +10,13 @@ import asyncio
 import uuid
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from crawler.downloads.shared import platform_lanes
 from crawler.errors import StoreUnavailable
-from crawler.jobs.clock import STORE_TIME, store_time
+from crawler.jobs.clock import STORE_TIME, store_time, utc_text
 from crawler.registry import spiders
 from crawler.service import outcome_counts
 from crawler.service.calls.stored import WAITING, load
@@ -119,8 +118,8 @@ class Status:
             calls = {"waiting": state["waiting"] + waiting, "in_flight": state["in_flight"] + waiting}
             platforms.append({"platform": name} | calls | _history(history, name) | {"egresses": egresses})
         return {
-            "at": _text(now),
-            "first_minute": _text(history.first * MINUTE_SECONDS),
+            "at": utc_text(now, "milliseconds"),
+            "first_minute": utc_text(history.first * MINUTE_SECONDS, "milliseconds"),
             "workers": len(states),
             "platforms": platforms,
         }
@@ -154,14 +153,14 @@ def _throttle(limits: Any, next_slot: float | None, now: float) -> dict[str, Any
     return {
         "concurrency": limits["concurrency"],
         "delay": limits["delay"],
-        "next_slot": _text(max(next_slot or now, now)),
+        "next_slot": utc_text(max(next_slot or now, now), "milliseconds"),
     }
 
 
 def _breaker(state: State, now: float) -> dict[str, Any]:
     """Return the state of a circuit breaker. Its cooldown may have ended since the state was written."""
     until = _future(state["until"], now)
-    since = None if state["since"] is None else _text(state["since"])
+    since = None if state["since"] is None else utc_text(state["since"], "milliseconds")
     name = TRIAL if state["state"] == OPEN and until is None else state["state"]
     return {"state": name, "since": since, "until": until, "reason": state["reason"]}
 
@@ -172,14 +171,9 @@ def _history(history: History, platform: str, egress: str | None = None) -> dict
         "outcomes": history.outcomes(platform, egress),
         "warnings": history.warnings(platform, egress),
         "unread": history.unread(platform, egress),
-        "last_success": None if succeeded is None else _text(succeeded),
+        "last_success": None if succeeded is None else utc_text(succeeded, "milliseconds"),
     }
 
 
 def _future(moment: float | None, now: float) -> str | None:
-    return _text(moment) if moment and moment > now else None
-
-
-def _text(moment: float) -> str:
-    """Return a Unix time in the format of RFC 3339, in UTC with milliseconds."""
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(moment, "milliseconds") if moment and moment > now else None

@@ -16,7 +16,8 @@ from scrapy.http import Response
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser
-from crawler.configuration.components import ABOVE_COMMAND_LINE, require
+from crawler.components import ABOVE_COMMAND_LINE, require
+from crawler.downloads.pages import PageSpider
 from crawler.downloads.shared import SharedState
 from crawler.errors import (
     InvalidRequest,
@@ -31,14 +32,13 @@ from crawler.outputs.selection import Selection
 from crawler.platforms.links import read_link
 from crawler.platforms.names import PayloadNames
 from crawler.platforms.page import PlatformPage
-from crawler.spiders.arguments import CrawlArguments
 from crawler.spiders.first import First
-from crawler.spiders.listings import Listings
-from crawler.spiders.pages import PageSpider
+from crawler.targets.arguments import CrawlArguments, with_params
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
+from crawler.targets.listings import Listings
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
@@ -64,20 +64,24 @@ class PlatformSpider(PageSpider):
     """The spider's scrapers. If params fit several of them, the first of these takes the target."""
     metadata: ClassVar[dict[str, str]]
     """``title`` and ``description`` of the platform."""
+    arguments: ClassVar[type[CrawlArguments]] = CrawlArguments
+    """The model of the ``-a`` arguments. The params of the scrapers are added to it, as text."""
     args: CrawlArguments
     needs_browser: ClassVar[bool] = False
     """Whether the spider always loads its targets in the browser."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Set ``platform``. A subclass of a platform's spider may have a name of its own."""
+        """Set ``platform`` and ``arguments``. A subclass of a platform's spider may have a name of its own."""
         super().__init_subclass__(**kwargs)
         if "scrapers" in vars(cls):
             cls.platform = cls.scrapers[0].platform
+            cls.arguments = with_params(cls.arguments, cls.scrapers)
 
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
     ) -> None:
         """``kwargs``: the ``-a`` arguments. Raises ``ValueError`` if one of them is unknown or invalid."""
+        self.args = self.arguments(**kwargs)
         super().__init__(*args, **kwargs)
         self.shared = shared or SharedState()
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
@@ -99,6 +103,11 @@ class PlatformSpider(PageSpider):
         self.stale_ids: dict[str, str] = {}
         """Ids of the platform's data file that are out of date, with the reason."""
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
+
+    @classmethod
+    def get_param_schema(cls, normalize: bool = False) -> dict[str, Any]:  # noqa: ARG003, FBT001, FBT002  # its caller's
+        """Return the JSON schema of the arguments, from which scrapy-spider-metadata makes Scrapy Cloud's form."""
+        return cls.arguments.model_json_schema()
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from scrapy import Request
 
 from crawler.errors import ScrapeError
-from crawler.platforms.page import PlatformPage
-
-P = TypeVar("P", bound=PlatformPage)
+from crawler.platforms.page import P, PlatformPage
 
 
 class PageReader(Protocol):

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import structlog
 from scrapy import Request
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import (
     ExtractionFailed,
@@ -48,7 +47,7 @@ from crawler.platforms.microblog.requests import (
 from crawler.platforms.microblog.schema import Profile, ProfileParams
 from crawler.platforms.microblog.user import FIELDS
 from crawler.platforms.page import PlatformPage, missing_error
-from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.coverage import NO_END, Coverage
 from crawler.targets.target import Entries, Scraper, Target
 from crawler.targets.warning import OutcomeWarning
@@ -67,18 +66,7 @@ MAX_SKIPPED_PAGES = 3
 """Maximum number of pages that a target skips because earlier targets returned all posts on them."""
 
 
-class MicroblogArguments(CrawlArguments):
-    """The spider arguments: the scraper's params as text, and the arguments of every crawl."""
-
-    username: str | None = None
-    """Handle of the profile."""
-    url: str | None = None
-    """URL of the profile, instead of the handle."""
-    cursor: str | None = None
-    """``nextCursor`` from an earlier response. The crawl starts with the page after that response."""
-
-
-class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
+class MicroblogSpider(PlatformSpider):
     """Profiles with their posts."""
 
     name = "microblog"
@@ -97,7 +85,6 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
             entries=Entries("data.main", "post_id", "upload_timestamp"),
         ),
     )
-    args: MicroblogArguments
 
     def request(self, target: Target) -> Request:
         params = cast("ProfileParams", target.params)
@@ -234,7 +221,7 @@ class MicroblogSpider(Args[MicroblogArguments], PlatformSpider):
         try:
             parts[source] = await fetch()
         except ScrapeError as error:
-            out_of_time = target.deadline is not None and asyncio.get_running_loop().time() >= target.deadline
+            out_of_time = target.seconds_left is not None and target.seconds_left <= 0
             if out_of_time or (isinstance(error, TargetError) and source in AUTHORITATIVE):
                 raise
             errors[source] = error

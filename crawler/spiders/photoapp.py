@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import structlog
 from scrapy import Request
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import (
     CircuitOpen,
@@ -26,7 +25,7 @@ from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
 from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
 from crawler.platforms.photoapp.schema import PostData, PostParams
 from crawler.platforms.photoapp.share import SharePage
-from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 
 logger = structlog.get_logger(__name__)
@@ -37,16 +36,7 @@ FORMS = (PostPage, EmbedPage)
 """The page objects that read a post, the most complete form first."""
 
 
-class PhotoappArguments(CrawlArguments):
-    """The spider arguments: the scraper's params, and the arguments of every crawl."""
-
-    url: str | None = None
-    """URL of a post or reel, or a share link."""
-    include_play_counts: str | None = None
-    """Whether to read the play count of a reel, which takes one more request. Default: ``PHOTOAPP_PLAY_COUNTS``."""
-
-
-class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
+class PhotoappSpider(PlatformSpider):
     """Scrapes posts and reels of the photo app."""
 
     name = "photoapp"
@@ -63,7 +53,6 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
             pages=(ReelsPage, EmbedPage, PostPage),
         ),
     )
-    args: PhotoappArguments
 
     def request(self, target: Target) -> Request:
         link = cast("PostParams", target.params).link
@@ -125,7 +114,7 @@ class PhotoappSpider(Args[PhotoappArguments], PlatformSpider):
         try:
             return await reading
         except UpstreamRateLimited as error:
-            # The visitor sends too many requests. So the embed page rests, too: it must not replace a page that rests.
+            # The visitor sends too many requests. So the embed page is suspended, too: it must not replace the other.
             await self.lanes.count(target, EmbedPage.source, error)
             raise
         except (UpstreamBlocked, CircuitOpen) as error:

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 from scrapy import Request
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.items import ProfessionalProfileItem, ProfessionalProfileV4Item
 from crawler.platforms.professional.content import ContentPage
@@ -15,20 +14,11 @@ from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.requests import edition_origins, profile_request
 from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams
 from crawler.platforms.professional.schema_content import MemberContent
-from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 
 
-class ProfessionalArguments(CrawlArguments):
-    """The spider arguments: the scrapers' params as text, and the arguments of every crawl."""
-
-    url: str | None = None
-    """URL of a member's public profile."""
-    username: str | None = None
-    """A member's name, as in the profile's URL, or the URL."""
-
-
-class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
+class ProfessionalSpider(PlatformSpider):
     """Scrapes members' profiles on the professional network."""
 
     name = "professional"
@@ -56,7 +46,6 @@ class ProfessionalSpider(Args[ProfessionalArguments], PlatformSpider):
             pages=(ContentPage,),
         ),
     )
-    args: ProfessionalArguments
 
     @cached_property
     def _editions(self) -> set[str]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pydantic import Field, model_validator
 from scrapy import Request
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
 from crawler.items import RetailCategoryV4Item, RetailSearchV4Item
@@ -35,22 +34,12 @@ if TYPE_CHECKING:
 
 
 class RetailArguments(CrawlArguments):
-    """The spider arguments: the params of both scrapers as text, and arguments that only crawls have."""
+    """The arguments that only crawls have, and the params on which they depend."""
 
-    cat_id: str | None = None
-    """Category id: numbers joined by underscores."""
-    url: str | None = None
-    """URL of a category page or of a search, instead of the id or the words."""
     query: str | None = None
     """Words to search for."""
-    page: str | None = None
-    """Page to start with, from 1."""
-    sort: str | None = None
-    """Order of the products."""
-    min_price: str | None = None
-    """Lowest price, inclusive."""
-    max_price: str | None = None
-    """Highest price, inclusive."""
+    url: str | None = None
+    """URL of a category page or of a search, instead of the id or the words."""
     exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
     """Whether to collect all products in a category, each once, although a listing serves only some of them."""
 
@@ -75,7 +64,7 @@ class RetailArguments(CrawlArguments):
             return False  # the check of the target reports it
 
 
-class RetailSpider(Args[RetailArguments], PlatformSpider):
+class RetailSpider(PlatformSpider):
     """Scrapes category listings and search results on the retail platform."""
 
     name = "retail"
@@ -102,6 +91,7 @@ class RetailSpider(Args[RetailArguments], PlatformSpider):
             pages=(SearchPage,),
         ),
     )
+    arguments = RetailArguments
     args: RetailArguments
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import structlog
 from scrapy import Request
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
@@ -17,7 +16,7 @@ from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.reading.unread import Unread
-from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 from crawler.targets.warning import OutcomeWarning
 
@@ -25,19 +24,6 @@ logger = structlog.get_logger(__name__)
 
 MAX_REPEATED_RESPONSES = 2
 """Number of consecutive responses without a new row after which the session ends with a rate-limit error."""
-
-
-class ShortvideoArguments(CrawlArguments):
-    """The spider arguments: the scraper's params as text, and the arguments of every crawl."""
-
-    keywords: str | None = None
-    """The search text."""
-    url: str | None = None
-    """URL of a search, instead of the search text."""
-    cursor: str | None = None
-    """The position to continue from: the ``cursor`` of the previous record."""
-    count: str | None = None
-    """The maximum number of rows in a record."""
 
 
 class SearchSession(ResponseListener):
@@ -121,7 +107,7 @@ class SearchSession(ResponseListener):
         }
 
 
-class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
+class ShortvideoSpider(PlatformSpider):
     """Scrapes the photo posts in the results of a keyword search."""
 
     name = "shortvideo"
@@ -139,7 +125,6 @@ class ShortvideoSpider(Args[ShortvideoArguments], PlatformSpider):
             pages=(ResultsPage, SearchPage),
         ),
     )
-    args: ShortvideoArguments
 
     def request(self, target: Target) -> Request:
         params = cast("PhotoSearchParams", target.params)

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from scrapy import Request
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.items import VideositeProfileItem, VideositeProfileV3Item
 from crawler.platforms.page import PlatformPage
@@ -19,30 +18,13 @@ from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.recent import RecentChannels
 from crawler.platforms.videosite.record import joined_record
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
-from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
 
 PAGES = (AboutPage, FeedPage, VideoPage, CommentsPage, ResolvePage, PlaylistPage, ChannelPage, ContinuationPage)
 
 
-class VideositeArguments(CrawlArguments):
-    """The spider arguments: the scrapers' params as text, and the arguments of every crawl."""
-
-    username: str | None = None
-    """Handle (with or without "@"), channel id, or legacy name."""
-    url: str | None = None
-    """URL of the channel, instead of its name."""
-    type: str | None = None
-    """The kind of items: video, short, live or all."""
-    include_about: str | None = None
-    """Whether to add the fields from the about panel."""
-    details: str | None = None
-    """For how many items to request exact date, likes, views and description: all, none or a number."""
-    cursor: str | None = None
-    """The position to continue from: ``pagination.cursor`` of an earlier record."""
-
-
-class VideositeSpider(Args[VideositeArguments], PlatformSpider):
+class VideositeSpider(PlatformSpider):
     """Scrapes the video site's channels, with their videos, shorts and live streams."""
 
     name = "videosite"
@@ -71,7 +53,6 @@ class VideositeSpider(Args[VideositeArguments], PlatformSpider):
             entries=Entries("posts", "content_id", "published_date"),
         ),
     )
-    args: VideositeArguments
 
     def request(self, target: Target) -> Request:
         return ChannelReader(self, target, self.recent).request

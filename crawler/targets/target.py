@@ -6,6 +6,7 @@ A *target* consists of an id, a scraper and params. It has exactly one *outcome*
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import uuid
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.platforms.links import LinkError, read_link
-from crawler.platforms.model import LinkParams, Params, validation_details
+from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
 from crawler.reading.names import NO_NAMES, Names
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
@@ -156,6 +157,11 @@ class Target:
             "params": self.params.model_dump(mode="json", exclude_none=True),
             **({"columns": self.columns} if self.columns else {}),
         }
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds until the deadline, negative after it. None: the target has no deadline of its own."""
+        return None if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -319,7 +325,7 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
         if value is None
     ]
     if nulls:
-        raise _invalid(scraper, nulls)
+        raise InvalidRequest(f"{scraper.name}: {nulls[0]['loc'][0]}: {nulls[0]['msg']}", details=nulls)
     if issubclass(scraper.params, LinkParams):
         params = scraper.params.with_link(params, text=text)
     try:
@@ -327,7 +333,8 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
             return scraper.params.model_validate_strings(params)
         return scraper.params.model_validate(params)
     except ValidationError as error:
-        raise _invalid(scraper, validation_details(error)) from error
+        message = f"{scraper.name}: {first_problem(error, 'params')}"
+        raise InvalidRequest(message, details=validation_details(error)) from error
 
 
 def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
@@ -338,11 +345,6 @@ def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
         for name, used in limited.items()
         if isinstance(used, int)
     )
-
-
-def _invalid(scraper: Scraper, details: list[Detail]) -> InvalidRequest:
-    where = ".".join(map(str, details[0]["loc"])) or "params"
-    return InvalidRequest(f"{scraper.name}: {where}: {details[0]['msg']}", details=details)
 
 
 @dataclass(frozen=True)

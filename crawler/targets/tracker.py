@@ -160,7 +160,7 @@ class TargetTracker:
 
     @property
     def limit(self) -> int:
-        """The maximum number of targets in flight. In the endpoint it changes when egresses begin or end a rest."""
+        """The maximum number of targets in flight. In the endpoint it is smaller while egresses are suspended."""
         own = self._source.max_in_flight if self._source else None
         return self._limit if own is None else own
 

@@ -16,12 +16,10 @@ from scrapy.settings import Settings, default_settings
 
 import crawler.settings
 from crawler.commands.settings import listing
-from crawler.configuration.check import check_settings
-from crawler.configuration.declaration import HIDDEN, declarations, meanings
-from crawler.configuration.names import misspelled_name
-from tests import forks
+from crawler.configuration.check import check_settings, misspelled_name, schemas
+from crawler.configuration.kinds import HIDDEN
+from tests import forks, settings_page
 from tests.crawls import ROOT
-from tests.test_docs import table
 
 WRONG_TYPES: dict[str, list[object]] = {
     "integer": ["many", "", "1.5", 1.5, True, None, [], {}],
@@ -114,13 +112,13 @@ WITHOUT_BOUNDS = {
 
 def schema_of(name: str) -> dict[str, Any]:
     """The JSON schema of a setting's type. For an optional setting, that of its values other than None."""
-    schema = declarations()[name].adapter.json_schema()
+    schema = schemas()[name]
     return next((each for each in schema.get("anyOf", []) if each != {"type": "null"}), schema)
 
 
 def wrong_types(name: str) -> list[object]:
     found = WRONG_TYPES.get(schema_of(name).get("type", ""), [[1], {"a": 1}])
-    return [value for value in found if value is not None or declarations()[name].adapter.json_schema().get("type")]
+    return [value for value in found if value is not None or schemas()[name].get("type")]
 
 
 def out_of_range(name: str) -> list[object]:
@@ -131,12 +129,6 @@ def out_of_range(name: str) -> list[object]:
         if key in schema
     ]
     return [*bounds, *map(str, bounds), *SPECIAL.get(name, [])]
-
-
-def wrong_values() -> Iterator[Any]:
-    for name in declarations():
-        for value in [*wrong_types(name), *out_of_range(name)]:
-            yield pytest.param(name, value, id=f"{name}={value!r}")
 
 
 def settings_with(**values: object) -> Settings:
@@ -154,22 +146,21 @@ def problem_of(**values: object) -> str:
 
 
 def test_each_declared_setting_has_wrong_types_and_values_out_of_range() -> None:
-    assert {name for name in declarations() if not wrong_types(name)} == set()
-    without = {name for name in declarations() if not out_of_range(name)}
+    assert {name for name in schemas() if not wrong_types(name)} == set()
+    without = {name for name in schemas() if not out_of_range(name)}
     switches = {name for name in without if schema_of(name).get("type") == "boolean"}
     assert without - switches == WITHOUT_BOUNDS
 
 
-@pytest.mark.parametrize(("name", "value"), wrong_values())
-def test_us_11_a_wrong_value_is_explained_in_one_sentence(name: str, value: object) -> None:
-    problem = problem_of(**{name: value})
-    assert problem.startswith(f"{name}: ")
-    assert problem.endswith(".")
-    assert "\n" not in problem
-    assert re.search(
-        r"expected|no platform is called|no egress serves|no scraper is called|cannot|has no ids|must be", problem
-    )
-    assert "Input should" not in problem
+@pytest.mark.parametrize("name", schemas())
+def test_us_11_a_wrong_value_is_explained_in_one_sentence(name: str) -> None:
+    for value in [*wrong_types(name), *out_of_range(name)]:
+        problem = problem_of(**{name: value})
+        assert problem.startswith(f"{name}: "), value
+        assert problem.endswith("."), value
+        assert "\n" not in problem, value
+        assert re.search("expected|is called|no egress serves|cannot|has no ids|must be", problem)
+        assert "Input should" not in problem, value
 
 
 @pytest.mark.parametrize(
@@ -197,6 +188,15 @@ def test_us_11_a_wrong_value_is_explained_in_one_sentence(name: str, value: obje
             "no platform is called retial; use microblog, photoapp, professional, retail, shortvideo, videosite.",
         ),
         ("KEY_RATE", "lots", "expected a rate limit such as 60/minute, not 'lots'."),
+        ("CONSOLE", "x", "expected True, False or auto, not 'x'."),
+        (
+            "PLATFORM_ORIGINS",
+            '{"retail": {"page": 5}}',
+            (
+                'retail: expected an origin such as "http://127.0.0.1:8000", or an object of role to origin with '
+                "\"page\", not {'page': 5}."
+            ),
+        ),
         ("SERVICE_MAX_CALLS", "-1", "expected a whole number of at least 1, not '-1'."),
     ],
 )
@@ -257,8 +257,8 @@ def test_us_16_none_switches_the_failures_feed_off(value: object) -> None:
 def test_the_defaults_are_right_and_stay_as_they_are() -> None:
     settings = settings_with()
     check_settings(settings, {})
-    assert {name: settings[name] for name in declarations()} == {
-        name: getattr(crawler.settings, name, vars(default_settings).get(name)) for name in declarations()
+    assert {name: settings[name] for name in schemas()} == {
+        name: getattr(crawler.settings, name, vars(default_settings).get(name)) for name in schemas()
     }
 
 
@@ -308,7 +308,7 @@ def test_us_12_variables_of_kubernetes_and_of_others_are_ignored(variable: str) 
 @pytest.mark.parametrize(
     "name",
     [
-        *sorted(declarations()),
+        *sorted(schemas()),
         "HTTPCACHE_ENABLED",  # Scrapy
         "AWS_ACCESS_KEY_ID",
         "PLAYWRIGHT_BROWSER_TYPE",  # scrapy-playwright
@@ -335,7 +335,7 @@ def misspellings(name: str) -> Iterator[str]:
     yield name + "S"
 
 
-@pytest.mark.parametrize("name", sorted(declarations()))
+@pytest.mark.parametrize("name", sorted(schemas()))
 def test_us_12_a_setting_one_letter_off_is_refused(name: str) -> None:
     for wrong in misspellings(name):
         problem = misspelled_name(settings_with(**{wrong: "1"}), {})
@@ -348,31 +348,32 @@ def test_us_12_other_names_are_the_users_own() -> None:
     assert misspelled_name(settings_with(**own), {}) is None
 
 
-# The declaration
+# The fields
 
 
-def test_every_setting_of_the_project_declares_its_type_and_its_meaning() -> None:
-    own = {name for name in vars(crawler.settings) if name.isupper() and not hasattr(default_settings, name)}
-    assert own == {name for name, declaration in declarations().items() if declaration.is_own}
-    assert own == meanings().keys()
+def test_every_setting_of_the_project_has_a_type_and_a_meaning() -> None:
+    in_module = {name for name in vars(crawler.settings) if name.isupper() and not hasattr(default_settings, name)}
+    assert in_module == {name for name in schemas() if not hasattr(default_settings, name)}
+    assert [name for name, schema in schemas().items() if not schema.get("description")] == []
 
 
-def test_the_documentation_has_the_types_of_the_declaration() -> None:
-    documented = {row[0]: row[1].replace("`", "") for row in table("docs/settings.md", "setting")}
-    assert documented == {
-        name: declaration.expectation for name, declaration in declarations().items() if declaration.is_own
-    }
+def test_ho3_12_the_page_of_settings_is_written_from_the_fields() -> None:
+    page = settings_page.PAGE.read_text()
+    assert settings_page.written(page) == page, "run python -m tests.settings_page"
 
 
 def test_the_listing_has_every_setting_of_the_project_and_no_secrets() -> None:
-    text = "\n".join(
-        listing(settings_with(ZYTE_API_KEY="secret", STORE="postgresql://user:secret@host/db", SANDBOX="ture"))
-    )
+    settings = settings_with(ZYTE_API_KEY="secret", STORE="postgresql://user:secret@host/db", SANDBOX="ture")
+    text = "\n".join(listing(settings))
     assert "secret" not in text
     assert f"ZYTE_API_KEY = {HIDDEN}\n" in text
-    assert "SANDBOX = 'ture'\n    True or False. Whether to crawl the simulated platforms" in text
-    named = re.findall(r"^([A-Z_]+) = ", text, re.MULTILINE)
-    assert named == [name for name, declaration in declarations().items() if declaration.is_own]
+    assert "SANDBOX = 'ture'\n    Whether to crawl the simulated platforms" in text
+    assert "Type: True or False. Default: False." in text
+    assert re.findall(r"^([A-Z_]+) = ", text, re.MULTILINE) == [*schemas()]
+    assert re.findall(r"^[A-Z_]+", "\n".join(listing(settings, "breaker_t", "EGRESS")), re.MULTILINE) == [
+        "EGRESSES",
+        "BREAKER_THRESHOLD",
+    ]
 
 
 def test_the_check_imports_no_platform() -> None:

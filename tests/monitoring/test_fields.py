@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from crawler.monitoring.fields import FieldCount, count_fields, fields_of
+from crawler.monitoring.fields import FieldCount, count_fields, fields_of, optional_values
 from crawler.platforms.model import Model
-from crawler.service.fill_rates import optional_values
 
 
 class Author(Model):

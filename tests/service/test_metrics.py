@@ -15,10 +15,10 @@ from scrapy import Spider
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
+from crawler.monitoring.fields import optional_values
 from crawler.platforms.retail.schema import Listing
 from crawler.registry import scrapers, spiders
 from crawler.sandbox.photoapp.site import Site as PhotoApp
-from crawler.service.fill_rates import optional_values
 from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics
 from tests.changed_shop import BEFORE, CHANGED
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call

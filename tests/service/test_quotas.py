@@ -22,12 +22,11 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
 from crawler.commands.keys import Command, monthly
-from crawler.configuration.kinds import quota as parse_quota
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
-from crawler.service.clients.keys import ConfiguredKeys, Holder, KeyStore, export
+from crawler.service.clients.keys import ConfiguredKeys, Holder, KeyStore, export, monthly_quota
 from crawler.service.clients.quotas import Quotas, Reservation
 from crawler.service.clients.usage import Usage
 from tests.crawls import sandbox
@@ -288,7 +287,7 @@ def test_configured_keys_of_a_client_must_have_the_same_quota(other: dict[str, s
 @pytest.mark.parametrize("text", ["0/month", "-5/month", "5", "5/day", "5/months", "1e3/month", " 5/month", "٥/month"])
 def test_a_wrong_quota_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a quota such as 100000/month, not"):
-        parse_quota(text)
+        monthly_quota(text)
     with pytest.raises(argparse.ArgumentTypeError, match="expected a quota such as 100000/month, not"):
         monthly(text)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crawler.registry import spiders
-from crawler.spiders.listings import Listings
 from crawler.targets.coverage import Coverage
+from crawler.targets.listings import Listings
 from crawler.targets.target import Target, TargetParser
 
 

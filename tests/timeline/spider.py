@@ -6,13 +6,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from scrapy import Request
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 from web_poet import field
 
 from crawler.errors import UpstreamError
 from crawler.platforms.model import Model, Params
 from crawler.platforms.page import PlatformPage
-from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
+from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
 
 
@@ -71,14 +70,7 @@ class TimelinePage(PlatformPage):
         return str(self.response.json()["cursor"])
 
 
-class TimelineArguments(CrawlArguments):
-    """The params, as text."""
-
-    user: str | None = None
-    """Whose posts."""
-
-
-class TimelineSpider(Args[TimelineArguments], PlatformSpider):
+class TimelineSpider(PlatformSpider):
     """Posts by id."""
 
     name = "timeline"
@@ -93,7 +85,6 @@ class TimelineSpider(Args[TimelineArguments], PlatformSpider):
             entries=Entries("posts.main", "post_id", "time"),
         ),
     )
-    args: TimelineArguments
 
     def request(self, target: Target) -> Request:
         return self.for_page(TimelinePage, Request(f"{self.origin()}/?{urlencode(target.params.model_dump())}"))

@@ -66,7 +66,7 @@ class Once:
         """
         if key is None:
             return await serve()
-        left = _seconds_left(target)
+        left = target.seconds_left or 0
         claim = Claim.make(key, call.client_id, target, left)
         try:
             found = await self.store.transact(claim.take, seconds=left)
@@ -74,7 +74,7 @@ class Once:
                 return found.replayed(claim)
             served = await serve()
             body = orjson.dumps(served.data)
-            await self._store(claim, call, body, served, max(_seconds_left(target), STORE_SECONDS))
+            await self._store(claim, call, body, served, max(target.seconds_left or 0, STORE_SECONDS))
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
@@ -140,11 +140,6 @@ def check_key(key: str) -> None:
         message = "Idempotency-Key: expected 1 to 255 visible ASCII characters"
         detail: Detail = {"loc": ["Idempotency-Key"], "msg": message, "type": "string_pattern_mismatch"}
         raise InvalidRequest(message, details=[detail])
-
-
-def _seconds_left(target: Target) -> float:
-    assert target.deadline is not None
-    return target.deadline - asyncio.get_running_loop().time()
 
 
 @dataclass(frozen=True, slots=True)

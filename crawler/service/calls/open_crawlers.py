@@ -93,7 +93,7 @@ class OpenCrawler:
 
     @property
     def max_in_flight(self) -> int:
-        """The maximum number of targets in flight in the crawler. Egresses that rest do not add to it.
+        """The maximum number of targets in flight in the crawler. Suspended egresses do not add to it.
 
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         crawler instead, a target's second request would wait for the first requests of all other targets.
@@ -116,7 +116,7 @@ class OpenCrawler:
         ``started``: number of targets that the caller has started, even if they are not in flight yet.
 
         Raises:
-            CircuitOpen: all egresses of the platform rest.
+            CircuitOpen: all egresses of the platform are suspended.
         """
         slots = self.slots
         idle_in = self.lanes.idle_at() - asyncio.get_running_loop().time()
@@ -159,7 +159,7 @@ class OpenCrawler:
         Raises:
             Overloaded: the queue is full, or the target could not start before its deadline.
             UpstreamTimeout: the target has no outcome at its deadline.
-            CircuitOpen: all egresses of the platform rest.
+            CircuitOpen: all egresses of the platform are suspended.
             ServiceError: the crawler cannot be started.
         """
         assert target.deadline is not None

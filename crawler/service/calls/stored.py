@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from crawler.errors import error_of
 from crawler.jobs import statements as sql
-from crawler.jobs.clock import store_time
+from crawler.jobs.clock import store_time, utc_text
 from crawler.jobs.counters import Changes, lock_jobs
 from crawler.jobs.job import decompress
 from crawler.jobs.transactions import by_job
@@ -117,17 +116,15 @@ class StoredCall:
             "scraper": self.scraper,
             "params": self.work["params"],
             "state": self.state,
-            "accepted_at": _as_text(self.work["accepted"]),
-            "completed_at": _as_text(self.outcome["completed"]) if "completed" in self.outcome else None,
+            "accepted_at": utc_text(self.work["accepted"], "milliseconds"),
+            "completed_at": utc_text(self.outcome["completed"], "milliseconds")
+            if "completed" in self.outcome
+            else None,
             "code": self.code,
             "http_status": status,
             "billable": self.outcome.get("billable", False),
-            "expires_at": _as_text(self.expires),
+            "expires_at": utc_text(self.expires, "milliseconds"),
         }
-
-
-def _as_text(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,9 @@ from typing import Annotated, Protocol
 import structlog
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from crawler.configuration.kinds import quota as parse_quota
-from crawler.configuration.kinds import rate as check_rate
+from crawler.configuration.kinds import Expected, Rate
 from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
-from crawler.platforms.model import validation_details
+from crawler.platforms.model import first_problem
 from crawler.storage.sqlite import SqliteFile
 
 logger = structlog.get_logger(__name__)
@@ -126,9 +125,16 @@ def quota_text(quota: int) -> str:
     return f"{quota}/month"
 
 
-def _check_quota(text: str) -> str:
-    parse_quota(text)
-    return text
+def monthly_quota(text: str) -> int:
+    """Return the number of billable calls per month of a quota such as ``100000/month``.
+
+    Raises:
+        ValueError: the text is not a quota, or allows no calls.
+    """
+    match = re.fullmatch(r"([1-9][0-9]{0,14})/month", text, re.ASCII)
+    if match is None:
+        raise ValueError(f"expected a quota such as 100000/month, not {text!r}")
+    return int(match.group(1))
 
 
 class ConfiguredKey(BaseModel):
@@ -139,9 +145,9 @@ class ConfiguredKey(BaseModel):
     client: Annotated[str, AfterValidator(check_client)]
     hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     """The SHA-256 hash of the key, in hexadecimal."""
-    rate: Annotated[str, AfterValidator(check_rate)] | None = None
+    rate: Rate | None = None
     concurrency: int | None = Field(default=None, ge=1)
-    quota: Annotated[str, AfterValidator(_check_quota)] | None = None
+    quota: Annotated[str, Expected("a quota such as 100000/month", monthly_quota)] | None = None
     """Such as ``100000/month``. It must be the same for all keys of a client, because they share it."""
 
 
@@ -162,8 +168,7 @@ class ConfiguredKeys:
         try:
             found = _CONFIGURED.validate_python(keys, strict=True)
         except ValidationError as error:
-            first = validation_details(error)[0]
-            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise ValueError(first_problem(error)) from None
         quotas = {key.client: key.quota for key in found.values()}
         for key_id, key in found.items():
             if key.quota != quotas[key.client]:
@@ -177,7 +182,7 @@ class ConfiguredKeys:
                 revoked=None,
                 rate=key.rate,
                 concurrency=key.concurrency,
-                quota=parse_quota(key.quota) if key.quota else None,
+                quota=monthly_quota(key.quota) if key.quota else None,
             )
             for key_id, key in found.items()
         }

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import QuotaExceeded
-from crawler.jobs.clock import store_time
+from crawler.jobs.clock import store_time, utc_text
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Session, Store
@@ -165,10 +165,7 @@ def settle(session: Session, calls: Iterable[ReservedCall]) -> None:
 def report(session: Session, client: str, quota: int) -> dict[str, Any]:
     """Return the state of a client's quota in this month."""
     used, reserved = _count(session, client, int(store_time()))
-    return {"limit": quota, "used": used, "reserved": reserved, "resets_at": _next_month().strftime(RFC_3339)}
-
-
-RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
+    return {"limit": quota, "used": used, "reserved": reserved, "resets_at": utc_text(_next_month().timestamp())}
 
 
 def _count(session: Session, client: str, now: int) -> tuple[int, int]:
@@ -182,7 +179,7 @@ def exceeded(quota: int) -> QuotaExceeded:
     reset = _next_month()
     return QuotaExceeded(
         f"Quota exceeded: all {quota} billable calls of this month are used, or reserved by calls in progress. "
-        f"The next month begins at {reset.strftime(RFC_3339)}.",
+        f"The next month begins at {utc_text(reset.timestamp())}.",
         retry_after=max(1, math.ceil((reset - _now()).total_seconds())),
     )
 

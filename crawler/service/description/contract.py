@@ -310,7 +310,7 @@ class CircuitBreaker(Model):
     """The circuit breaker of one source through an egress."""
 
     source: str
-    """The source. `(connection)`: failures of the egress itself. `(platform)`: a rest of the whole platform."""
+    """The source. `(connection)`: failures of the egress itself. `(platform)`: a suspension of the whole platform."""
     state: Literal["closed", "open", "trial"]
     """`closed`: requests are sent. `open`: no request is sent before `until`. `trial`: one request tries the source."""
     since: Time | None
@@ -372,7 +372,7 @@ class EgressStatus(Outcomes):
     breakers: list[CircuitBreaker]
     """The circuit breakers of all sources that have been requested since the start."""
     rests_until: Time | None
-    """The end of the egress's rest, in which no source is requested through it; null if it does not rest."""
+    """The end of the egress's suspension: no source is requested through it before. Null if it is not suspended."""
 
 
 class PlatformStatus(Outcomes):

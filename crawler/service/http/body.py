@@ -18,6 +18,7 @@ from crawler.errors import (
     ScrapeError,
     UnsupportedMediaType,
 )
+from crawler.reading.json import refuse_constant, unique_keys
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
@@ -167,9 +168,7 @@ def read_object(request: Request) -> dict[str, Any]:
     assert request.content is not None
     try:
         text = request.content.read().decode()
-        value = json.loads(
-            text, object_pairs_hook=_without_repeated_keys, parse_constant=_reject_constant, parse_float=_number
-        )
+        value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant, parse_float=_number)
         if "\\u" in text:
             json.dumps(
                 value, ensure_ascii=False
@@ -183,18 +182,7 @@ def read_object(request: Request) -> dict[str, Any]:
     return value
 
 
-def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    unique = dict(pairs)
-    if len(unique) != len(pairs):
-        raise ValueError("a key is repeated")
-    return unique
-
-
 def _number(text: str) -> float:
     """Decode a number with a decimal point or an exponent. 2.0 becomes the integer 2, as in JSON Schema."""
     value = float(text)
     return int(value) if value.is_integer() else value
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON value")

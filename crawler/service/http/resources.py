@@ -299,9 +299,8 @@ class Api(Resource):
         """
         if holder.quota is not None:
             call.has_reservation = True
-            assert target.deadline is not None
-            seconds = target.deadline - asyncio.get_running_loop().time()
-            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, seconds)
+            assert target.seconds_left is not None
+            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, target.seconds_left)
         return await self.parts.cache.served(target, header(request, "Cache-Control"))
 
     async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:

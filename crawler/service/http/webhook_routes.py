@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crawler.errors import ScraperNotFound
-from crawler.jobs.events import post, rfc_3339
+from crawler.jobs.clock import utc_text
+from crawler.jobs.events import post
 from crawler.service.calls.envelope import Answer, Call, empty_response, json_response
 from crawler.service.http.body import read_object, read_query, require_method
 from crawler.service.jobs.uploads import invalid
@@ -111,5 +112,5 @@ class WebhookRoutes:
 def _described(session: Session, client: str) -> dict[str, Any]:
     """Return a client's webhook, without its secret."""
     found = outbox.find(session, client)
-    url, changed = (found.url, rfc_3339(found.changed)) if found else (None, None)
+    url, changed = (found.url, utc_text(found.changed)) if found else (None, None)
     return {"client_id": client, "url": url, "changed_at": changed}

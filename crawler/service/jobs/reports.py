@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from crawler.jobs.clock import utc_text
 from crawler.jobs.export import Cursor
-from crawler.service.clients.quotas import RFC_3339
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -22,15 +21,15 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
     if job.state == "open" and job.seq:
         seconds = max(1e-3, time.time() - job.created)
         rate = round(job.seq / seconds * 60, 1)
-        estimate = _time(time.time() + left * seconds / job.seq)
-    expires = None if job.ended is None or left else _time(job.ended + keep_days * DAY_SECONDS)
+        estimate = utc_text(time.time() + left * seconds / job.seq)
+    expires = None if job.ended is None or left else utc_text(job.ended + keep_days * DAY_SECONDS)
     return {
         "job_id": str(job.id),
         "state": job.state,
         "idempotency_key": job.options.get("key"),
         "targets": {"total": sum(job.counts.values()), **job.counts},
-        "created_at": _time(job.created),
-        "ended_at": None if job.ended is None else _time(job.ended),
+        "created_at": utc_text(job.created),
+        "ended_at": None if job.ended is None else utc_text(job.ended),
         "expires_at": expires,
         "targets_per_minute": rate,
         "estimated_end": estimate,
@@ -46,7 +45,3 @@ def detail(job: Job, tallies: dict[tuple[str, str], int], keep_days: float) -> d
 
     found = {"codes": of("code"), "unread": of("unread"), "unread_rows": of("unread rows")}
     return {**describe(job, keep_days), "scrapers": [*of("scraper")], **found}
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime(RFC_3339)

@@ -18,7 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy import bindparam as param
 from sqlalchemy.dialects import postgresql, sqlite
 
-from crawler.jobs.events import id_prefix, rfc_3339
+from crawler.jobs.clock import utc_text
+from crawler.jobs.events import id_prefix
 from crawler.jobs.store import Session
 from crawler.jobs.tables import deliveries, webhooks
 
@@ -194,9 +195,9 @@ def listed(session: Session, client: str, before: str, limit: int) -> list[dict[
             "id": row.id,
             "type": row.type,
             "state": "delivered" if row.delivered else "failed" if row.due is None else "pending",
-            "created_at": rfc_3339(row.created),
-            "delivered_at": rfc_3339(row.delivered) if row.delivered else None,
-            "next_attempt_at": rfc_3339(row.due) if row.due else None,
+            "created_at": utc_text(row.created),
+            "delivered_at": utc_text(row.delivered) if row.delivered else None,
+            "next_attempt_at": utc_text(row.due) if row.due else None,
             "attempts": orjson.loads(row.attempts),
         }
         for row in session.execute(LIST, {"client": client, "before": before, "limit": limit}).fetchall()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.clock import store_time
-from crawler.jobs.events import rfc_3339
+from crawler.jobs.clock import store_time, utc_text
 from crawler.service import metrics
 from crawler.service.webhooks import outbox
 from crawler.service.webhooks.outbox import Attempt, Delivery
@@ -94,7 +93,7 @@ class Sender:
 
     async def _deliver(self, delivery: Delivery) -> None:
         loop = asyncio.get_running_loop()
-        begin, at = loop.time(), rfc_3339(store_time())
+        begin, at = loop.time(), utc_text(store_time())
         try:
             if delivery.url is None:
                 response = DELETED

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
 
+from crawler.reading.json import refuse_constant, unique_keys
 from crawler.targets.files.rows import MAX_LINE_BYTES, UNDECODABLE, Row, UnreadableFileError, damage
 from crawler.targets.files.text import TextFile
 
@@ -125,17 +125,5 @@ def _cause(error: ValueError) -> str:
     return f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
-    return found
-
-
-def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
-
-
 # Not orjson: it takes the last of several equal keys, and turns integers of more than 64 bits into floats.
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=refuse_constant)

@@ -97,7 +97,7 @@ ABOVE_COMMAND_LINE = 50
 
 ADDON = "crawler.Addon"
 """The add-on's path for users."""
-ADDON_PATHS = frozenset({ADDON, "crawler.configuration.addon.Addon"})
+ADDON_PATHS = frozenset({ADDON, "crawler.addon.Addon"})
 
 
 def install(settings: BaseSettings) -> None:

@@ -26,8 +26,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms import platforms
-from crawler.platforms.page import PlatformPage
-from crawler.spiders.first import P
+from crawler.platforms.page import P, PlatformPage
 from crawler.storage.kept import Head, Keeper, KeptResponse
 from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error

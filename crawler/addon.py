@@ -12,8 +12,9 @@ from scrapy_poet import Addon as PageObjects  # type: ignore[attr-defined]  # it
 from scrapy_poet import InjectionMiddleware  # type: ignore[attr-defined]  # likewise
 
 from crawler import settings as project
-from crawler.configuration.components import install
+from crawler.components import install
 from crawler.downloads import zyte
+from crawler.settings import Settings
 from crawler.spiders.base import PlatformSpider
 
 if TYPE_CHECKING:
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
-
-SETTINGS: dict[str, Any] = {
-    "CONCURRENT_ITEMS": 1,  # default 100: Scrapy creates this many tasks for each callback, which yields one item
-    "CONCURRENT_REQUESTS": 256,  # default 16: ThrottleMiddleware limits the downloads
-    "CONCURRENT_REQUESTS_PER_DOMAIN": 256,  # default 8: ThrottleMiddleware limits the downloads
-    "COOKIES_ENABLED": False,  # default True: the targets in a crawler must not share a session
-}
-"""Scrapy's settings that fit this project's spiders only."""
 
 OF_THE_PROJECT = frozenset(
     {
@@ -64,7 +57,8 @@ class Addon:
         """Set the spider's settings and components, if it is a spider of this project or a subclass of one."""
         if not issubclass(self.spider, PlatformSpider):
             return
-        settings.setdict({**_settings(), **SETTINGS}, priority="addon")
+        for_spiders = {name: Settings.model_fields[name].default for name in Settings.only_for_spiders}
+        settings.setdict(_settings() | for_spiders, priority="addon")
         install(settings)
         PageObjects().update_settings(settings)
         # A component of this project replaces it. None also prevents that scrapy-poet's add-on adds it later.

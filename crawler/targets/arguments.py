@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from crawler.targets.files import Shard, check_encoding
+from crawler.targets.target import Scraper
+
+A = TypeVar("A", bound="CrawlArguments")
 
 JOB = "_job"
 """The argument that Scrapyd sets, in addition to those of the user."""
@@ -23,7 +27,7 @@ OBJECTS = frozenset({"source", "shared"})
 
 
 class CrawlArguments(BaseModel):
-    """The ``-a`` arguments that every spider accepts. Each spider adds the params of its scrapers, as text."""
+    """The ``-a`` arguments that every spider accepts. ``with_params`` adds the params of its scrapers, as text."""
 
     model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
 
@@ -97,3 +101,17 @@ class CrawlArguments(BaseModel):
         if self.job is not None and beside:
             raise ValueError(f"a job has its own targets and arguments: remove {beside[0]}=, or remove job=")
         return self
+
+
+def with_params(model: type[A], scrapers: Iterable[Scraper]) -> type[A]:
+    """Return a model of arguments with the params of scrapers as further fields, which are texts.
+
+    The first description of a param is that of the argument. A param that the model has as a field is not added.
+    """
+    added: dict[str, Any] = {}
+    for scraper in scrapers:
+        for name, info in scraper.params.model_fields.items():
+            if name not in model.model_fields:
+                added.setdefault(name, (str | None, Field(default=None, description=info.description)))
+    made: type[A] = create_model(model.__name__, __base__=model, **added)
+    return made
