@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from crawler.jobs.account import SETTING, Account
 from crawler.jobs.events import post
 from crawler.service.calls import once, stored
-from crawler.service.clients import usage
+from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Finished, Stored
@@ -56,3 +59,17 @@ def _post_done(session: Session, finished: Finished) -> None:
     billable = finished.record is not None and finished.outcome.get("billable", True)
     data = {"request_id": claim.key.decode(), "scraper": claim.work["scraper"], "code": finished.code}
     post(session, claim.owner, "call.done", data | {"billable": billable}, session.now())
+
+
+def room(session: Session, job: Any) -> int | None:
+    """Return how many further targets of a client's job may wait. None: the client has no quota. A worker's ``room``.
+
+    Workers on other machines have no API keys: the options of the job have the quota.
+    """
+    quota = orjson.loads(job.options).get("quota")
+    return None if quota is None else quotas.room(session, job.owner, quota)
+
+
+def account_settings(owner: str, *, waits: bool = True) -> dict[str, Any]:
+    """Return the settings of a crawl that is a worker of a client's job. ``waits``: as in ``Account``."""
+    return {SETTING: Account(owner, store_bills, room, waits)}
