@@ -94,7 +94,7 @@ class Cache:
         ttl = self.ttls.get(target.scraper.name, 0)
         if not ttl:
             return await self._fetch(target)
-        key, directives = _key(target), _directives(control)
+        key, directives = target.key, _directives(control)
         if not directives.isdisjoint(FRESH):
             served = await self._fetch(target)
             if "no-store" not in directives:
@@ -112,7 +112,7 @@ class Cache:
         ttl = self.ttls.get(target.scraper.name, 0)
         if not ttl or not _directives(control).isdisjoint(FRESH):
             return None
-        return self._find(_key(target), ttl)
+        return self._find(target.key, ttl)
 
     def _find(self, key: bytes, ttl: float) -> Served | None:
         entry = self._entries.get(key)
@@ -150,11 +150,6 @@ class Cache:
         entry = self._entries.pop(key, None)
         if entry:
             self._size -= len(key) + len(entry.data) + ENTRY_OVERHEAD_BYTES
-
-
-def _key(target: Target) -> bytes:
-    """Return the key of a target's data: the JSON of its scraper and params."""
-    return orjson.dumps([target.scraper.name, target.identity], option=orjson.OPT_SORT_KEYS)
 
 
 def _directives(control: str | None) -> set[str]:
