@@ -2,7 +2,8 @@
 
 Counted are calls into code objects of ``crawler/``, and each resumption of a coroutine, without those of
 ``crawler/platforms`` and ``crawler/reading``, which depend on the page, and without fill rates, which need not be
-computed for each call. ``python -m benchmarks calls`` prints both numbers; ``--top`` adds the functions.
+computed for each call. ``python -m benchmarks calls`` prints both numbers, and fails if one is above its limit;
+``--top`` adds the functions.
 
 The programs run as users start them, in a process that counts with ``sys.setprofile``. It writes its counts to a file
 when it gets SIGUSR1, and when it exits.
@@ -19,7 +20,9 @@ import sys
 import time
 from collections import Counter
 from http.client import HTTPConnection
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from types import CodeType, FrameType
 from typing import Any
 
@@ -30,10 +33,14 @@ PACKAGE = ROOT / "crawler"
 LEFT_OUT = ("platforms/", "reading/", "sandbox/", "monitoring/fields.py")
 """Parts of the package that are not counted."""
 UNITS, WARM_UP = 100, 30
-"""Number of calls or targets that are counted, and of those that run before them."""
+"""Number of targets that are counted, and of calls or targets that run before those that are counted."""
+CALLS = 31
+"""Number of calls that are counted, each for itself. Their median has nothing of timers and other background work."""
+LIMITS = {"light call": 260, "crawl target": 170}
+"""The numbers that must not be exceeded."""
 QUERY = {"query": "honey"}
 PATH = "/v1/scrapers/retail-search-v4"
-SHOWN = 60
+SHOWN = 400
 """Number of functions in the list of ``--top``."""
 
 
@@ -72,13 +79,21 @@ def run_counted(arguments: list[str], file: Path) -> None:
     execute(["scrapy", *arguments])
 
 
-def per_unit(file: Path) -> dict[str, float]:
-    """Return the calls per function for each unit of work between the first two lines of a file.
+def per_target(file: Path) -> dict[str, float]:
+    """Return the calls per function for each target between the two lines of a file.
 
-    A function that ran for less than half of the units belongs to the background, such as a timer.
+    A function that ran for less than half of the targets belongs to the background, such as a timer.
     """
-    before, after = (Counter(json.loads(line)) for line in file.read_text().splitlines()[:2])
+    before, after = (Counter(json.loads(line)) for line in file.read_text().splitlines())
     return {name: number / UNITS for name, number in (after - before).items() if number >= UNITS / 2}
+
+
+def per_call(file: Path) -> dict[str, float]:
+    """Return the calls per function for a call: the median over the calls between the lines of a file."""
+    totals = [Counter(json.loads(line)) for line in file.read_text().splitlines()]
+    units = [after - before for before, after in pairwise(totals)]
+    numbers = {name: median(unit[name] for unit in units) for name in totals[-1]}
+    return {name: number for name, number in numbers.items() if number}
 
 
 def light_call(running: Stack) -> dict[str, float]:
@@ -91,17 +106,18 @@ def light_call(running: Stack) -> dict[str, float]:
     command = (sys.executable, "-m", "benchmarks.calls", str(file), "serve", "--port", str(port))
     pid = running.start(*command, port=port, ready="/readyz")
     connection = HTTPConnection("127.0.0.1", port, timeout=60)
-    for lines, number in enumerate((WARM_UP, UNITS), start=1):
-        for _ in range(number):
-            connection.request("POST", PATH, json.dumps(QUERY), headers)
-            response = connection.getresponse()
-            body = response.read()
-            if response.status != 200:
-                raise SystemExit(f"{PATH}: {body.decode()}")
-        os.kill(pid, signal.SIGUSR1)
-        while not file.exists() or file.read_text().count("\n") < lines:
-            time.sleep(0.05)
-    return per_unit(file)
+    file.touch()
+    for number in range(WARM_UP + CALLS):
+        connection.request("POST", PATH, json.dumps(QUERY), headers)
+        response = connection.getresponse()
+        body = response.read()
+        if response.status != 200:
+            raise SystemExit(f"{PATH}: {body.decode()}")
+        if (lines := number + 2 - WARM_UP) > 0:
+            os.kill(pid, signal.SIGUSR1)
+            while file.read_text().count("\n") < lines:
+                time.sleep(0.01)
+    return per_call(file)
 
 
 def target(running: Stack) -> dict[str, float]:
@@ -117,19 +133,27 @@ def target(running: Stack) -> dict[str, float]:
         command = (sys.executable, "-m", "benchmarks.calls", str(file), "crawl", "retail", "-a", f"targets={targets}")
         options = ("-O", str(running.folder / "out.jsonl"), "-s", "LOG_LEVEL=WARNING")
         subprocess.run([*command, *options], check=True, cwd=ROOT, env=running.env)
-    return per_unit(file)
+    return per_target(file)
 
 
 def report(*, top: bool = False) -> str:
-    """Return a Markdown table of the numbers, and with ``top`` the functions that run most often."""
+    """Return a Markdown table of the numbers, and with ``top`` the functions that run most often.
+
+    Raises:
+        SystemExit: a number is above its limit, or a call or crawl failed.
+    """
     with stack(PLATFORM_BUDGETS={"retail": {"concurrency": 16, "delay": 0}}) as running:
         found = {"light call": light_call(running), "crawl target": target(running)}
-    rows = [(name, f"{sum(each.values()):.0f}") for name, each in found.items()]
+    totals = {name: sum(each.values()) for name, each in found.items()}
+    rows = [(f"{name} (limit {LIMITS[name]})", f"{total:.0f}") for name, total in totals.items()]
     if top:
         for name, each in found.items():
             most = sorted(each.items(), key=lambda item: -item[1])[:SHOWN]
             rows += [(f"{name}: {function}", f"{number:.1f}") for function, number in most]
-    return grid(("unit", "functions of ours"), rows) + "\n"
+    table = grid(("unit", "functions of ours"), rows) + "\n"
+    if above := [name for name, total in totals.items() if total > LIMITS[name]]:
+        raise SystemExit(f"{table}\nAbove the limit: {', '.join(above)}. See the functions with --top.")
+    return table
 
 
 if __name__ == "__main__":

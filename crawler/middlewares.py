@@ -133,13 +133,16 @@ class ThrottleMiddleware:
             ShuttingDown: the crawler is closing.
             ReleaseEnded, ScrapeError: as for ``Admission.admit``.
         """
-        self.release(request)  # slots of an earlier request, which another middleware has replaced by this one
+        if "release_slot" in request.meta:  # of an earlier request, which another middleware has replaced by this one
+            self.release(request)
         async with self.closing.limit():
             release = await self.admission.admit(request)
         # ``release`` is called at most once: by the garbage collector if the request is discarded before its download.
         release_slot = weakref.finalize(request, release)
         release_slot.atexit = False
         request.meta["release_slot"] = release_slot
+        if (target := request.meta.get("target")) is not None:
+            target.release.is_sent = True
         self.spider.on_lane(request)
         left = time_left(request)
         if left is not None:
@@ -162,7 +165,8 @@ class ThrottleMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Release the slots of a request that was not downloaded because a middleware returned its response."""
-        self.release(request)
+        if "release_slot" in request.meta:
+            self.release(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:

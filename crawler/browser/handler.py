@@ -137,7 +137,7 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
         finally:
             self._log(request, session, proxy, asyncio.get_running_loop().time() - started)
 
-    def _configured_origins(self) -> set[str]:
+    def _configured_origins(self) -> frozenset[str]:
         """Return the origins that replace the platform's public ones, as in the sandbox.
 
         The page may connect to these origins even if their addresses are not public.

@@ -46,4 +46,5 @@ def _has_error(fd: FileDescriptorLike) -> bool:
     """Whether a socket has an error, such as a reset. A read raises it after the data that arrived before."""
     poll = select.poll()
     poll.register(fd, 0)  # poll() reports errors even if no event is requested
-    return any(event & select.POLLERR for _, event in poll.poll(0))
+    found = poll.poll(0)
+    return bool(found) and bool(found[0][1] & select.POLLERR)

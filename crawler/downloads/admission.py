@@ -44,6 +44,8 @@ class _Pending:
     release: Release
     source: str | None
     """None: the request passes no circuit breaker."""
+    background: bool
+    """Whether the requests of all other targets go first."""
     deadline: float | None
     """The time of the event loop before which the download must start, None if there is none."""
     refused: bool = False
@@ -57,18 +59,14 @@ class _Pending:
         target still has time to complete without this source.
         """
         meta = request.meta
-        target: Target | None = meta.get("target")
-        left = time_left(request)
-        deadline = None
-        if left is not None:
-            deadline = asyncio.get_running_loop().time() + (left / 2 if "optional" in meta else left)
         source = None if "admitted" in meta else meta.get("source")
-        return cls(request, target, Release() if target is None else target.release, source, deadline)
-
-    @property
-    def background(self) -> bool:
-        """Whether the requests of all other targets go first."""
-        return self.target is not None and self.target.background
+        target: Target | None = meta.get("target")
+        if target is None:
+            return cls(request, None, Release(), source, background=False, deadline=None)
+        deadline = target.deadline
+        if deadline is not None and "optional" in meta:
+            deadline = (asyncio.get_running_loop().time() + deadline) / 2
+        return cls(request, target, target.release, source, target.background, deadline)
 
     async def slots(self, lane: Lane) -> ReleaseSlot:
         """Take the slots of a lane. See ``Lane.take_slots``."""
@@ -109,7 +107,7 @@ class Admission:
         source, release = pending.source, pending.release
         while True:
             release.check()
-            lane = release.lane or await self._only_lane(pending)
+            lane = release.lane or self.lanes.only or await self._only_lane(pending)
             if lane is None:
                 lane, slots = await self._next_free(pending)
             else:
@@ -123,19 +121,19 @@ class Admission:
             request.meta["egress"] = lane.egress.name
         if release.lane is None:
             self.lanes.give(lane, release)
-        return slots if self.lanes.single else partial(self._free, slots)
+        return slots if self.lanes.only else partial(self._free, slots)
 
     def _free(self, slots: ReleaseSlot) -> None:
         slots()
         self.lanes.changed.set()
 
     async def _only_lane(self, pending: _Pending) -> Lane | None:
-        """Return the lane that the first request of a target must use. None: it may use several.
+        """Return the lane of several that the first request of a target must use. None: it may use several.
 
         Raises:
             CircuitOpen: the platform has refused the target through an egress that has just failed.
         """
-        if self.lanes.single or pending.target is None or pending.source is None:
+        if pending.target is None or pending.source is None:
             return self.lanes.candidates(pending.release)[0]
         refused = await self.lanes.refused_by(pending.target)
         if refused is not None and refused is pending.release.failed:

@@ -7,8 +7,8 @@ the cooldown one request is let through, the trial: its response closes the brea
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -232,27 +232,21 @@ class CircuitBreaker:
             await self.facts.change(Blocks, self.name, Blocks.answer if is_answer(error) else Blocks.failure)
 
 
-@dataclass
-class Breakers:
-    """The circuit breakers of a platform for one egress: one per source. Each is created when it is first used."""
+class Breakers(dict[str, CircuitBreaker]):
+    """The circuit breakers of a platform for one egress, by source. Each is created when it is first used."""
 
-    platform: str
-    policy: BreakerPolicy
-    facts: Facts
-    egress: str = ""
-    """``Egress.key``: empty for the direct connection."""
-    _by_source: dict[str, CircuitBreaker] = field(default_factory=dict)
+    def __init__(self, platform: str, policy: BreakerPolicy, facts: Facts, egress: str = "") -> None:
+        """``egress``: ``Egress.key``, empty for the direct connection."""
+        super().__init__()
+        self.platform = platform
+        self.policy = policy
+        self.facts = facts
+        self.egress = egress
 
-    def __getitem__(self, source: str) -> CircuitBreaker:
-        if source not in self._by_source:
-            self._by_source[source] = CircuitBreaker(
-                self.policy, BreakerKey(self.platform, source, self.egress), self.facts
-            )
-        return self._by_source[source]
-
-    def __iter__(self) -> Iterator[tuple[str, CircuitBreaker]]:
-        """Yield each source that has been requested, and its breaker, sorted by source."""
-        return iter(sorted(self._by_source.items()))
+    def __missing__(self, source: str) -> CircuitBreaker:
+        key = BreakerKey(self.platform, source, self.egress)
+        breaker = self[source] = CircuitBreaker(self.policy, key, self.facts)
+        return breaker
 
     def closed(self, sources: Iterable[str]) -> bool:
         """Whether the breakers of all these sources are closed."""
@@ -261,12 +255,12 @@ class Breakers:
     @property
     def any_open(self) -> bool:
         """Whether at least one breaker of the platform is open."""
-        return not self.closed(list(self._by_source))
+        return not self.closed(list(self))
 
     @property
     def cooldowns(self) -> dict[str, float]:
         """Source -> seconds until the end of its breaker's cooldown, for each source that was requested."""
-        return {source: each.cooldown_left for source, each in self._by_source.items()}
+        return {source: each.cooldown_left for source, each in self.items()}
 
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,7 +134,7 @@ class Egress(_Strict):
         """The suffix of the egress's keys among the shared limits: empty for the connection without ``EGRESSES``."""
         return "" if self.name == DIRECT_NAME else f"@{self.name}"
 
-    @property
+    @cached_property
     def can_fail(self) -> bool:
         """Whether failures may be the egress's own. Without a proxy and ``bind``, all count as the platform's."""
         return self.proxy is not None or self.bind is not None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
+Download = Callable[["Request"], Awaitable["Response"]]
+
 UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, ProxyError, TunnelError)
 """Failures to connect. Through a proxy, only the proxy can be the cause."""
 UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHABLE)
@@ -50,18 +53,20 @@ class ThroughEgress:
         self.connect_seconds = crawler.settings.getfloat("CONNECT_TIMEOUT")
         self.verify_certificates = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
 
-    async def download_request(self, request: Request) -> Response:
+    def download_request(self, request: Request) -> Awaitable[Response]:
         """Download a request.
 
         Raises:
             EgressFailed: the egress failed before the platform answered.
         """
-        handler: Any = super()
+        download: Download = super().download_request  # type: ignore[misc]  # the handler's
         if "egress" not in request.meta or "page_session" in request.meta:  # FilteringProxy connects browser pages
-            return cast("Response", await handler.download_request(request))
-        egress = self.egresses[request.meta["egress"]]
+            return download(request)
+        return self._download(request, self.egresses[request.meta["egress"]], download)
+
+    async def _download(self, request: Request, egress: Egress, download: Download) -> Response:
         try:
-            return cast("Response", await handler.download_request(_through(egress, request)))
+            return await download(_through(egress, request))
         except UNCLEAR as error:
             failure = await self._failure(egress, request, error) if egress.can_fail else None
             if failure is None:

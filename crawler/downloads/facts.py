@@ -104,11 +104,13 @@ class Facts:
 
     async def change(self, kind: type[F], name: str, decision: Decision[F, T]) -> T:
         """Decide over a fact. Return the result of the decision."""
-        return decision(self.known(kind, name), self.now(), self.processes)
+        fact = self._facts[kind].get(name) or self.known(kind, name)
+        return decision(fact, self.now(), self.processes)
 
     def change_soon(self, kind: type[F], name: str, decision: Decision[F, Any]) -> Withdraw:
         """Decide over a fact without waiting for the result. Return the function that withdraws the decision."""
-        decision(self.known(kind, name), self.now(), self.processes)
+        fact = self._facts[kind].get(name) or self.known(kind, name)
+        decision(fact, self.now(), self.processes)
         return _made
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ MAX_HEAD_BYTES = 128 * 1024
 MAX_HEAD_LINES = 1_000
 """Maximum number of these lines."""
 
+BLANK_LINE = re.compile(rb"\n\r?\n")
+"""Matches the end of a head."""
 _NEWEST_BYTES = 8
 """The blank line after the headers may arrive in pieces, together with the end of the last header."""
 
@@ -36,17 +39,13 @@ class BoundedHeads(Factory):
         protocol: Any = None if self._aborted else self.factory.buildProtocol(addr)
         if protocol is not None:
             head = _Head(protocol)
-            send, lose = protocol.request, protocol.connectionLost
-
-            def request(sent: Any) -> Any:
-                head.begin()
-                return send(sent)
+            lose = protocol.connectionLost
 
             def connection_lost(*reason: Any) -> None:
                 lose(*reason)
                 self.on_lost()
 
-            protocol.request = request
+            protocol.request = head.send
             protocol.connectionLost = connection_lost
             protocol.dataReceived = head.receive
         self._protocol = protocol
@@ -62,16 +61,21 @@ class BoundedHeads(Factory):
 class _Head:
     """Counts the bytes and lines of a response until the blank line after its headers."""
 
+    _bytes = _lines = 0
+    _newest = b""
+    _is_complete = False
+
     def __init__(self, protocol: Any) -> None:
         self.protocol = protocol
+        self._send: Callable[[Any], Any] = protocol.request
         self._pass_on: Callable[[bytes], None] = protocol.dataReceived
-        self.begin()
 
-    def begin(self) -> None:
-        """Reset the counts: the next received byte begins the head of a new response."""
+    def send(self, request: Any) -> Any:
+        """Send a request. The next received byte begins the head of its response."""
         self._bytes = self._lines = 0
         self._newest = b""
         self._is_complete = False
+        return self._send(request)
 
     def receive(self, data: bytes) -> None:
         """Pass the received bytes on, or abort the connection if the head is too large."""
@@ -86,9 +90,9 @@ class _Head:
     def _count(self, data: bytes) -> None:
         """Count the received bytes and lines that belong to the head, up to the blank line that ends it."""
         text = self._newest + data
-        ends = [at for mark in (b"\n\r\n", b"\n\n") if (at := text.find(mark)) >= 0]
-        head = text[: min(ends)] if ends else text
+        end = BLANK_LINE.search(text)
+        head = text[: end.start()] if end else text
         self._bytes += max(0, len(head) - len(self._newest))
         self._lines += head.count(b"\n", len(self._newest)) if len(head) > len(self._newest) else 0
         self._newest = text[-_NEWEST_BYTES:]
-        self._is_complete = bool(ends)
+        self._is_complete = end is not None

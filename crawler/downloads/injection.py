@@ -11,8 +11,7 @@ released.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy import Request
 from scrapy.http import Response
@@ -39,33 +38,33 @@ INPUTS: dict[Any, Callable[[Request, Response], Any]] = {HttpResponse: _response
 """Class of a page object's input -> the function that makes it, as scrapy-poet's provider does."""
 
 
+class _Planned(NamedTuple):
+    """What the injector needs for the requests of one callback."""
+
+    plan: andi.Plan
+    inputs: tuple[Any, ...] | None
+    """The classes of the instances that are built by ``INPUTS``. None: they are built by scrapy-poet's providers."""
+    needs_response: bool = True
+    """Whether the requests must be downloaded at all."""
+
+
 class PlannedInjector(Injector):
-    """Caches, for each callback, the plan and whether its requests must be downloaded."""
+    """Makes one plan for each callback."""
 
     def __init__(self, crawler: Crawler, **kwargs: Any) -> None:
         super().__init__(crawler, **kwargs)
-        self._plans: dict[Callable[..., Any], andi.Plan] = {}
-        self._required: dict[Callable[..., Any], bool] = {}
-        self._provided = cache(self.is_class_provided_by_any_provider)
+        self._planned: dict[Callable[..., Any], _Planned] = {}
         self._own_providers = bool(crawler.settings.getdict("SCRAPY_POET_PROVIDERS"))
 
     def build_plan(self, request: Request) -> andi.Plan:
         """Return the plan for building the arguments of the request's callback."""
-        callback = self._planned_once(request)
-        if callback is None:
-            return super().build_plan(request)
-        if callback not in self._plans:
-            self._plans[callback] = super().build_plan(request)
-        return self._plans[callback]
+        planned = self._of_callback(request)
+        return planned.plan if planned else super().build_plan(request)
 
     def is_scrapy_response_required(self, request: Request) -> bool:
         """Whether the request must be downloaded at all."""
-        callback = self._planned_once(request)
-        if callback is None:
-            return bool(super().is_scrapy_response_required(request))
-        if callback not in self._required:
-            self._required[callback] = bool(super().is_scrapy_response_required(request))
-        return self._required[callback]
+        planned = self._of_callback(request)
+        return planned.needs_response if planned else bool(super().is_scrapy_response_required(request))
 
     async def build_instances_from_providers(
         self, request: Request, response: Response, plan: andi.Plan
@@ -75,20 +74,31 @@ class PlannedInjector(Injector):
         If ``INPUTS`` has a function for each of them, they are built without scrapy-poet's providers. The providers are
         used for other classes, and whenever the settings configure additional providers or the cache.
         """
-        kinds: list[Any] = [kind for kind, _ in plan.dependencies]
-        needed = [kind for kind in kinds if self._provided(kind)]
-        if self.cache or self._own_providers or not all(kind in INPUTS for kind in needed):
-            instances: dict[Any, Any]
+        instances: dict[Any, Any] = {}
+        planned = self._of_callback(request)
+        if planned is None or planned.inputs is None:
             instances = await super().build_instances_from_providers(request, response, plan)
-            return instances
-        return {kind: INPUTS[kind](request, response) for kind in needed}
+        else:
+            for kind in planned.inputs:
+                instances[kind] = INPUTS[kind](request, response)
+        return instances
 
-    def _planned_once(self, request: Request) -> Callable[..., Any] | None:
-        """Return the request's callback, or None if its plan also depends on the request."""
+    def _of_callback(self, request: Request) -> _Planned | None:
+        """Return the plan of the request's callback, or None if the plan also depends on the request."""
         if "inject" in request.meta or self.registry.get_rules():
             return None
         callback: Callable[..., Any] = get_callback(request, self.spider)
-        return callback
+        return self._planned.get(callback) or self._plan(request, callback)
+
+    def _plan(self, request: Request, callback: Callable[..., Any]) -> _Planned:
+        plan = super().build_plan(request)
+        kinds: list[Any] = [kind for kind, _ in plan.dependencies]
+        kinds = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
+        needs_providers = self.cache or self._own_providers or not INPUTS.keys() >= set(kinds)
+        planned = self._planned[callback] = _Planned(plan, None if needs_providers else tuple(kinds))
+        if not super().is_scrapy_response_required(request):  # it looks at the plan
+            planned = self._planned[callback] = planned._replace(needs_response=False)
+        return planned
 
 
 class PlannedInjection(InjectionMiddleware):

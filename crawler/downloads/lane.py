@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +31,7 @@ class Lane:
 
     egress: Egress
     budget: Throttle
-    sources: Mapping[str, Throttle]
+    sources: Mapping[str | None, Throttle]
     """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
     breakers: Breakers
     connection: CircuitBreaker
@@ -69,11 +69,10 @@ class Lane:
             passed.append(breaker)
         return 0.0
 
-    def throttles(self, source: str | None) -> Iterator[Throttle]:
-        """Yield the throttles for a request to a source: the source's own, if it has one, then the platform's."""
-        if source is not None and source in self.sources:
-            yield self.sources[source]
-        yield self.budget
+    def throttles(self, source: str | None) -> tuple[Throttle, ...]:
+        """Return the throttles for a request to a source: the source's own, if it has one, and the platform's."""
+        own = self.sources.get(source)
+        return (self.budget,) if own is None else (own, self.budget)
 
     async def take_slots(
         self, source: str | None, deadline: float | None = None, *, background: bool = False
@@ -84,8 +83,11 @@ class Lane:
             Overloaded: the download cannot start before the deadline.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
+        throttles = self.throttles(source)
+        if len(throttles) == 1:
+            return await throttles[0].acquire(deadline, background=background)
         with ExitStack() as slots:
-            for throttle in self.throttles(source):
+            for throttle in throttles:
                 slots.callback(await throttle.acquire(deadline, background=background))
             return slots.pop_all().close
 

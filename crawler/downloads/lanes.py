@@ -51,8 +51,8 @@ class Lanes:
     """Set when a slot becomes free."""
 
     def __post_init__(self) -> None:
-        self.single = len(self.lanes) == 1
-        """Whether the platform has only one egress."""
+        self.only = self.lanes[0] if len(self.lanes) == 1 else None
+        """The lane of a platform with only one egress."""
 
     def __iter__(self) -> Iterator[Lane]:
         return iter(self.lanes)
@@ -85,7 +85,7 @@ class Lanes:
         if release.lane is not None:
             return release.lane
         candidates = self.candidates(release)
-        refused = None if self.single else self._named(self.refusals.known(target_key(target)))
+        refused = None if self.only else self._named(self.refusals.known(target_key(target)))
         free = (lane for lane in candidates if not lane.open_seconds(source))
         lane = refused if refused and refused in candidates else next(free, candidates[0])
         self.give(lane, release)
@@ -102,7 +102,7 @@ class Lanes:
 
         Through such a lane, a fallback may still work: a source that was not requested yet, and so has no breaker.
         """
-        if self.single and not self.lanes[0].egress.can_fail:
+        if self.only and not self.only.egress.can_fail:
             return self.lanes
         working = tuple(lane for lane in self.lanes if not lane.full_suspension)
         return tuple(lane for lane in working if not lane.usable_in) or working
@@ -110,7 +110,7 @@ class Lanes:
     @property
     def concurrency(self) -> int:
         """Maximum number of concurrent downloads through the lanes that are not suspended."""
-        return sum(lane.budget.concurrency for lane in self.in_use)
+        return sum([lane.budget.concurrency for lane in self.in_use])
 
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others.
@@ -192,7 +192,7 @@ class Lanes:
         If the connections of a target were lost in every try, there was no response of the platform.
         """
         lane = target.release.lane
-        if lane is None or self.single or not lane.egress.can_fail:
+        if lane is None or self.only or not lane.egress.can_fail:
             return False
         if error.reason == "connection":
             await lane.count_lost(target.id)
@@ -204,9 +204,9 @@ class Lanes:
         target = outcome.target
         if isinstance(target, InvalidTarget):
             return
-        lane = target.release.lane
-        self.on_completed(outcome, lane.egress.name if lane else self.lanes[0].egress.name if self.single else "")
-        if lane is not None and not self.single and isinstance(outcome.error, REFUSED):
+        lane = self.only or target.release.lane
+        self.on_completed(outcome, lane.egress.name if lane else "")
+        if lane is not None and not self.only and isinstance(outcome.error, REFUSED):
             storing = asyncio.ensure_future(self.refusals.remember(target_key(target), lane.egress.name))
             self._storing.add(storing)
             storing.add_done_callback(self._storing.discard)

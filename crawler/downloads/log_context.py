@@ -21,14 +21,11 @@ class BindTarget:
 
     def process_request(self, request: Request) -> None:
         """Set the target's id in the task of a download."""
-        _bind(request)
+        target = request.meta.get("target")
+        if target is not None:
+            bind_contextvars(request_id=target.id)
 
     def process_spider_input(self, response: Response) -> None:
         """Set the target's id in the task of a callback."""
-        _bind(response.request)
-
-
-def _bind(request: Request | None) -> None:
-    target = request.meta.get("target") if request else None
-    if target is not None:
-        bind_contextvars(request_id=target.id)
+        if response.request is not None:
+            self.process_request(response.request)

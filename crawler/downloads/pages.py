@@ -51,6 +51,8 @@ class PageSpider(Spider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.origins: dict[str, str] = {}
+        self.allowed_origins: frozenset[str] = frozenset()
+        """The origins to which the spider may send requests."""
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback that continues a target with its page object of a class."""
@@ -59,11 +61,7 @@ class PageSpider(Spider):
     def use_origins(self, origins: str | dict[str, str]) -> None:
         """Set the platform's origins: one for all requests, or one for each role, such as ``page`` or ``api``."""
         self.origins = {"page": origins} if isinstance(origins, str) else origins
-
-    @property
-    def allowed_origins(self) -> set[str]:
-        """The origins to which the spider may send requests."""
-        return set(self.origins.values())
+        self.allowed_origins = frozenset(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
         """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""

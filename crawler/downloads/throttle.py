@@ -69,7 +69,7 @@ class Starts(Fact):
 
         ``spacing``: seconds from this start to the next one.
         """
-        if any(until <= now for until in self.slots.values()):
+        if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
         # Each reserved start has a slot, so none is later than this, unless the clock was set back.
         owner = token.rpartition(":")[0]
@@ -144,20 +144,17 @@ class Throttle:
         return max(1, self.limit.concurrency // self.facts.processes)
 
     @property
-    def delay(self) -> float:
-        """Mean seconds between the starts of two downloads."""
-        return self.limit.delay * self.facts.processes
-
-    @property
     def shortest_delay(self) -> float:
         """The shortest time in seconds between the starts of two downloads."""
-        return self.delay * (1 - self.jitter)
+        return self.limit.delay * self.facts.processes * (1 - self.jitter)
 
     def _start_in(self, ahead: int = 0) -> float:
         """Return the least seconds until a download can start after the waiting downloads and ``ahead`` others.
 
         Downloads that other processes start may delay it further.
         """
+        if not self.limit.delay:
+            return 0.0
         return max(0.0, self._starts.next_at - self.facts.now()) + (ahead + self._waiting) * self.shortest_delay
 
     def earliest(self, ahead: int = 0) -> float:
@@ -223,7 +220,7 @@ class Throttle:
 
     async def _take(self, token: str, patience: float) -> Start | None:
         """Take a slot that this process has just released, or else one of all processes. See ``Starts.take``."""
-        if self._starts.is_wanted(self.facts.now(), self.facts.owner):
+        if self._released and self._starts.is_wanted(self.facts.now(), self.facts.owner):
             self._released.clear()
         while self._released:
             former, (taken_at, withdraw) = self._released.popitem()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 JUMP_SECONDS = 2.0
 """A wall clock that gains or loses more than this against the monotonic clock has jumped."""
@@ -14,9 +15,8 @@ OBSERVE_SECONDS = 1.0
 """Interval at which the time of the database is read."""
 
 
-def lease_clock() -> float:
-    """Return the time in seconds. The clock continues while the machine sleeps, because leases expire then, too."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+lease_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+"""Returns the time in seconds. The clock continues while the machine sleeps, because leases expire then, too."""
 
 
 @dataclass

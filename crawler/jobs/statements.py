@@ -29,10 +29,12 @@ OF_USERS = J.kind == "job"
 LIST_JOBS = sa.select(jobs).where(J.id > param("after"), OF_USERS).order_by(J.id).limit(param("limit"))
 NEWEST_JOBS_OF = (
     sa.select(jobs)
-    .where(J.owner == param("owner"), J.id < param("before"), OF_USERS)
+    .where(J.owner == param("owner"), J.id < param("before"), OF_USERS, J.state != "loading")
     .order_by(J.id.desc())
     .limit(param("limit"))
 )
+"""The jobs that an owner can see: those whose upload is complete."""
+OPEN_JOBS = sa.select(jobs).where(OPEN, OF_USERS).order_by(J.id)
 COUNT_OPEN = (
     sa.select(sa.func.count())
     .select_from(jobs)
@@ -115,6 +117,9 @@ ROOT_RUNNING = sa.exists().where(
 )
 FREE_ROOT = _FREE.where(~ROOT_RUNNING).limit(1).with_for_update(skip_locked=True, of=targets)
 ROOT_TO_CLAIM = sa.select(*_CLAIMED).where(OF_JOB, T.root == param("root"), WAITING).with_for_update(skip_locked=True)
+PAUSED_OF_ROOT = sa.select(T.work, T.row).where(
+    OF_JOB, T.root == param("root"), T.state == sa.literal_column("'paused'")
+)
 BUSY = sa.select(sa.func.count()).where(OF_JOB, T.root == param("root"), RUNNING)
 START = (
     sa.update(targets)

@@ -129,8 +129,8 @@ SAMPLE_SECONDS = 1.0
 """At most one record per scraper is sampled in this many seconds. Sampling every record would take too much CPU."""
 
 
-def count_call(call: Call, answer: Answer) -> None:
-    """Count a call that was completed or whose client disconnected.
+def count_call(call: Call, answer: Answer, duration_ms: int) -> None:
+    """Count a call that was completed or whose client disconnected, ``duration_ms`` after its arrival.
 
     Successful calls of routes that are not scrapers are not counted.
     """
@@ -138,7 +138,7 @@ def count_call(call: Call, answer: Answer) -> None:
         return
     scraper = call.scraper or UNKNOWN
     CALLS.labels(scraper, answer.code).inc()
-    DURATION.labels(scraper).observe(call.duration_ms / 1000)
+    DURATION.labels(scraper).observe(duration_ms / 1000)
     if answer.billable:
         BILLABLE.labels(scraper).inc()
     if "X-Cache" in answer.headers:
@@ -203,15 +203,17 @@ class CrawlerMetrics:
         name = target.scraper.name
         OUTCOMES.labels(name, outcome.code).inc()
         platform = target.scraper.platform
-        for warning in outcome.warnings:
-            if warning.reason != UNREAD_REASON:
-                SOURCE_FAILURES.labels(platform, warning.source, warning.reason).inc()
-        for source, path in unread_paths(outcome.warnings):
-            UNREAD.labels(platform, source, path).inc()
+        if outcome.warnings:
+            for warning in outcome.warnings:
+                if warning.reason != UNREAD_REASON:
+                    SOURCE_FAILURES.labels(platform, warning.source, warning.reason).inc()
+            for source, path in unread_paths(outcome.warnings):
+                UNREAD.labels(platform, source, path).inc()
         now = time.monotonic()
-        if outcome.data is not None and now - self._sampled.get(name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
+        record = outcome.record
+        if record is not None and now - self._sampled.get(name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
             self._sampled[name] = now
-            values = Tally(optional_values(target.scraper.data, outcome.data))
+            values = Tally(optional_values(target.scraper.data, record.data))
             for (field, is_empty), number in values.items():
                 VALUES.labels(name, field).inc(number)
                 EMPTY.labels(name, field).inc(number if is_empty else 0)

@@ -75,12 +75,14 @@ class OutcomeCounts:
         now = store_time()
         minute, platform, code = int(now) // MINUTE_SECONDS, outcome.target.scraper.platform, outcome.code
         self._counts[CountKey(minute, platform, egress, code)] += 1
+        if outcome.error is None:
+            self._successes[platform, egress] = now
+        if not outcome.warnings:
+            return
         for warned_code, source, reason in {(each.code, each.source, each.reason) for each in outcome.warnings}:
             self._counts[CountKey(minute, platform, egress, warned_code, source, reason)] += 1
         for source, path in unread_paths(outcome.warnings):
             self._counts[CountKey(minute, platform, egress, "", source, path=path)] += 1
-        if outcome.error is None:
-            self._successes[platform, egress] = now
 
     def take(self) -> OutcomeCounts:
         """Move all counts to a new object, and return it."""

@@ -44,7 +44,8 @@ def _lane_state(lane: Lane) -> State:
         "next_slot": _next_slot(lane.budget),
         "sources": {source: _next_slot(throttle) for source, throttle in lane.sources.items()},
         "breakers": {
-            source: _breaker_state(breaker) for source, breaker in (dict(lane.breakers) | lane.lane_breakers).items()
+            source: _breaker_state(breaker)
+            for source, breaker in (dict(sorted(lane.breakers.items())) | lane.lane_breakers).items()
         },
         "rests_until": _in(lane.usable_in),
     }

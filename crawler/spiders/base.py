@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import structlog
@@ -227,8 +228,13 @@ class PlatformSpider(PageSpider):
     def _first_request(self, target: Target) -> Request:
         request = self._of_target(self.request(target), target)
         request.errback = self._errback
-        target.release.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings)).current
+        target.release.names = self.payload_names.current
         return request
+
+    @cached_property
+    def payload_names(self) -> PayloadNames:
+        """The further paths of the platforms' contracts."""
+        return self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback for a page class. Each class has one callback, because scrapy-poet caches by callback."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from scrapy import Request
@@ -47,14 +46,9 @@ class ProfessionalSpider(PlatformSpider):
         ),
     )
 
-    @cached_property
-    def _editions(self) -> set[str]:
-        return edition_origins(self.origin())
-
-    @property
-    def allowed_origins(self) -> set[str]:
-        """The platform's origins, and those of its country editions, to which the site may redirect."""
-        return super().allowed_origins | self._editions
+    def use_origins(self, origins: str | dict[str, str]) -> None:
+        super().use_origins(origins)
+        self.allowed_origins |= edition_origins(self.origin())  # the site may redirect to its country editions
 
     def request(self, target: Target) -> Request:
         assert isinstance(target.params, ProfileParams | MemberParams)

@@ -86,7 +86,8 @@ class Closing:
         Raises:
             ShuttingDown: the block was cancelled or not started, because the crawler is closing.
         """
-        self.check()
+        if self._end is not None:
+            self.check()
         limit = asyncio.timeout_at(self._end)
         self._limits.add(limit)
         try:

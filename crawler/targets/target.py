@@ -75,6 +75,8 @@ class Scraper:
     """The page object classes that read the responses for this scraper, in the order of the requests."""
     entries: Entries | None = None
     """The entries that ``-a since=`` compares. None if the scraper has no listing that is sorted by time."""
+    requests: int | None = None
+    """Maximum number of pages that a target requests, without repeats after failures. None: it depends on the pages."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,8 @@ class Release:
     """The lane of the earlier release, whose egress has failed. The target does not use it again."""
     lane: Lane | None = None
     """The lane of all requests. None: none has been sent."""
+    is_sent: bool = False
+    """Whether a request has had its download slot, so that the platform may be why the target takes long."""
     is_refused: bool = False
     """Whether the platform has refused a request. The target then keeps its lane."""
     names: Names = NO_NAMES
@@ -325,13 +329,11 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
     Raises:
         InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
     """
-    nulls: list[Detail] = [
-        {"loc": [key], "msg": "null is not a valid value; omit the key", "type": "null"}
-        for key, value in params.items()
-        if value is None
-    ]
-    if nulls:
-        raise InvalidRequest(f"{scraper.name}: {nulls[0]['loc'][0]}: {nulls[0]['msg']}", details=nulls)
+    if None in params.values():
+        message = "null is not a valid value; omit the key"
+        nulls = [key for key, value in params.items() if value is None]
+        details: list[Detail] = [{"loc": [key], "msg": message, "type": "null"} for key in nulls]
+        raise InvalidRequest(f"{scraper.name}: {nulls[0]}: {message}", details=details)
     if issubclass(scraper.params, LinkParams):
         params = scraper.params.with_link(params, text=text)
     try:
@@ -345,12 +347,12 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
 
 def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
     """Return a sentence for each number in a request that is above its limit, and for which the limit was used."""
-    limited = {name: used for name, value in given.items() if (used := getattr(params, name)) != value}
-    return " ".join(
-        f"{name}={used} was used instead of {given[name]}: it is the limit."
-        for name, used in limited.items()
-        if isinstance(used, int)
-    )
+    sentences = []
+    for name, value in given.items():
+        used = getattr(params, name)
+        if used != value and isinstance(used, int):
+            sentences.append(f"{name}={used} was used instead of {value}: it is the limit.")
+    return " ".join(sentences)
 
 
 @dataclass(frozen=True)
@@ -480,8 +482,10 @@ def _is_text(annotation: Any) -> bool:
 
 
 def _label(params: Mapping[str, Any]) -> str:
-    texts = {name: each if isinstance(each, str) else orjson.dumps(each).decode() for name, each in params.items()}
-    return one_line(" ".join(f"{name}={text}" for name, text in texts.items()))
+    texts = [
+        f"{name}={each if isinstance(each, str) else orjson.dumps(each).decode()}" for name, each in params.items()
+    ]
+    return one_line(" ".join(texts))
 
 
 def _required(scraper: Scraper) -> set[str]:

@@ -11,7 +11,7 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -85,8 +85,6 @@ class _InFlight:
     warnings: list[OutcomeWarning] = field(default_factory=list)
     note: dict[str, Any] | None = None
     new_entries: frozenset[str] | None = None
-    is_asked: bool = False
-    """Whether a request to the platform was sent."""
 
 
 _current: ContextVar[_InFlight] = ContextVar("in_progress")
@@ -135,7 +133,6 @@ class TargetTracker:
         """Number of follow-up targets that spiders have pushed."""
         self._changed = asyncio.Event()
         self._source: TargetSource | None = None
-        self._source_error: TargetsUnavailableError | None = None
         self.leave_unfinished = False
         """Whether targets in flight get no outcome when the crawl ends, because a later run or worker finishes them."""
         self._interrupted = 0
@@ -151,7 +148,6 @@ class TargetTracker:
         connect(tracker.item_error, signals.item_error)
         connect(tracker.spider_error, signals.spider_error)
         connect(tracker.request_dropped, signals.request_dropped)
-        connect(tracker.request_reached_downloader, signals.request_reached_downloader)
         connect(tracker.crawler_closing, crawler_closing)
         connect(tracker.spider_closed, signals.spider_closed)
         return tracker
@@ -161,7 +157,7 @@ class TargetTracker:
     @property
     def limit(self) -> int:
         """The maximum number of targets in flight. In the endpoint it is smaller while egresses are suspended."""
-        own = self._source.max_in_flight if self._source else None
+        own = None if self._source is None else self._source.max_in_flight
         return self._limit if own is None else own
 
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
@@ -175,8 +171,9 @@ class TargetTracker:
         """
         self._source = source
         await source.open()
-        incoming = self._incoming(source)
+        incoming = aiter(source)
         exhausted = False
+        failure: TargetsUnavailableError | None = None
         while not self._closing:
             busy = self._in_flight or self._unconfirmed or self._repeats
             if len(self._in_flight) >= self.limit or (exhausted and busy and not self._followups):
@@ -187,21 +184,17 @@ class TargetTracker:
             elif exhausted:
                 break
             else:
-                candidate = await anext(incoming, None)
+                try:
+                    candidate = await anext(incoming, None)
+                except TargetsUnavailableError as error:
+                    candidate, failure = None, error
             if candidate is None:
                 exhausted = True
                 continue
             for target in self._accept(candidate):
                 yield target
-        if self._source_error:
-            raise self._source_error
-
-    async def _incoming(self, source: TargetSource) -> AsyncIterator[Target | InvalidTarget]:
-        try:
-            async for candidate in source:
-                yield candidate
-        except TargetsUnavailableError as error:
-            self._source_error = error
+        if failure:
+            raise failure
 
     def push(self, target: Target) -> None:
         """Add a follow-up target. It is released before the source's next target, but after its parent has an outcome.
@@ -213,9 +206,9 @@ class TargetTracker:
         if parent:
             parent.followups.append(target)
         else:
-            self._release([target])
+            self._release((target,))
 
-    def _release(self, followups: list[Target]) -> None:
+    def _release(self, followups: Iterable[Target]) -> None:
         if self._source is None or not self._source.keeps_followups:
             self._followups.extend(followups)
         self._changed.set()
@@ -266,7 +259,7 @@ class TargetTracker:
         duration = round((time.monotonic() - entry.since) * 1000)
         followups, warnings = tuple(entry.followups), tuple(entry.warnings)
         self._report(Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries))
-        self._release(entry.followups)
+        self._release(followups)
 
     def abandon(self, target_id: str) -> None:
         """Drop a target in flight, because another worker may have taken it: it has no outcome here."""
@@ -288,7 +281,7 @@ class TargetTracker:
             return False
         release.end()
         release.successor = entry.target = replace(target)
-        entry.target.release.failed = release.lane
+        entry.target.release.failed, entry.target.release.is_sent = release.lane, release.is_sent
         self.pushed -= len(entry.followups)
         entry.followups, entry.warnings, entry.note = [], [], None
         return True
@@ -352,10 +345,10 @@ class TargetTracker:
     def _announce(self, outcome: Outcome) -> None:
         assert self._source is not None
         self._announce_one(outcome)
-        waiting = bool(self._repeats)
-        self._repeats.append(iter(self._source.repeats_of(outcome)))
-        if not waiting:
-            self._announce_repeats(REPEATS_PER_TURN)
+        if repeats := self._source.repeats_of(outcome):
+            self._repeats.append(iter(repeats))
+            if len(self._repeats) == 1:
+                self._announce_repeats(REPEATS_PER_TURN)
 
     def _announce_repeats(self, limit: int) -> None:
         """Report the outcomes of at most ``limit`` repeating rows, and the others in later turns of the event loop."""
@@ -378,23 +371,24 @@ class TargetTracker:
     def _announce_one(self, outcome: Outcome) -> None:
         assert self._source is not None
         assert self.crawler.stats is not None
-        self._count(outcome, self.crawler.stats)
+        self.crawler.stats.inc_value(f"targets/{outcome.code}")
+        if outcome.warnings:
+            self._count_warnings(outcome, self.crawler.stats)
         self.crawler.signals.send_catch_log(target_completed, outcome=outcome, spider=self.crawler.spider)
         self._source.completed(outcome)
         logger.debug("target_completed", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
 
     @staticmethod
-    def _count(outcome: Outcome, stats: StatsCollector) -> None:
-        stats.inc_value(f"targets/{outcome.code}")
+    def _count_warnings(outcome: Outcome, stats: StatsCollector) -> None:
         if outcome.is_partial:
             stats.inc_value(PARTIAL)
-        if outcome.warnings and isinstance(outcome.target, Target):
+        if isinstance(outcome.target, Target):
             count_warnings(outcome.warnings, outcome.target.scraper.platform, stats)
 
     def _expire(self, target: Target) -> None:
         entry = self._in_flight.get(target.id)
         if entry is not None:  # its target may have been released again
-            reason = DEADLINE if entry.is_asked else ""
+            reason = DEADLINE if entry.target.release.is_sent else ""
             error = UpstreamTimeout("The deadline passed before the platform responded.", reason=reason)
             self.complete(entry.target, error=error)
 
@@ -446,12 +440,6 @@ class TargetTracker:
         target = request.meta.get("target")
         if target is not None:
             self.complete(target, error=ServiceError("The request could not be scheduled."))
-
-    def request_reached_downloader(self, request: Request) -> None:
-        """Note that a request to the platform is sent for a target. Before, it may have waited for a download slot."""
-        entry = self._entry(request.meta.get("target"))
-        if entry is not None:
-            entry.is_asked = True
 
     def crawler_closing(self) -> None:
         """Make ``release()`` end, because the crawler starts to close."""

@@ -265,7 +265,7 @@ def state(platform: str, **settings: Any) -> Any:
 def test_ph_2_the_timeline_has_a_budget_of_its_own() -> None:
     """50 calls in 15 minutes."""
     found = state("microblog")
-    assert 15 * 60 / found.sources["timeline"].delay < 50
+    assert 15 * 60 / found.sources["timeline"].limit.delay < 50
     assert list(found.throttles("timeline")) == [found.sources["timeline"], found.budget]
     assert list(found.throttles("page")) == list(found.throttles(None)) == [found.budget]
 
@@ -281,8 +281,8 @@ def test_ph_2_the_timeline_has_a_budget_of_its_own() -> None:
 )
 def test_ph_2_settings_override_the_budgets_of_sources(budget: dict[str, Any], delays: dict[str, float]) -> None:
     found = state("microblog", PLATFORM_BUDGETS={"microblog": budget})
-    assert {source: throttle.delay for source, throttle in found.sources.items()} == delays
-    assert found.budget.delay == budget.get("delay", platforms.platforms()["microblog"].delay)
+    assert {source: throttle.limit.delay for source, throttle in found.sources.items()} == delays
+    assert found.budget.limit.delay == budget.get("delay", platforms.platforms()["microblog"].delay)
 
 
 def test_the_sandbox_needs_no_delays() -> None:

@@ -372,18 +372,6 @@ async def test_co_6_a_replay_has_the_warnings(store: Store) -> None:
     assert [(each.billable, each.warnings) for each in served] == [(True, WARNINGS), (False, WARNINGS)]
 
 
-async def test_calls_without_a_key_always_run(store: Store) -> None:
-    runs = []
-
-    async def serve() -> Served:
-        runs.append(1)
-        return Served({})
-
-    for _ in range(2):
-        await Once(store, ttl=60).run(None, caller(), target(), serve)
-    assert len(runs) == 2
-
-
 async def test_only_one_of_simultaneous_calls_runs(store: Store) -> None:
     keys = Once(store, ttl=60)
     runs = []

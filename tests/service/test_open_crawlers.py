@@ -60,6 +60,6 @@ async def test_if_all_egresses_rest_a_call_fails_with_the_seconds_until_the_firs
     scraper = find_scraper("retail-search-v4")
     deadline = asyncio.get_running_loop().time() + 60
     with pytest.raises(CircuitOpen) as refused:
-        await crawler.call(Target("1", scraper, check_params(scraper, {"query": "tea"}), deadline=deadline))
+        await crawler.scrape(Target("1", scraper, check_params(scraper, {"query": "tea"}), deadline=deadline))
     assert refused.value.retry_after == 100
     assert len(crawler.source) == 0

@@ -15,7 +15,7 @@ import pytest
 import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, DropItem, IgnoreRequest
 from scrapy.http import Response
@@ -27,7 +27,7 @@ from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.reading.unread import Unread
 from crawler.registry import scrapers
 from crawler.targets.exceptions import CAUSES, as_scrape_error
-from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.sources import QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
 from crawler.targets.tracker import REPEATS_PER_TURN, TargetTracker, outcomes_by_code
 from crawler.targets.warning import OutcomeWarning
@@ -189,6 +189,32 @@ def test_the_limit_of_the_source_may_change_during_the_run() -> None:
     assert asyncio.run(scenario()) == [4, 3, 6]
 
 
+def test_the_limit_of_a_queue_holds_although_the_queue_is_empty() -> None:
+    async def scenario() -> list[list[str]]:
+        tracker, source = make_tracker(limit=100), QueueSource(lambda _: None, lambda: 1)
+        released: dict[str, Target] = {}
+        found: list[list[str]] = []
+
+        async def consume() -> None:
+            async for each in tracker.release(source):
+                released[each.id] = each
+
+        task = asyncio.ensure_future(consume())
+        for name in ("1", "2", "3"):
+            source.put(make_target(name))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            found.append(list(released))
+        tracker.complete(released["1"], error=TargetNotFound("gone"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        found.append(list(released))
+        task.cancel()
+        return found
+
+    assert asyncio.run(scenario()) == [["1"], ["1"], ["1"], ["1", "2"]]
+
+
 def test_a_target_that_is_released_again_drops_what_it_had() -> None:
     async def scenario() -> tuple[list[Outcome], list[bool], int]:
         tracker, source = make_tracker(), Source([make_target("1")])
@@ -264,9 +290,7 @@ def test_co_11_a_timeout_states_whether_a_request_was_sent(is_sent: bool, upstre
         tracker = make_tracker()
         source = Source([make_target("late")])
         async for target in tracker.release(source):
-            if is_sent:
-                request = request_of(target)
-                tracker.crawler.signals.send_catch_log(signals.request_reached_downloader, request=request, spider=None)
+            target.release.is_sent = is_sent
             tracker._expire(target)
         return source.outcomes
 

@@ -83,7 +83,7 @@ class Cache:
         self._size = 0
         self._fetches: dict[bytes, _SharedFetch] = {}
 
-    async def served(self, target: Target, control: str | None) -> Served:
+    def served(self, target: Target, control: str | None) -> Awaitable[Served]:
         """Return the target's data from the cache, from a fetch in progress or from a new fetch.
 
         ``control`` is the value of the call's ``Cache-Control`` header.
@@ -92,8 +92,9 @@ class Cache:
             ScrapeError: the fetch failed.
         """
         ttl = self.ttls.get(target.scraper.name, 0)
-        if not ttl:
-            return await self._fetch(target)
+        return self._cached(target, control, ttl) if ttl else self._fetch(target)
+
+    async def _cached(self, target: Target, control: str | None, ttl: float) -> Served:
         key, directives = target.key, _directives(control)
         if not directives.isdisjoint(FRESH):
             served = await self._fetch(target)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -21,7 +22,10 @@ ACCEPTED = "ACCEPTED"
 MAX_UNREAD = 8
 """Maximum number of unread parts of payloads that a response lists. Reverse proxies limit the size of headers."""
 
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+"""The digits of base 32 in a ULID, for those of RFC 4648."""
+_BYTES, _DIGITS = 20, 26
+"""Bytes that are encoded without padding, and the number of digits of a ULID."""
 _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
 
 
@@ -38,7 +42,8 @@ class _RequestIds:
             # The ULID specification adds 1. A random distance keeps the id hard to guess.
             number = self._last + 1 + secrets.randbits(64)
         self._last = number
-        return "req_" + "".join([_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5)])
+        digits = base64.b32encode(number.to_bytes(_BYTES))[-_DIGITS:]
+        return "req_" + digits.translate(_CROCKFORD).decode()
 
 
 new_request_id = _RequestIds().new
@@ -126,13 +131,15 @@ def success(call: Call, served: Served) -> Answer:
     return Answer(200, headers, body, billable=served.billable, partial=bool(served.warnings))
 
 
-def success_message(warnings: Iterable[OutcomeWarning]) -> str:
+def success_message(warnings: Sequence[OutcomeWarning]) -> str:
     """Return the status message of a record: the failed sources and the first unread parts of payloads.
 
     >>> from crawler.reading.unread import Unread
     >>> success_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
     'Could not be read: rows[].rating: missing in 40 of 40.'
     """
+    if not warnings:
+        return "The scrape is complete."
     failed, unread, more = _shown(warnings)
     sentences = [f"Incomplete: {each.source}, {each.coverage}." for each in failed if each.coverage is not None]
     if sources := dict.fromkeys(each.source for each in failed if each.coverage is None):
@@ -140,7 +147,7 @@ def success_message(warnings: Iterable[OutcomeWarning]) -> str:
     if unread:
         parts = [str(each.unread) for each in unread] + [f"and {more} more"] * bool(more)
         sentences.append(f"Could not be read: {'; '.join(parts)}.")
-    return " ".join(sentences) or "The scrape is complete."
+    return " ".join(sentences)
 
 
 def partial_header(warnings: Iterable[OutcomeWarning]) -> str:

@@ -55,7 +55,7 @@ class Once:
         self.store = store
         self.ttl = ttl
 
-    async def run(self, key: str | None, call: Call, target: Target, serve: Callable[[], Awaitable[Served]]) -> Served:
+    async def run(self, key: str, call: Call, target: Target, serve: Callable[[], Awaitable[Served]]) -> Served:
         """Run ``serve``, or return the stored record if the same call was already completed.
 
         Raises:
@@ -64,8 +64,6 @@ class Once:
             IdempotencyInProgress: the same call is still running.
             IdempotencyMismatch: the key was used for another call.
         """
-        if key is None:
-            return await serve()
         left = target.seconds_left or 0
         claim = Claim.make(key, call.client_id, target, left)
         try:

@@ -79,7 +79,7 @@ class OpenCrawler:
         self.max_waiting = settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")
-        self.source = QueueSource(self._completed, lambda: self.max_in_flight)
+        self.source = QueueSource(self._completed, self.max_in_flight)
         self._calls: dict[str, asyncio.Future[Outcome]] = {}
         self._served = 0
         self._crashes = 0
@@ -91,9 +91,8 @@ class OpenCrawler:
         """The number of calls that wait for an outcome."""
         return len(self._calls)
 
-    @property
     def max_in_flight(self) -> int:
-        """The maximum number of targets in flight in the crawler. Suspended egresses do not add to it.
+        """Return the maximum number of targets in flight in the crawler. Suspended egresses do not add to it.
 
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         crawler instead, a target's second request would wait for the first requests of all other targets.
@@ -103,12 +102,12 @@ class OpenCrawler:
     @property
     def slots(self) -> int:
         """The number of targets that can be downloaded at once, through all egresses that are in use."""
-        return sum(lane.budget.concurrency for lane in self.lanes.in_use)
+        return self.lanes.concurrency
 
     @property
     def limit(self) -> int:
         """The maximum number of calls that are running or waiting."""
-        return self.max_in_flight + self.max_waiting
+        return self.max_in_flight() + self.max_waiting
 
     def free_in(self, started: int) -> float:
         """Return 0 if a target can start now without delaying a synchronous call, else the seconds to wait.
@@ -141,18 +140,6 @@ class OpenCrawler:
         if self._task:
             await self._task
 
-    async def call(self, target: Target) -> Served:
-        """Scrape a target and return its data and its warnings.
-
-        Raises:
-            ScrapeError: the target failed, or as ``scrape()``.
-        """
-        outcome = await self.scrape(target)
-        if outcome.error:
-            raise outcome.error
-        assert outcome.data is not None
-        return Served(outcome.data, warnings=outcome.warnings)
-
     async def scrape(self, target: Target) -> Outcome:
         """Scrape a target and return its outcome.
 
@@ -184,7 +171,7 @@ class OpenCrawler:
     def _check_capacity(self, deadline: float, now: float) -> None:
         if self.unhealthy:
             raise _unavailable(self.spider.name)
-        if self.in_flight >= self.limit:
+        if self.in_flight > self.max_waiting and self.in_flight >= self.limit:
             wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.lanes.earliest() - now)), 3_600)
             raise Overloaded(
                 f"This platform has its maximum of {self.limit} calls, running or waiting.", retry_after=wait
@@ -295,7 +282,12 @@ class OpenCrawlers:
             raise Overloaded(
                 f"The service is at its limit: {self.limit} calls are in flight.", retry_after=RETRY_AFTER_SECONDS
             )
-        return await crawler.call(target)
+        outcome = await crawler.scrape(target)
+        if outcome.error:
+            raise outcome.error
+        data = outcome.data
+        assert data is not None
+        return Served(data, warnings=outcome.warnings)
 
     async def drain(self) -> None:
         """Refuse new calls, wait until the calls in flight have an outcome, and close the crawlers."""

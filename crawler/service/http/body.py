@@ -40,10 +40,8 @@ class RefusableConnection(Protocol):
     """A connection that can refuse its current request."""
 
     refused: bool
-
-    @property
-    def max_body(self) -> int:
-        """Maximum bytes of the body of the request that is arriving."""
+    max_body: int
+    """Maximum bytes of the body of the request that is arriving."""
 
     def refuse(self, error: ScrapeError) -> None:
         """Respond before the request is complete, stop reading, and close the connection."""
@@ -52,22 +50,23 @@ class RefusableConnection(Protocol):
 class CappedRequest(Request):
     """A request whose body is refused once its declared or received size is over the limit."""
 
+    channel: RefusableConnection  # type: ignore[assignment]  # the site's protocol, a subclass of Twisted's channel
     is_disconnected = False
     """Whether the client has disconnected before the response was complete."""
 
     def gotLength(self, length: int | None) -> None:  # Twisted's name
-        self._limit = self._connection.max_body
+        self._limit = self.channel.max_body
         # Twisted keeps a body of a known, small length in memory, and writes others to a temporary file.
         super().gotLength(length if self._limit > MAX_BODY_BYTES else min(length or 0, MAX_BODY_BYTES))
         self._received = 0
         if length is not None and length > self._limit:
-            self._connection.refuse(_too_large(self._limit))
+            self.channel.refuse(_too_large(self._limit))
 
     def handleContentChunk(self, data: bytes) -> None:  # Twisted's name
         self._received += len(data)
         if self._received > self._limit:
-            self._connection.refuse(_too_large(self._limit))
-        if not self._connection.refused:
+            self.channel.refuse(_too_large(self._limit))
+        if not self.channel.refused:
             super().handleContentChunk(data)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # Twisted's name
@@ -76,8 +75,8 @@ class CappedRequest(Request):
         ``path`` may be a whole URL. Its host is ignored, as is the Host header: the service has only one site.
         """
         if version != b"HTTP/1.0" and len(self.requestHeaders.getRawHeaders(b"Host", [])) != 1:
-            self._connection.refuse(ONE_HOST)
-        if not self._connection.refused:
+            self.channel.refuse(ONE_HOST)
+        if not self.channel.refused:
             super().requestReceived(command, ABSOLUTE_FORM.sub(b"", path, count=1) or b"/", version)
 
     def connectionLost(self, reason: Failure) -> None:
@@ -91,10 +90,6 @@ class CappedRequest(Request):
 
     def _handleStar(self) -> None:  # noqa: N802  # Twisted's own response has no envelope
         self.render(cast("Any", self.site).resource)
-
-    @property
-    def _connection(self) -> RefusableConnection:
-        return cast("RefusableConnection", self.channel)
 
 
 def _too_large(limit: int) -> PayloadTooLarge:

@@ -37,12 +37,11 @@ class Cors:
         self.origins = frozenset(origins)
 
     def preflight(self, request: Request, call: Call) -> Answer | None:
-        """Return the response to a preflight request of an allowed origin. None: it is not such a request.
+        """Return the response to an OPTIONS request, if it is a preflight request of an allowed origin, else None.
 
         It needs no API key, because browsers send preflight requests without the page's headers.
         """
-        is_preflight = request.method == b"OPTIONS" and header(request, "Access-Control-Request-Method")
-        if not is_preflight or not self._allowed_origin(request):
+        if not header(request, "Access-Control-Request-Method") or not self._allowed_origin(request):
             return None
         headers = {
             "Access-Control-Allow-Methods": ", ".join(METHODS),

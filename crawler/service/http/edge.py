@@ -7,6 +7,7 @@ Twisted leaves out, and error envelopes for requests that are refused early.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.protocol import Protocol, connectionDone
@@ -47,8 +48,8 @@ LINGER_SECONDS = 1.0
 
 MALFORMED_REQUEST = InvalidRequest("Malformed HTTP request, or its headers are too large.")
 
-MAX_LENGTH_DIGITS = 18
-"""Maximum digits of a Content-Length header: ``int()`` raises for thousands of digits."""
+LONG_LENGTH = re.compile(rb"content-length:\s*\S.{17,}\S", re.IGNORECASE | re.DOTALL)
+"""Matches a Content-Length header of more than 18 digits: ``int()`` raises for thousands of digits."""
 
 
 UNKNOWN_EXPECTATION = ExpectationFailed("The header Expect may only be 100-continue.")
@@ -63,6 +64,8 @@ class Channel(HTTPChannel):
 
     site: EdgeSite
     refused = False
+    max_body = MAX_BODY_BYTES
+    """Maximum bytes of the body of the request that is arriving."""
     peer: str | None = None
     """The address of the client, or None if the connection is not over IP."""
     _arrival_timer: IDelayedCall | None = None
@@ -119,8 +122,8 @@ class Channel(HTTPChannel):
     # Requests
 
     def lineReceived(self, line: bytes) -> None:
-        """Refuse a header that continues on a second line, because RFC 9112 forbids it."""
-        if line[:1] in {b" ", b"\t"}:
+        """Refuse a length of too many digits, and a header on two lines, which RFC 9112 forbids."""
+        if line[:1] in {b" ", b"\t"} or LONG_LENGTH.match(line):
             self.refuse(MALFORMED_REQUEST)
         if self.refused:
             return
@@ -130,51 +133,44 @@ class Channel(HTTPChannel):
             self._method, self._target = line.split()[:2]
 
     def allHeadersReceived(self) -> None:
-        expected = self.requests[-1].requestHeaders.getRawHeaders(b"Expect", [])
-        if any(each.lower() != b"100-continue" for each in expected):
-            self.refuse(UNKNOWN_EXPECTATION)
-        if self._is_upload():
-            if self.site.uploads >= MAX_UPLOADS:
-                self.refuse(Overloaded("Too many uploads are arriving.", retry_after=5))
-            self._is_uploading = True
-            self.site.uploads += 1
-            self._stop_arrival_timer()
-            self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort_slow_request)
+        headers = self.requests[-1].requestHeaders
+        for expected in headers.getRawHeaders(b"Expect", []):
+            if expected.lower() != b"100-continue":
+                self.refuse(UNKNOWN_EXPECTATION)
+        path = ABSOLUTE_FORM.sub(b"", self._target, count=1).partition(b"?")[0]
+        # The targets of a job may be larger than other bodies, and take longer. Their request needs an API key.
+        if (self._method, path) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key"):
+            self._begin_upload()
         super().allHeadersReceived()
 
-    def _is_upload(self) -> bool:
-        """Whether the request that is arriving has the targets of a job. It needs an API key to be larger."""
-        path = ABSOLUTE_FORM.sub(b"", self._target, count=1).partition(b"?")[0]
-        return (self._method, path) == (b"POST", UPLOADS) and self.requests[-1].requestHeaders.hasHeader(b"X-API-Key")
-
-    @property
-    def max_body(self) -> int:
-        """Maximum bytes of the body of the request that is arriving."""
-        return self.site.max_upload if self._is_uploading else MAX_BODY_BYTES
+    def _begin_upload(self) -> None:
+        if self.site.uploads >= MAX_UPLOADS:
+            self.refuse(Overloaded("Too many uploads are arriving.", retry_after=5))
+        self._is_uploading = True
+        self.max_body = self.site.max_upload
+        self.site.uploads += 1
+        self._stop_arrival_timer()
+        self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort_slow_request)
 
     def _end_upload(self) -> None:
-        if self._is_uploading:
-            self._is_uploading = False
-            self.site.uploads -= 1
+        self._is_uploading = False
+        self.max_body = MAX_BODY_BYTES
+        self.site.uploads -= 1
 
     def allContentReceived(self) -> None:
-        self._end_upload()
-        self._stop_arrival_timer()
+        if self._is_uploading:
+            self._end_upload()
+        if self._arrival_timer is not None:
+            self._stop_arrival_timer()
         self._is_answering = True
         super().allContentReceived()
-
-    def headerReceived(self, line: bytes) -> bool:
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length" and len(value.strip()) > MAX_LENGTH_DIGITS:
-            self._respondToBadRequestAndDisconnect()
-            return False
-        return bool(super().headerReceived(line))
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._stop_arrival_timer()
         self._stop_unread_timer()
         self._answered = None
-        self._end_upload()
+        if self._is_uploading:
+            self._end_upload()
         self.site.disconnected(self.peer)
         super().connectionLost(reason)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -179,16 +180,21 @@ class Api(Resource):
             )
 
     async def _serve(self, request: Request) -> None:
-        method, path = (one_line(each.decode("latin-1")) for each in (request.method, request.path))
+        method, path = one_line(request.method.decode("latin-1")), one_line(request.path.decode("latin-1"))
         call = Call(method=method, path=path, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                answer = await self._answer(request, call)
+                answer = await self._route(request, call)
             except asyncio.CancelledError:
                 # A record that is stored for replays is billed, although its client did not get it yet.
                 gone = Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE")
                 self._done(call, gone if call.billed is None else success(call, call.billed))
                 return
+            except ScrapeError as error:
+                answer = failure(call, error)
+            except Exception:
+                logger.exception("request_failed")  # callers do not get the traceback
+                answer = failure(call, unexpected())
             try:
                 packed = await compressed(answer, request)
                 self._send(request, packed)
@@ -197,18 +203,9 @@ class Api(Resource):
             finally:
                 self._done(call, answer)
 
-    async def _answer(self, request: Request, call: Call) -> Answer:
-        try:
-            return await self._route(request, call)
-        except ScrapeError as error:
-            return failure(call, error)
-        except Exception:
-            # The traceback is logged. Callers do not get it.
-            logger.exception("request_failed")
-            return failure(call, unexpected())
-
     def _done(self, call: Call, answer: Answer) -> None:
-        metrics.count_call(call, answer)
+        duration = call.duration_ms
+        metrics.count_call(call, answer, duration)
         if call.client_id and call.scraper and call.is_counted and call.billed is None:
             self.parts.usage.count(
                 call.client_id,
@@ -229,13 +226,13 @@ class Api(Resource):
             target=call.target,
             code=answer.code,
             status=answer.status,
-            duration_ms=call.duration_ms,
+            duration_ms=duration,
         )
 
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
         prefix, _, name = path.rpartition("/")
-        if preflight := self._cors.preflight(request, call):
+        if request.method == b"OPTIONS" and (preflight := self._cors.preflight(request, call)):
             return preflight
         public_route = self._public_routes.get(path)
         if public_route is not None:
@@ -279,13 +276,11 @@ class Api(Resource):
         call.target = target.label
         release = await self.parts.limits.acquire(holder)
         try:
-            served = await self.parts.once.run(
-                header(request, "Idempotency-Key"),
-                call,
-                target,
-                lambda: self._accept(request, call, holder, target),
-            )
-            return success(call, served)
+            key = header(request, "Idempotency-Key")
+            if key is None:
+                return success(call, await self._accept(request, call, holder, target))
+            accept = partial(self._accept, request, call, holder, target)
+            return success(call, await self.parts.once.run(key, call, target, accept))
         finally:
             release()
 

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from crawler.service.calls.envelope import Answer, Call, raw_response
@@ -54,6 +54,7 @@ class StaticContent:
         return raw_response(call, self.media_type, self.gzipped if compressed else self.body, headers)
 
 
+@lru_cache(256)
 def accepts_gzip(accepted: str | None) -> bool:
     """Whether a value of ``Accept-Encoding`` allows gzip.
 

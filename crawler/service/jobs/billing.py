@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from crawler.jobs.account import SETTING, Account
 from crawler.service.calls import once, stored
-from crawler.service.clients import usage
+from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Stored
@@ -47,3 +50,17 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
                 once.release_key(session, *named)
             else:
                 once.keep_key(session, *named, until)
+
+
+def room(session: Session, job: Any) -> int | None:
+    """Return how many further targets of a client's job may wait. None: the client has no quota. A worker's ``room``.
+
+    Workers on other machines have no API keys: the options of the job have the quota.
+    """
+    quota = orjson.loads(job.options).get("quota")
+    return None if quota is None else quotas.room(session, job.owner, quota)
+
+
+def account_settings(owner: str, *, waits: bool = True) -> dict[str, Any]:
+    """Return the settings of a crawl that is a worker of a client's job. ``waits``: as in ``Account``."""
+    return {SETTING: Account(owner, store_bills, room, waits)}
