@@ -105,6 +105,7 @@ WITHOUT_BOUNDS = {
     "SANDBOX_RENAMES",
     "SEEN_FILE",
     "USER_AGENT",
+    "WEBHOOK_SECRET",
     "ZYTE_API_KEY",
 }
 """Settings that accept every value of their type."""
