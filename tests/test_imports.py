@@ -34,6 +34,7 @@ LAYERS = {
     "jobs.extension": 6,
     "downloads.facts": 1,  # imports nothing
     "jobs.shared_facts": 4,
+    "jobs.arguments": 10,
     "jobs.rows": 10,
     "jobs.output": 11,
     "downloads.pages": 7,

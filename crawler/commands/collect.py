@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
-from crawler.commands.crawl import argument_problems, replace_log
+from crawler.commands.crawl import replace_log
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
+from crawler.jobs.arguments import LIMITS, OF_JOBS, argument_problems, needs_whole_roots, problem_of
 from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
 from crawler.platforms import platforms
-from crawler.registry import find_scraper, spider, spiders
+from crawler.registry import spider, spiders
 from crawler.targets.files import FileSource
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import TargetParser
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STDIN = "-"
-LIMITS = ("max_requests",)
-"""The spider arguments that pause a job. A paused job continues with a higher limit."""
-OF_JOBS = ("max_pages", "exhaustive", "since", *LIMITS)
-"""The spider arguments that a job keeps, because they change its records."""
 
 
 class Command(CheckedCommand):
@@ -245,26 +242,15 @@ async def open_or_continue(jobs: Jobs, job: Job, options: dict[str, Any]) -> Non
     await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
 
 
-def needs_whole_roots(arguments: dict[str, str]) -> bool:
-    """Whether one worker takes a target and all its follow-ups, because a spider keeps state between them."""
-    return "exhaustive" in arguments or arguments.get("since") == "last"
-
-
 async def check_scrapers(jobs: Jobs, job: Job) -> None:
     """Check that the arguments of a job are valid for its scrapers. If they are not, remove the job.
 
     Raises:
         UsageError: a spider does not have an argument, or ``since`` and a listing that is sorted by time.
     """
-    arguments = job.options["arguments"]
-    for scraper in map(find_scraper, (await jobs.described(job))[0]):
-        of_platform = spider(scraper.platform)
-        problems = list(argument_problems(of_platform, arguments).values())
-        if "since" in arguments and not any(each.entries for each in of_platform.scrapers):
-            problems.append("since requires a listing that is sorted by newest first")
-        if problems:
-            await jobs.remove(job)
-            raise UsageError(f"{scraper.name}: {problems[0]}")
+    if problem := problem_of(job.options["arguments"], (await jobs.described(job))[0]):
+        await jobs.remove(job)
+        raise UsageError(problem)
 
 
 def _stdin(stack: ExitStack) -> str:

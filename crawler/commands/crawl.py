@@ -10,7 +10,6 @@ from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Any
 
-from pydantic import ValidationError
 from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.crawler import Crawler
@@ -23,12 +22,12 @@ from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.configuration.garbage_collection import tune_garbage_collector
+from crawler.jobs.arguments import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
 from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.feeds import FAILED
-from crawler.platforms.model import validation_details
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.tracker import outcomes_by_code
@@ -112,17 +111,6 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         made = spider(**own)
         made.check(settings)
         check_existing_files(made, settings)
-
-
-def argument_problems(spider: type[Spider], arguments: dict[str, str]) -> dict[str, str]:
-    """Return the error of each invalid ``-a`` argument by its name. ``""``: an error of several arguments."""
-    if not issubclass(spider, PlatformSpider):
-        return {}
-    try:
-        spider.arguments.model_validate(arguments)
-    except ValidationError as error:
-        return {".".join(map(str, each["loc"])): each["msg"] for each in validation_details(error)}
-    return {}
 
 
 def _sentence(name: str, problem: str, arguments: dict[str, str]) -> str:

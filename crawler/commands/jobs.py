@@ -12,13 +12,11 @@ import orjson
 from scrapy.exceptions import UsageError
 
 from crawler.commands.collect import (
-    OF_JOBS,
     add_layout,
     check_scrapers,
     file_sources,
     job_arguments,
     layout_of,
-    needs_whole_roots,
     open_or_continue,
     run_async,
     summary,
@@ -27,6 +25,7 @@ from crawler.commands.collect import (
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.errors import StoreUnavailable
+from crawler.jobs.arguments import OF_JOBS, needs_whole_roots
 from crawler.jobs.clock import utc_text
 from crawler.jobs.location import job_options, open_jobs
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,9 @@ from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED
 from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
+from crawler.jobs.queue import first_waiting, open_jobs_of
 from crawler.platforms import platforms
-from crawler.service.jobs.billing import store_bills
+from crawler.service.jobs.billing import account_settings
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 """Interval at which a platform without work searches the store for new jobs."""
-OPEN_JOBS_PER_PAGE = 500
 
 
 class Command(CheckedCommand):
@@ -93,8 +92,7 @@ class Command(CheckedCommand):
                 continue
             crawler = self.process.create_crawler(platform)
             if job.owner:  # a client's job of the endpoint
-                bills = {"JOB_OWNER": job.owner, "JOB_ALSO_STORE": store_bills}
-                crawler.settings.setdict(bills, priority="cmdline")
+                crawler.settings.setdict(account_settings(job.owner), priority="cmdline")
             # A spider's constructor or an extension may raise anything. Scrapy has logged it, and the other platforms
             # continue; the finish reason below is then missing.
             with suppress(Exception):
@@ -109,20 +107,14 @@ class Command(CheckedCommand):
     async def _next(self, jobs: Jobs, platform: str) -> tuple[Job | None, bool]:
         """Return the first open job with targets of a platform, and whether any job is open.
 
-        The jobs of the owner with the fewest running targets are first. Jobs of the sandbox are those of a worker in
-        the sandbox only.
+        Jobs with waiting targets are first. Jobs of the sandbox are those of a worker in the sandbox only.
         """
         assert self.settings is not None
         sandbox = self.settings.getbool("SANDBOX")
-        after = 0
-        found: list[Job] = []
-        running: Counter[str] = Counter()
-        while page := await jobs.page(after, OPEN_JOBS_PER_PAGE):
-            found += [job for job in page if job.state == "open" and is_of_sandbox(job.options) == sandbox]
-            after = page[-1].id
-        for job in found:
-            running[job.owner] += job.counts["running"]
-        for job in sorted(found, key=lambda job: running[job.owner]):
+        found = await open_jobs_of(jobs, lambda job: is_of_sandbox(job.options) == sandbox)
+        if job := await first_waiting(jobs, found, platform):
+            return job, True
+        for job in found:  # its worker may exit
             if await jobs.has_unfinished(job.id, platform):
                 return job, True
         return None, bool(found)

@@ -163,6 +163,12 @@ async def notes(jobs: Jobs, job: int, root: bytes) -> list[tuple[str, Any]]:
     return [(code, orjson.loads(note)) for code, note in rows]
 
 
+async def paused(jobs: Jobs, job: int, root: bytes) -> list[tuple[Any, int | None]]:
+    """Return the work and the row of each paused target of a root."""
+    rows = await jobs.reads.transact(lambda session: session.rows(sql.PAUSED_OF_ROOT, job=job, root=root), write=False)
+    return [(orjson.loads(work), row) for work, row in rows]
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A file of an export: the outcomes with ``after < seq <= until``. A repeated upload writes the same lines."""

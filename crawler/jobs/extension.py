@@ -10,6 +10,7 @@ from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs.account import SETTING
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.outputs.feeds import FAILED
 from crawler.targets.incremental import SinceDate
@@ -19,6 +20,7 @@ from crawler.targets.tracker import TargetTracker
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from crawler.jobs.account import Account
     from crawler.jobs.source import JobSource
     from crawler.spiders.base import PlatformSpider
 
@@ -50,9 +52,10 @@ class JobWorker:
             return
         from crawler.jobs.source import JobSource  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
+        account: Account | None = self.crawler.settings.get(SETTING)
         jobs = open_jobs(self.crawler.settings)
         try:
-            job = await jobs.find(spider.args.job, self.crawler.settings.get("JOB_OWNER", ""))
+            job = await jobs.find(spider.args.job, "" if account is None else account.owner)
         except StoreUnavailable as error:
             await jobs.close()
             raise CloseSpider(f"the store of jobs is unavailable: {error}") from error
@@ -60,7 +63,7 @@ class JobWorker:
             await jobs.close()
             state = "does not exist" if job is None else f"is {job.state}"
             raise CloseSpider(f"the job {spider.args.job!r} {state}: scrapy jobs list shows the jobs")
-        if is_of_sandbox(job.options) != self.crawler.settings.getbool("SANDBOX"):
+        if account is None and is_of_sandbox(job.options) != self.crawler.settings.getbool("SANDBOX"):
             await jobs.close()
             raise CloseSpider(f"the job {job.name!r} was made with another value of SANDBOX")
         spider.args = type(spider.args)(**job.options.get("arguments", {})).model_copy(update={"job": job.name})
@@ -75,7 +78,7 @@ class JobWorker:
             self.crawler.settings.getint("JOB_EXITS"),
             spider.restore,
             tracker.abandon,
-            self.crawler.settings.get("JOB_ALSO_STORE"),
+            account,
         )
         spider.source = self.source
         if (since := spider.args.since) is not None:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import orjson
 
@@ -80,14 +80,13 @@ class Jobs:
 
     async def get(self, job: int) -> Job | None:
         """Return a job. None: it was removed."""
-        rows = await self.reads.transact(lambda session: session.execute(sql.JOB, {"job": job}).fetchall(), write=False)
-        return Job.of(rows[0]) if rows else None
+        found = await self._list(sql.JOB, job=job)
+        return found[0] if found else None
 
     async def find(self, name: str, owner: str = "") -> Job | None:
         """Return the job of an owner with a name. None: there is none."""
-        values = {"name": name, "owner": owner}
-        rows = await self.reads.transact(lambda s: s.execute(sql.FIND_JOB, values).fetchall(), write=False)
-        return Job.of(rows[0]) if rows else None
+        found = await self._list(sql.FIND_JOB, name=name, owner=owner)
+        return found[0] if found else None
 
     async def has_unfinished(self, job: int, platform: str) -> bool:
         """Whether a job has waiting or running targets of a platform."""
@@ -95,6 +94,11 @@ class Jobs:
         return await self.reads.transact(
             lambda session: any(session.rows(each, **values) for each in sql.UNFINISHED), write=False
         )
+
+    async def has_waiting(self, job: int, platform: str) -> bool:
+        """Whether a job has waiting targets of a platform."""
+        values = {"job": job, "platform": platform}
+        return bool(await self.reads.transact(lambda session: session.rows(sql.UNFINISHED[0], **values), write=False))
 
     async def count_unfinished(self, job: int, platform: str) -> int:
         """Return the number of a job's waiting and running targets of a platform."""
@@ -189,10 +193,12 @@ class Jobs:
         """
         return await self._sweep(job, ("failed", "dead"), _retry, room)
 
-    async def remove(self, job: Job) -> None:
-        """Delete a job with all that belongs to it. A removal that was killed can be repeated."""
-        every: tuple[JobState, ...] = ("loading", "open", "paused", "cancelled", "done")
-        if not await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
+    async def remove(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> None:
+        """Delete a job with all that belongs to it, if it is in one of the states ``of``.
+
+        A removal that was killed can be repeated.
+        """
+        if not await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=of)):
             return
         while await self._paced(lambda session: _drop_inputs(session, job)):
             pass

@@ -133,6 +133,8 @@ class Output:
     """Whether files without rows are written, too."""
     new_file: Callable[[str], WritableFile] = NewFile
     """Makes the file of a path."""
+    folder: Path | None = None
+    """Where a workbook keeps its rows until it is complete. None: where the system has temporary files."""
     _files: dict[str, WritableFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Scraper, or the path of a file of all scrapers -> the exporter."""
@@ -186,7 +188,7 @@ class Output:
 
     @cached_property
     def _book(self) -> XlsxBook:
-        return XlsxBook(self._open(self.layout.path), self.created)
+        return XlsxBook(self._open(self.layout.path), self.created, self.folder)
 
     @cached_property
     def _failures(self) -> BaseItemExporter:
@@ -213,6 +215,8 @@ class Output:
 
     def abandon(self) -> None:
         """Remove what was written: the former files stay."""
+        if "_book" in vars(self):
+            self._book.discard()
         for file in self._files.values():
             file.discard()
 

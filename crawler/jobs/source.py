@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import orjson
 
@@ -20,14 +20,17 @@ from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target, TargetParser
-from crawler.targets.warning import unread_paths
+from crawler.targets.warning import UNREAD, unread_paths
 
 if TYPE_CHECKING:
-    from crawler.jobs.job import Job
+    from crawler.jobs.account import Account
+    from crawler.jobs.job import Job, Stored
     from crawler.jobs.lifecycle import Jobs
-    from crawler.jobs.transactions import AlsoStore
+    from crawler.jobs.store import Session
 
     Restore = Callable[[str | None, list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
+
+T = TypeVar("T")
 
 CLAIMED_AT_ONCE = 8
 """Targets that a worker claims at once. Few, because no other worker can take targets that wait in this worker."""
@@ -56,8 +59,8 @@ class JobSource(TargetSource):
     """``PlatformSpider.restore``."""
     abandon: Callable[[str], None]
     """Stops scraping a target, by its id, that another worker may have taken."""
-    also_store: AlsoStore | None = None
-    """Stores the bills of a client's job."""
+    account: Account | None = None
+    """The client to whom the job belongs. None: it is a job of the command line."""
     keeps_followups: ClassVar[bool] = True
     stores: ClassVar[bool] = True
     taken: int = 0
@@ -85,9 +88,16 @@ class JobSource(TargetSource):
             lambda finished: self._resolve(finished.claim, stored=True),
             self._lost,
             self._take,
-            also_store=self.also_store if self.seen is None else self.seen.store,
+            also_store=self._also_store,
+            room=None if self.account is None else self.account.room,
             **options,
         )
+
+    def _also_store(self, session: Session, batch: Sequence[Stored]) -> None:
+        if self.account is not None:
+            self.account.also_store(session, batch)
+        if self.seen is not None:
+            self.seen.store(session, batch)
 
     async def open(self) -> None:
         with suppress(StoreUnavailable):
@@ -135,7 +145,11 @@ class JobSource(TargetSource):
             job = await self.jobs.get(self.job.id)
             if job is None:
                 raise TargetsUnavailableError(f"The job {self.job.name!r} was removed.")
-            return job.state != "open" or not await self.jobs.has_unfinished(job.id, self.platform)
+            if job.state != "open":
+                return True
+            if self.account is None or self.account.waits or self.worker.held:
+                return not await self.jobs.has_unfinished(job.id, self.platform)
+            return not await self.jobs.has_waiting(job.id, self.platform)
         except StoreUnavailable:
             return False  # claim() ends the worker if this lasts too long
 
@@ -149,7 +163,9 @@ class JobSource(TargetSource):
         found = [self._target(claim) for claim in claims]
         waiting = [each for each in found if isinstance(each, Target)]
         name = next((each.root for each in waiting if each.root), None)
-        taken = self.restore(name, notes, waiting)
+        paused = await self._paused(root)
+        held_back = {each.id for each in paused}
+        taken = [each for each in self.restore(name, notes, waiting + paused) if each.id not in held_back]
         ids = {each.id for each in taken}
         ended = [each for each in waiting if each.id not in ids]
         further = tuple(each for each in taken if each.id not in self._claims)
@@ -159,10 +175,21 @@ class JobSource(TargetSource):
         for each in ended:  # the state shows that nothing is left to do for it
             self.worker.finish(self._finished(self._claims.pop(each.id), Outcome(each, None, None, 0)))
 
+    async def _paused(self, root: bytes) -> list[Target]:
+        """Return the targets of a root that wait for quota. The spider's state includes them."""
+        if self.account is None:
+            return []
+        rows = await self._read(lambda: export.paused(self.jobs, self.job.id, root))
+        loaded = (self.parser.load(SavedTarget.model_validate(work), row=row) for work, row in rows)
+        return [each for each in loaded if isinstance(each, Target)]
+
     async def _notes(self, root: bytes) -> list[tuple[str, dict[str, Any]]]:
+        return await self._read(lambda: export.notes(self.jobs, self.job.id, root))
+
+    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
-                return await export.notes(self.jobs, self.job.id, root)
+                return await read()
             except StoreUnavailable:
                 if self.worker.failure is not None:
                     raise TargetsUnavailableError(str(self.worker.failure)) from None
@@ -177,6 +204,8 @@ class JobSource(TargetSource):
         if work["id"] in self._claims:
             work = {**work, "id": claim.key.hex()}
         target = self.parser.load(SavedTarget.model_validate(work), row=claim.row)
+        if self.account is not None and isinstance(target, Target):
+            target = replace(target, background=True)  # calls of the endpoint go first
         self._claims[target.id] = claim
         return target
 
@@ -230,20 +259,33 @@ def finished(claim: Claim, outcome: Outcome) -> Finished:
         Followup(_followup_key(claim, each), each.scraper.platform, each.dump()) for each in outcome.followups
     )
     stored: dict[str, Any] = {"duration_ms": outcome.duration_ms}
+    tallies = _tallies(outcome)
     if outcome.error is not None:
         stored["error"] = outcome.error.as_dict() | {"retryable": outcome.error.retryable}
-        return Finished(claim, "failed", outcome.code, stored, None, followups, outcome.note)
+        return Finished(claim, "failed", outcome.code, stored, None, followups, outcome.note, tallies)
     stored["warnings"] = [each.as_dict() for each in outcome.warnings]
     if outcome.record is not None:
         stored["fetched_at"] = outcome.record.fetched_at.isoformat()
     if outcome.new_entries is not None:
         stored["new_entries"] = sorted(outcome.new_entries)
+    return Finished(claim, "done", outcome.code, stored, outcome.data, followups, outcome.note, tallies)
+
+
+def _tallies(outcome: Outcome) -> Counter[tuple[str, str]]:
+    """Return what an outcome adds to the tallies of its job."""
     tallies: Counter[tuple[str, str]] = Counter()
+    for each in outcome.warnings:
+        if each.coverage is not None:
+            tallies["coverage", "listings"] += 1
+            tallies["coverage", "collected"] += each.coverage.collected
+            tallies["coverage", "expected"] += each.coverage.expected or 0
+        if each.reason != UNREAD:
+            tallies["warning", f"{each.source}/{each.code}/{each.reason}"] += 1
     for (source, path), unread in unread_paths(outcome.warnings).items():
         tallies["unread", f"{source}/{path}"] += 1
         if unread.loses_rows:
             tallies["unread rows", f"{source}/{path}"] += unread.rows
-    return Finished(claim, "done", outcome.code, stored, outcome.data, followups, outcome.note, tallies)
+    return tallies
 
 
 def _followup_key(claim: Claim, followup: Target) -> bytes:

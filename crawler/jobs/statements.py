@@ -15,7 +15,22 @@ from sqlalchemy import bindparam as param
 from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.jobs.job import STATES
-from crawler.jobs.tables import OPEN, RUNNING, WAITING, J, T, inputs, jobs, parts, records, seen, tallies, targets
+from crawler.jobs.tables import (
+    OPEN,
+    RUNNING,
+    WAITING,
+    J,
+    T,
+    deliveries,
+    inputs,
+    jobs,
+    parts,
+    records,
+    seen,
+    tallies,
+    targets,
+    webhooks,
+)
 
 ONE = sa.and_(T.job == param("job_"), T.key == param("key_"))
 OF_JOB = T.job == param("job")
@@ -29,10 +44,12 @@ OF_USERS = J.kind == "job"
 LIST_JOBS = sa.select(jobs).where(J.id > param("after"), OF_USERS).order_by(J.id).limit(param("limit"))
 NEWEST_JOBS_OF = (
     sa.select(jobs)
-    .where(J.owner == param("owner"), J.id < param("before"), OF_USERS)
+    .where(J.owner == param("owner"), J.id < param("before"), OF_USERS, J.state != "loading")
     .order_by(J.id.desc())
     .limit(param("limit"))
 )
+"""The jobs that an owner can see: those whose upload is complete."""
+OPEN_JOBS = sa.select(jobs).where(OPEN, OF_USERS).order_by(J.id)
 COUNT_OPEN = (
     sa.select(sa.func.count())
     .select_from(jobs)
@@ -46,6 +63,8 @@ COUNT = (
 )
 SET_OPTIONS = sa.update(jobs).where(J.id == param("job_")).values(options=param("options_"))
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
+HAS_WEBHOOK = sa.select(webhooks.c.client).where(webhooks.c.client == param("client"))
+ADD_DELIVERY = sa.insert(deliveries)
 _RECORD = (records.c.job == T.job) & (records.c.seq == T.seq)
 _BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.seq)).select_from(
     targets.outerjoin(records, _RECORD)
@@ -115,6 +134,9 @@ ROOT_RUNNING = sa.exists().where(
 )
 FREE_ROOT = _FREE.where(~ROOT_RUNNING).limit(1).with_for_update(skip_locked=True, of=targets)
 ROOT_TO_CLAIM = sa.select(*_CLAIMED).where(OF_JOB, T.root == param("root"), WAITING).with_for_update(skip_locked=True)
+PAUSED_OF_ROOT = sa.select(T.work, T.row).where(
+    OF_JOB, T.root == param("root"), T.state == sa.literal_column("'paused'")
+)
 BUSY = sa.select(sa.func.count()).where(OF_JOB, T.root == param("root"), RUNNING)
 START = (
     sa.update(targets)

@@ -10,11 +10,13 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import Any, Literal, TypeAlias
 
 import orjson
 
 from crawler.jobs import statements as sql
+from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import lease_clock, store_time
 from crawler.jobs.counters import Changes, lock_jobs
 from crawler.jobs.job import Claim, Finished, Key, Stored
@@ -30,7 +32,6 @@ MAX_LEASE_SECONDS = 3_600.0
 NOT_HELD = {"worker": None, "tries": 0, "lease_until": None}
 
 Result: TypeAlias = Literal["stored", "already stored", "lost"]
-AlsoStore: TypeAlias = Callable[[Session, Sequence[Stored]], None]
 
 
 def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
@@ -51,7 +52,7 @@ class Holder:
     job: int | None = None
     """The job whose targets it claims. None: those of all jobs, with fair shares for their owners."""
     owned_only: bool = False
-    """Whether it claims no targets of the command line's jobs, which have no owner."""
+    """Whether it claims no targets of jobs that have no owner, or spider arguments and so whole roots."""
     turns: dict[str, float] = field(default_factory=dict)
     """Owner -> when the worker last claimed a target of it."""
 
@@ -97,7 +98,7 @@ def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skip
     excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
     for job, owner, whole_roots, number, has_targets in session.rows(sql.JOBS_TO_CLAIM, **values):
         running[owner] += number
-        if has_targets and owner not in excluded:
+        if has_targets and owner not in excluded and not (holder.owned_only and whole_roots):
             jobs.setdefault(owner, []).append((job, whole_roots))
     found: dict[str, list[Any]] = {owner: [] for owner in jobs}
     while jobs and (left := n - sum(map(len, found.values()))) > 0:
@@ -194,7 +195,8 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool],
     changes = Changes(session, lock_jobs(session, (row.job for row in rows)))
     moves, ends, dead = [], [], []
     for row in rows:
-        if row.exits + 1 > holder.exits:
+        bills = holder.owned_only or not changes.jobs[row.job].owner  # only the endpoint bills all clients
+        if row.exits + 1 > holder.exits and bills:
             message = f"{row.exits + 1} workers exited while the target was in progress."
             claimed = _claim_of(row, changes, row.tries)
             dead.append(Stored.failure(Finished(claimed, "failed"), message))
@@ -260,12 +262,18 @@ def _end(changes: Changes, stored: Stored, state: str) -> dict[str, Any]:
 
 
 def finish(
-    session: Session, holder: Holder, batch: Sequence[Stored], also: AlsoStore | None = None
+    session: Session,
+    holder: Holder,
+    batch: Sequence[Stored],
+    also: AlsoStore | None = None,
+    room: RoomOf | None = None,
 ) -> tuple[list[Result], list[Claim]]:
     """Store the outcomes, records and follow-ups of claimed targets. All are stored, or none.
 
     ``also`` stores what belongs to the same targets in other tables. It is called with those of the batch that are
-    stored now. Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
+    stored now. ``room`` limits the follow-ups: the other ones are paused.
+
+    Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
     """
     status = _statuses(session, holder, [each.finished.claim for each in batch])
     mine = [each for each in batch if status.get(each.finished.claim.target) == "held"]
@@ -285,7 +293,7 @@ def finish(
         if values:
             session.execute(statement, values)
     now = session.now()
-    own = _add_followups(changes, holder, mine, now + holder.lease)
+    own = _add_followups(changes, holder, mine, now + holder.lease, room)
     if also is not None:
         also(session, mine)
     changes.store(now)
@@ -293,7 +301,9 @@ def finish(
     return [found.get(each.finished.claim.target, "lost") for each in batch], own
 
 
-def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], until: float) -> list[Claim]:
+def _add_followups(
+    changes: Changes, holder: Holder, mine: Sequence[Stored], until: float, room: RoomOf | None
+) -> list[Claim]:
     """Add the follow-ups of finished targets that are new. Return those that the worker holds."""
     rows: dict[Key, dict[str, Any]] = {}
     for each in mine:
@@ -312,6 +322,8 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         for (key,) in session.rows(sql.STORED, job_=job, keys=keys):
             del rows[job, key]
     new = list(rows.values())
+    if room is not None:
+        _pause_beyond(changes, new, room)
     if new:
         session.execute(sql.ADD_TARGETS[session.dialect], new)
     for row in new:
@@ -324,3 +336,13 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         for row in new
         if row["state"] == "running"
     ]
+
+
+def _pause_beyond(changes: Changes, new: Iterable[dict[str, Any]], room: RoomOf) -> None:
+    """Pause the new follow-ups that do not fit into the quotas of their jobs' owners."""
+    by_owner = sorted(new, key=lambda row: row["job"])
+    for job, rows in groupby(by_owner, key=lambda row: int(row["job"])):
+        limit = room(changes.session, changes.jobs[job])
+        for row in () if limit is None else islice(rows, limit, None):
+            if row["state"] != "cancelled":
+                row.update(NOT_HELD, state="paused")

@@ -14,10 +14,11 @@ import structlog
 from crawler.downloads.facts import process_name
 from crawler.errors import StoreUnavailable
 from crawler.jobs import transactions
+from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import SteadyClock, lease_clock
 from crawler.jobs.job import Claim, Finished, Key, Stored
 from crawler.jobs.store import Session, Store, StoreRefused
-from crawler.jobs.transactions import AlsoStore, Holder, Result, Skipped
+from crawler.jobs.transactions import Holder, Result, Skipped
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -68,9 +69,11 @@ class Worker:
     job: int | None = None
     """The job whose targets it claims. None: those of all jobs."""
     owned_only: bool = False
-    """Whether it claims no targets of the command line's jobs, which have no owner and may have spider arguments."""
+    """Whether it claims no targets of jobs that have no owner, or spider arguments and so whole roots."""
     also_store: AlsoStore | None = None
     """Stores what belongs to outcomes in other tables, such as usage and bills, in the same transaction."""
+    room: RoomOf | None = None
+    """Limits the follow-ups of clients' jobs."""
     held: dict[Key, Claim] = field(default_factory=dict)
     """The targets on which this worker has a lease."""
     failure: WorkerStoppedError | None = None
@@ -155,8 +158,9 @@ class Worker:
                 self.held.pop(each.target, None)
 
     def drop(self, claim: Claim) -> None:
-        """Hold a target no longer, because it was deleted."""
-        self.held.pop(claim.target, None)
+        """Hold a target no longer, because it was deleted or lost."""
+        if self.held.get(claim.target) is claim:
+            del self.held[claim.target]
 
     async def close(self) -> None:
         """Store the outcomes, and release the other targets.
@@ -274,7 +278,7 @@ class Worker:
     async def _finish(self, batch: Sequence[Stored]) -> None:
         async with self._lock:
             results, own = await self._transact(
-                lambda session: transactions.finish(session, self._holder, batch, self.also_store)
+                lambda session: transactions.finish(session, self._holder, batch, self.also_store, self.room)
             )
             self.held |= {each.target: each for each in own}
             done: list[tuple[Finished, Result]] = []

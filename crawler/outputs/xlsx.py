@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import chain, count
+from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -53,14 +54,17 @@ class XlsxBook:
     After 1,048,576 rows of a table, another sheet with the same header follows.
     """
 
-    def __init__(self, file: IO[bytes], created: datetime | None = None) -> None:
-        """``file``: where ``close()`` writes the workbook, not seekable perhaps. ``created``: by default, now."""
+    def __init__(self, file: IO[bytes], created: datetime | None = None, folder: Path | None = None) -> None:
+        """``file``: where ``close()`` writes the workbook, not seekable perhaps. ``created``: by default, now.
+
+        ``folder``: where the temporary files are. None: where the system has them.
+        """
         from xlsxwriter import Workbook  # noqa: PLC0415  # an extra, and slow to import
 
         self._file = file
         self._tables: list[XlsxTable] = []
-        self._spool = TemporaryFile()  # noqa: SIM115  # a zip archive cannot be written to a file that only grows
-        self._book = Workbook(self._spool, {"constant_memory": True})
+        self._spool = TemporaryFile(dir=folder)  # noqa: SIM115  # a zip archive cannot be written to a file that only grows
+        self._book = Workbook(self._spool, {"constant_memory": True, "tmpdir": None if folder is None else str(folder)})
         self._book.use_zip64()
         self._book.set_properties({} if created is None else {"created": created})
         self.bold = self._book.add_format({"bold": True})
@@ -96,6 +100,13 @@ class XlsxBook:
         if cut := sum(table.cut for table in self._tables):
             hint = "-a explode= writes a row for each entry of a list; JSON Lines have whole texts"
             logger.warning("cells_cut", cells=cut, characters=MAX_CELL_CHARACTERS, hint=hint)
+
+    def discard(self) -> None:
+        """Remove the temporary files, instead of ``close()``."""
+        self._spool.close()
+        for sheet in self._book.worksheets():
+            sheet.row_data_fh.close()
+            Path(sheet.row_data_filename).unlink(missing_ok=True)
 
 
 class XlsxTable:

@@ -20,6 +20,7 @@ from crawler.jobs.clock import STORE_TIME, store_time, utc_text
 from crawler.registry import spiders
 from crawler.service import outcome_counts
 from crawler.service.calls.stored import WAITING, load
+from crawler.service.headline import headline
 from crawler.service.outcome_counts import MINUTE_SECONDS, History, OutcomeCounts
 from crawler.service.process_state import OPEN, TRIAL, State, process_state, total
 
@@ -116,7 +117,8 @@ class Status:
             egresses = [_egress(name, lane, state["egresses"][lane.egress.name], history, now) for lane in lanes]
             waiting = stored[name, WAITING]
             calls = {"waiting": state["waiting"] + waiting, "in_flight": state["in_flight"] + waiting}
-            platforms.append({"platform": name} | calls | _history(history, name) | {"egresses": egresses})
+            platform = {"platform": name} | calls | _history(history, name) | {"egresses": egresses}
+            platforms.append(platform | {"headline": headline(platform)})
         return {
             "at": utc_text(now, "milliseconds"),
             "first_minute": utc_text(history.first * MINUTE_SECONDS, "milliseconds"),

@@ -79,6 +79,7 @@ class RetailSpider(PlatformSpider):
             item=RetailCategoryV4Item,
             example={"cat_id": "976759"},
             pages=(ListingPage,),
+            requests=1,
         ),
         Scraper(
             name="retail-search-v4",
@@ -89,6 +90,7 @@ class RetailSpider(PlatformSpider):
             item=RetailSearchV4Item,
             example={"query": "mustard"},
             pages=(SearchPage,),
+            requests=1,
         ),
     )
     arguments = RetailArguments

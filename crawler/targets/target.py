@@ -19,6 +19,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+from crawler.jobs.job import target_key
 from crawler.logs import one_line
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
@@ -75,6 +76,8 @@ class Scraper:
     """The page object classes that read the responses for this scraper, in the order of the requests."""
     entries: Entries | None = None
     """The entries that ``-a since=`` compares. None if the scraper has no listing that is sorted by time."""
+    requests: int | None = None
+    """Maximum number of pages that a target requests, without repeats after failures. None: it depends on the pages."""
 
 
 @dataclass(slots=True)
@@ -172,6 +175,11 @@ class Target:
         if isinstance(self.params, Params):
             return self.params.identity()
         return self.params.model_dump(mode="json", exclude_none=True)
+
+    @property
+    def key(self) -> bytes:
+        """The key of the target's data: the same for equal params of a scraper, also if one is a link."""
+        return target_key(self.scraper.name, self.identity)
 
     @property
     def label(self) -> str:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import tempfile
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
+from crawler.errors import InvalidRequest
 from crawler.jobs import transactions
 from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.transactions import Holder, Skipped
+from crawler.service.clients import keys as api_keys
 from crawler.service.clients import quotas, usage
-from crawler.service.jobs import billing
-from tests.jobs.workers import Process
+from crawler.service.jobs import billing, records, upkeep
+from tests.jobs.workers import SCRAPER, Process, done, lines
 
-SCRAPER = "retail-search-v4"
+OUTCOME = {"warnings": [], "fetched_at": "2026-11-25T20:00:00+00:00"}
 
 
 async def owned_job(jobs: Jobs, owner: str, n: int, quota: int = 1_000, start: int = 0) -> Job:
@@ -70,7 +77,7 @@ async def test_each_record_is_billed_once_and_nothing_stays_reserved(jobs: Jobs,
 
 async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
     job = await owned_job(jobs, "acme", 1)
-    holder = Holder("exited", lease=-1, exits=0)
+    holder = Holder("exited", lease=-1, exits=0, owned_only=True)
     await jobs.writes.transact(lambda s: transactions.claim(s, holder, "retail", 1, Skipped()))
     await jobs.writes.transact(lambda s: transactions.expire(s, holder, lambda _: True, billing.store_bills))
     assert (await current(jobs, job)).counts["dead"] == 1
@@ -102,3 +109,90 @@ async def test_concurrent_uploads_reserve_no_more_than_the_quota(jobs: Jobs, loc
     assert sum(job.counts["paused"] for job in made) == 14
     assert await report(jobs) == (0, 10)
     await asyncio.gather(*(each.close() for each in stores))
+
+
+class Keyring(api_keys.SandboxKeys):
+    """Keys of one client, whose quota changes."""
+
+    quota: int | None = 3
+
+    async def find(self, client: str) -> api_keys.Holder | None:
+        return api_keys.Holder(client, "key", quota=self.quota) if client == "acme" else None
+
+
+async def test_paused_targets_continue_when_there_is_quota_again(jobs: Jobs) -> None:
+    keys = Keyring()
+    job = await owned_job(jobs, "acme", 8, quota=3)
+    other = await owned_job(jobs, "without key", 2, quota=0, start=50)
+    assert (await current(jobs, job)).counts["paused"] == 5
+    await work(jobs)  # row 0 fails, row 1 has no record
+    assert await report(jobs) == (1, 0)
+    for quota, paused in ((1, 5), (3, 3), (None, 0)):
+        keys.quota = quota
+        await upkeep.tend(jobs, keys, keep_days=30)
+        assert (await current(jobs, job)).counts["paused"] == paused
+    assert (await current(jobs, other)).counts["paused"] == 2
+    await work(jobs)
+    assert await report(jobs) == (6, 0)
+
+
+async def test_a_job_that_is_loading_is_not_listed_and_only_its_own_upload_removes_it(jobs: Jobs) -> None:
+    job = await jobs.create("key", "acme")
+    await jobs.push(job, lines(3))
+    assert await jobs.newest("acme", 9) == []
+    await jobs.open(job)
+    await jobs.remove(job, of=("loading",))  # a second upload with the same key, whose client has disconnected
+    assert [each.id for each in await jobs.newest("acme", 9)] == [job.id]
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "parquet"])
+async def test_a_file_that_becomes_too_large_is_refused_and_leaves_nothing(
+    jobs: Jobs, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MAX_FILE_BYTES", 2_000)
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    job = await jobs.create("large", "acme")
+    await jobs.push(job, [replace(each, work={"scraper": SCRAPER, "id": each.id, "params": {}}) for each in lines(200)])
+    await jobs.open(job)
+    await jobs.describe(job, [SCRAPER], ())
+    process = Process(jobs, lambda claim: Finished(claim, "done", "OK", OUTCOME, {"query": claim.key.hex() * 9}))
+    await process.run(job)
+    job = await current(jobs, job)
+    selected = records.Selected(kind, until=job.seq)
+    rows = await records.shapes(jobs, job, selected)
+    with pytest.raises(InvalidRequest, match="use a limit"):
+        await records.records(jobs, job, selected, rows, Settings())
+    assert os.listdir(folder) == []  # noqa: PTH208  # without a thread
+
+
+async def test_the_follow_ups_of_a_listing_are_reserved_page_by_page(jobs: Jobs) -> None:
+    """Of six pages, as many are billed as the quota has, whatever the number of pages in flight."""
+    keys = Keyring()
+    job = await jobs.create("listing", "acme", options={"quota": 3}, whole_roots=True)
+    line = replace(next(lines(1)), work={"scraper": SCRAPER})
+    await jobs.push(job, [line], room=partial(quotas.room, client="acme", quota=3))
+    await jobs.open(job)
+
+    def paged(claim: Claim) -> Finished:
+        found = done(claim, followups=5)
+        return replace(found, followups=tuple(replace(each, work={"scraper": SCRAPER}) for each in found.followups))
+
+    async def scraped() -> None:
+        process = Process(jobs, paged, {"also_store": billing.store_bills, "room": billing.room, "job": job.id})
+        async with process.worker:
+            await process.claim()
+            while process.worker.held:  # noqa: ASYNC110  # its follow-ups arrive later
+                await asyncio.sleep(0.02)
+
+    await scraped()
+    found = await current(jobs, job)
+    assert (found.state, found.counts["done"], found.counts["paused"]) == ("paused", 3, 3)
+    assert await report(jobs, 3) == (3, 0)
+    for quota, used, state in ((3, 3, "paused"), (4, 4, "paused"), (None, 6, "done")):
+        keys.quota = quota
+        await upkeep.tend(jobs, keys, keep_days=30)
+        await scraped()
+        assert (await report(jobs, 9), (await current(jobs, job)).state) == ((used, 0), state)
+    assert await jobs.check(await current(jobs, job)) == []

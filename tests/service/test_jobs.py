@@ -18,6 +18,7 @@ import openpyxl
 import pyarrow.parquet
 import pytest
 
+from crawler.sandbox.retail.site import Site as Shop
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 
@@ -138,7 +139,8 @@ def test_each_format_is_read_and_a_dry_run_makes_no_job(service: Service, media_
         (LINK.encode(), "text/html", "", "UNSUPPORTED_MEDIA_TYPE", "text/csv"),
         (LINK.encode(), "text/plain; charset=klingon", "", "INVALID_REQUEST", "klingon"),
         (LINK.encode(), "text/plain", "?scraper=nosuch", "INVALID_REQUEST", "nosuch"),
-        (LINK.encode(), "text/plain", "?max_pages=3", "INVALID_REQUEST", "max_pages"),
+        (LINK.encode(), "text/plain", "?max_pages=0", "INVALID_REQUEST", "max_pages"),
+        (LINK.encode(), "text/plain", "?nosuch=1", "INVALID_REQUEST", "nosuch"),
     ],
 )
 def test_an_upload_without_a_target_is_refused_and_leaves_no_job(  # noqa: PLR0913, PLR0917  # a case
@@ -161,6 +163,91 @@ def test_an_idempotency_key_makes_one_job(made: Made) -> None:
     assert again.body["invalid_lines"] == made.reply.body["invalid_lines"]
     other = post(made.url, LINK.encode(), "text/plain", Idempotency_Key="nightly")
     assert other.code == "IDEMPOTENCY_MISMATCH"
+
+
+# Listings
+
+
+CATEGORY = {"scraper": "retail-category-v4", "cat_id": "4044_28310"}
+UNKNOWN_REQUESTS = "The number of requests of microblog-profile depends on its pages."
+EXHAUSTIVE_REASON = "An exhaustive listing has as many pages as the platform states."
+
+
+@pytest.mark.parametrize(
+    ("body", "query", "records", "requests", "reason"),
+    [
+        ({**CATEGORY, "max_pages": 3}, "", 3, 3, None),
+        ([CATEGORY, {"url": LINK}], "?max_pages=2", 4, None, UNKNOWN_REQUESTS),
+        ({**CATEGORY, "exhaustive": True}, "", None, None, EXHAUSTIVE_REASON),
+        ([CATEGORY], "?exhaustive=false", 1, 1, None),
+    ],
+)
+def test_the_cost_is_known_before_a_job_is_made(  # noqa: PLR0913, PLR0917  # a case
+    service: Service, body: Any, query: str, records: int | None, requests: int | None, reason: str | None
+) -> None:
+    path = f"/v1/jobs{query}{'&' if query else '?'}dry_run=true"
+    reply = post(service.url, json.dumps(body, indent=1).encode(), "application/json", path)
+    assert reply.status == 200, reply.body
+    cost = [reply.body[key] for key in ("records_at_most", "requests_at_most", "no_limit_because")]
+    assert cost == [records, requests, reason]
+
+
+@pytest.mark.parametrize(
+    ("body", "query", "text"),
+    [
+        ({**CATEGORY, "max_pages": 0}, "", "max_pages: expected a number"),
+        ({**CATEGORY, "exhaustive": "yes"}, "", "exhaustive: expected true or false"),
+        ({**CATEGORY, "since": "last"}, "", "sorted by newest first"),
+        ({**CATEGORY, "exhaustive": True, "max_pages": 2}, "", "leave out max_pages"),
+        ({"url": LINK}, "?exhaustive=true", "exhaustive"),
+        ({"url": LINK, "since": "2026-13-01"}, "", "is not a day"),
+        ({**CATEGORY, "x": "y" * 70_000}, "", "send an array"),
+    ],
+)
+def test_a_listing_that_cannot_be_read_so_is_refused(service: Service, body: Any, query: str, text: str) -> None:
+    before = get(service.url, "/v1/jobs").body
+    reply = post(service.url, json.dumps(body).encode(), "application/json", f"/v1/jobs{query}")
+    assert reply.code == "INVALID_REQUEST"
+    assert text in reply.body["error"]["message"]
+    assert len(get(service.url, "/v1/jobs").body["jobs"]) == len(before["jobs"])
+
+
+def listing(service: Service, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Run the job of a listing. Return the job and its records."""
+    made = post(service.url, json.dumps(body).encode(), "application/json")
+    assert made.status == 202, made.body
+    job_id = made.body["job"]["job_id"]
+    job = ended(service.url, job_id)
+    _, _, text = raw(service.url, f"/v1/jobs/{job_id}/records")
+    return job, [json.loads(line) for line in text.splitlines()]
+
+
+def test_the_pages_of_a_listing_are_records_of_one_job(service: Service) -> None:
+    job, found = listing(service, {**CATEGORY, "max_pages": 3})
+    assert [each["data"]["page"] for each in found] == [1, 2, 3]
+    assert job["arguments"] == {"max_pages": "3"}
+    assert job["codes"] == {"OK": 3}
+    usage = get(service.url, "/v1/usage").body
+    again, _ = listing(service, {**CATEGORY, "max_pages": 2})
+    assert again["state"] == "done"
+    assert get(service.url, "/v1/usage").body["billable"] == usage["billable"] + 2
+
+
+def test_an_exhaustive_listing_has_each_product_once(service: Service) -> None:
+    job, found = listing(service, {**CATEGORY, "exhaustive": True})
+    ids = [each["item_id"] for line in found for each in line["data"]["products"]]
+    priced, unpriced = Shop().products_of(CATEGORY["cat_id"])
+    assert len(ids) == len(set(ids))
+    assert set(ids) == priced | unpriced
+    assert {line["root"] for line in found} == {found[0]["id"]}
+    assert job["coverage"] is None
+
+
+def test_since_last_reads_and_bills_only_new_entries(service: Service) -> None:
+    first, records_of_first = listing(service, {"url": LINK, "since": "last", "max_pages": 5})
+    second, records_of_second = listing(service, {"url": LINK, "since": "last", "max_pages": 5})
+    assert first["targets"]["done"] > second["targets"]["done"] == 1
+    assert len(records_of_second) <= 1 < len(records_of_first)
 
 
 # A job

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from scrapy.settings import Settings
 
-from crawler.commands.crawl import argument_problems
+from crawler.jobs.arguments import argument_problems
 from crawler.registry import scrapers
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.incremental import MAX_IDS_PER_LISTING, Seen, SeenFile, new_since

@@ -65,6 +65,11 @@ class Key:
     quota: int | None = None
     """Maximum number of billable calls per month of the client, with all of its keys together. None: no limit."""
 
+    @property
+    def holder(self) -> Holder:
+        """The client, and the limits of the key."""
+        return Holder(self.client, self.id, self.rate, self.concurrency, self.quota)
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -92,6 +97,9 @@ class Keys(Protocol):
             StoreUnavailable: the keys could not be read yet.
         """
 
+    async def find(self, client: str) -> Holder | None:
+        """Return a client with its quota. None: it has no valid key, or the keys could not be read yet."""
+
 
 class SandboxKeys:
     """The keys of the sandbox: only ``sandbox`` is valid."""
@@ -104,6 +112,9 @@ class SandboxKeys:
         if key != "sandbox":
             raise InvalidApiKey("This API key is unknown. The sandbox accepts the key 'sandbox'.")
         return Holder("sandbox", "sandbox")
+
+    async def find(self, client: str) -> Holder | None:
+        return Holder(client, client) if client == "sandbox" else None
 
 
 def check_client(name: str) -> str:
@@ -189,6 +200,9 @@ class ConfiguredKeys:
 
     async def holder(self, key: str | None) -> Holder:
         return _holder(key, self._valid)
+
+    async def find(self, client: str) -> Holder | None:
+        return _find(client, self._valid)
 
 
 def export(keys: Iterable[Key]) -> str:
@@ -326,6 +340,11 @@ class KeyRing:
                 raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
         return _holder(key, self._valid or {})
 
+    async def find(self, client: str) -> Holder | None:
+        """Return a client, as in ``Keys``."""
+        await self._refresh()
+        return _find(client, self._valid or {})
+
     async def _refresh(self) -> None:
         """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
 
@@ -380,7 +399,11 @@ def _holder(key: str | None, valid: Mapping[str, Key]) -> Holder:
     matches = hmac.compare_digest(_hash(key), stored.hash if stored else bytes(32))
     if stored is None or not matches:
         raise InvalidApiKey("This API key is unknown or revoked.")
-    return Holder(stored.client, stored.id, stored.rate, stored.concurrency, stored.quota)
+    return stored.holder
+
+
+def _find(client: str, valid: Mapping[str, Key]) -> Holder | None:
+    return next((each.holder for each in valid.values() if each.client == client), None)
 
 
 def _key_id(key: str) -> str:

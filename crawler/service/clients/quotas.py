@@ -22,6 +22,7 @@ from crawler.errors import QuotaExceeded
 from crawler.jobs.clock import store_time, utc_text
 
 if TYPE_CHECKING:
+    from crawler.jobs.lifecycle import Room
     from crawler.jobs.store import Session, Store
     from crawler.service.clients.keys import Holder
 
@@ -145,11 +146,20 @@ def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
     return refused
 
 
+def left(session: Session, client: str, quota: int) -> int:
+    """Return how many further reservations fit into a client's quota."""
+    return max(0, quota - sum(_count(session, client, int(store_time()))))
+
+
 def room(session: Session, client: str, quota: int) -> int:
     """Return how many further reservations fit into a client's quota. No other process makes any until the commit."""
-    now = int(store_time())
-    session.run(LOCK, client=client, now=now)
-    return max(0, quota - sum(_count(session, client, now)))
+    session.run(LOCK, client=client, now=int(store_time()))
+    return left(session, client, quota)
+
+
+def room_of(holder: Holder) -> Room | None:
+    """Return the function that limits the waiting targets of a client. None: the client has no quota."""
+    return None if holder.quota is None else partial(room, client=holder.client, quota=holder.quota)
 
 
 def settle(session: Session, calls: Iterable[ReservedCall]) -> None:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
+
+import orjson
 
 from crawler.errors import JobNotFound, ShuttingDown
 from crawler.jobs.export import Cursor
 from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
-from crawler.service.http.body import header, read_query, require_method
+from crawler.service.clients import quotas
+from crawler.service.http.body import MAX_BODY_BYTES, header, read_object, read_query, require_method
 from crawler.service.http.static import accepts_gzip
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.records import Selected
-from crawler.service.jobs.uploads import Upload, Uploads, invalid, room
+from crawler.service.jobs.uploads import Upload, Uploads, invalid
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -30,11 +36,25 @@ if TYPE_CHECKING:
 
 PATH = "/v1/jobs"
 JOB_ID = re.compile(r"[1-9][0-9]{0,17}")
+JSON = "application/json"
+PEEKED_BYTES = 64
 MAX_PAGE = 100
 MAX_UPLOADS = 2
 """Uploads that a process reads at once. Others wait."""
+MAX_FILES = 2
+"""Files of records that a process writes at once. Other requests for files wait."""
 
-POST_QUERY = {"dry_run": ("true|false", "true or false"), "scraper": (".{1,100}", "the name of a scraper")}
+ARGUMENTS = {
+    "max_pages": ("[1-9][0-9]{0,5}", "a number of pages"),
+    "exhaustive": ("true|false", "true or false"),
+    "since": ("last|[0-9]{4}-[0-9]{2}-[0-9]{2}", "last, or a day such as 2026-11-01"),
+}
+"""Spider arguments that a job can have."""
+POST_QUERY = {
+    "dry_run": ("true|false", "true or false"),
+    "scraper": (".{1,100}", "the name of a scraper"),
+    **ARGUMENTS,
+}
 LIST_QUERY = {
     "after": (JOB_ID.pattern, "the next_after of the previous page"),
     "limit": ("[1-9][0-9]?|100", "1 to 100"),
@@ -66,6 +86,7 @@ class JobRoutes:
         self.uploads = Uploads(self.jobs, self.settings.getint("JOBS_MAX"), self.settings.getbool("SANDBOX"))
         self.keep_days = self.settings.getfloat("JOBS_KEEP")
         self._reading = asyncio.Semaphore(MAX_UPLOADS)
+        self._writing = asyncio.Semaphore(MAX_FILES)
         self._changes: set[asyncio.Task[Any]] = set()
         """Cancellations and removals, which go on if the client disconnects."""
 
@@ -96,29 +117,33 @@ class JobRoutes:
 
     async def _find(self, holder: Holder, job_id: str) -> Job:
         job = await self.jobs.get(int(job_id)) if JOB_ID.fullmatch(job_id) else None
-        if job is None or job.owner != holder.client or job.kind != "job":
+        if job is None or (job.owner, job.kind) != (holder.client, "job") or job.state == "loading":
             raise JobNotFound(NOT_FOUND)
         return job
 
     async def _post(self, request: Request, call: Call, holder: Holder) -> Answer:
         query = read_query(request, POST_QUERY)
-        assert request.content is not None
+        content, arguments = _listing(request)
+        arguments |= {name: query[name] for name in ARGUMENTS if name in query}
+        if arguments.get("exhaustive") == "false":
+            del arguments["exhaustive"]
         media_type = header(request, "Content-Type") or ""
-        upload = Upload(request.content, media_type, query.get("scraper"), header(request, "Idempotency-Key"))
+        key = header(request, "Idempotency-Key")
+        upload = Upload(content, media_type, query.get("scraper"), key, arguments)
         upload.check()
         if self.runs.crawlers.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
         async with self._reading:
             if query.get("dry_run") == "true":
                 contents = await self.uploads.check(upload)
-                return json_response(200, {"job": None, "records_at_most": contents.valid, **contents.as_json()}, call)
+                return json_response(200, {"job": None, **contents.as_json()}, call)
             job, made = await self.uploads.make(holder, upload, call.request_id)
             if made is None:
                 call.headers["Idempotent-Replayed"] = "true"
                 made = await self.uploads.check(upload)
         self.runs.added()
         call.headers["Location"] = f"{call.service_url}{PATH}/{job.id}"
-        body = {"job": reports.describe(job, self.keep_days), "records_at_most": made.valid, **made.as_json()}
+        body = {"job": reports.describe(job, self.keep_days), **made.as_json()}
         return json_response(202, body, call)
 
     async def _list(self, request: Request, call: Call, holder: Holder) -> Answer:
@@ -141,7 +166,7 @@ class JobRoutes:
         read_query(request, {})
         if job.state == "cancelled":
             raise invalid("job_id", "the job is cancelled: make a new one")
-        limit = room(holder)
+        limit = quotas.room_of(holder)
         retried = await self._change(self.jobs.retry(job, limit))
         if job.counts["paused"]:
             await self._change(self.jobs.resume(job, limit))
@@ -153,13 +178,13 @@ class JobRoutes:
         query = read_query(request, RECORDS_QUERY)
         selected = await self._selected(query, job)
         rows = await records.shapes(self.jobs, job, selected)
-        return self._streamed(
+        return await self._streamed(
             request, call, job, selected, lambda: records.records(self.jobs, job, selected, rows, self.settings)
         )
 
     async def _failures(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
         selected = await self._selected(read_query(request, _POSITIONS), job)
-        return self._streamed(request, call, job, selected, lambda: records.failures(self.jobs, job, selected))
+        return await self._streamed(request, call, job, selected, lambda: records.failures(self.jobs, job, selected))
 
     async def _selected(self, query: dict[str, str], job: Job) -> Selected:
         cursor = Cursor.parse(query.pop("after", f"{job.id}.0"))
@@ -169,9 +194,13 @@ class JobRoutes:
         until = await records.last_of(self.jobs, job, cursor.seq, None if limit is None else int(limit))
         return Selected(**query, after=cursor.seq, until=max(until, cursor.seq))
 
-    @staticmethod
-    def _streamed(
-        request: Request, call: Call, job: Job, selected: Selected, pieces: Callable[[], AsyncIterator[bytes]]
+    async def _streamed(
+        self,
+        request: Request,
+        call: Call,
+        job: Job,
+        selected: Selected,
+        pieces: Callable[[], Awaitable[AsyncIterator[bytes]]],
     ) -> Answer:
         compressed = selected.format not in records.FILES and accepts_gzip(header(request, "Accept-Encoding"))
         etag = selected.etag(job, "gzip" if compressed else "")
@@ -187,7 +216,9 @@ class JobRoutes:
         whole = raw_response(call, media_type, b"", headers)
         if request.method == b"HEAD":
             return StreamedAnswer(whole.status, whole.headers, b"")
-        made = records.gzipped(pieces()) if compressed else pieces()
+        async with self._writing if selected.format in records.FILES else nullcontext():
+            made = await pieces()
+        made = records.gzipped(made) if compressed else made
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 
     async def _change(self, work: Any) -> Any:
@@ -201,3 +232,31 @@ class JobRoutes:
         """Wait for cancellations and removals."""
         if self._changes:
             await asyncio.wait(self._changes, timeout=5)
+
+
+def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
+    """Return the targets of an upload, and the spider arguments in its body.
+
+    Only a body that is one JSON object has arguments, beside the params of its target.
+
+    Raises:
+        InvalidJson, InvalidRequest: the object or an argument is not valid.
+    """
+    content = request.content
+    assert content is not None
+    head, size = content.read(PEEKED_BYTES), content.seek(0, os.SEEK_END)
+    content.seek(0)
+    is_json = (header(request, "Content-Type") or "").partition(";")[0].strip().lower() == JSON
+    if not is_json or not head.lstrip().startswith(b"{"):
+        return content, {}
+    if size > MAX_BODY_BYTES:
+        raise invalid("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
+    target = read_object(request)
+    arguments = {}
+    for name in ARGUMENTS.keys() & target.keys():
+        pattern, expected = ARGUMENTS[name]
+        given = target.pop(name)
+        arguments[name] = given if isinstance(given, str) else orjson.dumps(given).decode()
+        if not re.fullmatch(pattern, arguments[name]):
+            raise invalid(name, f"expected {expected}")
+    return io.BytesIO(orjson.dumps([target])), arguments

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import AsyncIterator
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -40,8 +41,8 @@ MEDIA_TYPES = {
 }
 FILES = {"xlsx", "parquet"}
 """Formats that cannot be sent before they are complete."""
-PAGE = 100
-"""Outcomes that are read at once. A record may have 100 kB."""
+PAGE = 32
+"""Outcomes that are read at once. A record may have 100 kB, and takes ten times as much as objects."""
 PIECE_BYTES = 65_536
 MAX_FILE_BYTES = 1_000_000_000
 """Maximum bytes of a file that is written before it is sent."""
@@ -112,7 +113,8 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
         raise invalid("scraper", f"the job has {', '.join(names)}")
     names = [each for each in names if selected.scraper in {None, each}]
     try:
-        found = shapes_of(names, own, selected.explode, selected.fields, sliced=False)
+        sliced = "exhaustive" in job.options.get("arguments", {})
+        found = shapes_of(names, own, selected.explode, selected.fields, sliced=sliced)
     except ValueError as error:
         raise invalid("explode" if selected.fields is None else "fields", str(error)) from None
     if len(found) > 1 and selected.format in TABLES:
@@ -121,19 +123,27 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
     return {each.scraper.name: each for each in found}
 
 
-def records(
+async def records(
     jobs: Jobs, job: Job, selected: Selected, rows: dict[str, Shape], settings: BaseSettings
 ) -> AsyncIterator[bytes]:
-    """Return the pieces of the response with the records of a job."""
+    """Return the pieces of the response with the records of a job.
+
+    Raises:
+        InvalidRequest: a file would be too large.
+    """
     created = datetime.fromtimestamp(job.created, UTC)
     if selected.format in FILES:
-        return _file(jobs, job, selected, lambda path: Output(Layout(path), rows, settings, created))
+        return _pieces(await _file(jobs, job, selected, partial(_output, rows, settings, created)))
     buffer = Buffer()
     output = Output(Layout(f"records.{selected.format}"), rows, settings, created, new_file=lambda _: buffer)
     return _pages(_selected(jobs, job, selected), buffer, output.write, output.close)
 
 
-def failures(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[bytes]:
+def _output(rows: dict[str, Shape], settings: BaseSettings, created: datetime, path: Path) -> Output:
+    return Output(Layout(str(path)), rows, settings, created, folder=path.parent)
+
+
+async def failures(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[bytes]:
     """Return the pieces of the response with the failures of a job, as JSON Lines."""
     buffer = Buffer()
     exporter = JsonLinesExporter(buffer.content)
@@ -162,34 +172,44 @@ async def _pages(
     yield buffer.take()
 
 
-async def _file(jobs: Jobs, job: Job, selected: Selected, new_output: Callable[[str], Output]) -> AsyncIterator[bytes]:
-    """Write a file, and yield its content.
+async def _file(jobs: Jobs, job: Job, selected: Selected, new_output: Callable[[Path], Output]) -> IO[bytes]:
+    """Write a file whose name is removed, so that nothing is left of it when it is closed.
 
     Raises:
         InvalidRequest: the file would be too large.
     """
     with tempfile.TemporaryDirectory(prefix="records-") as folder:
         path = Path(folder) / f"records.{selected.format}"
-        output = new_output(str(path))
+        output = new_output(path)
 
         def write(page: list[Line]) -> None:
             for line in page:
                 output.write(line)
-            if sum(each.stat().st_size for each in Path(folder).iterdir()) > MAX_FILE_BYTES:
-                raise invalid(
-                    "limit", f"the file would have more than {MAX_FILE_BYTES:,} bytes: use a limit and after="
-                )
+            _check_size(Path(folder))
+
+        def close() -> None:
+            output.close()
+            _check_size(Path(folder))
 
         try:
             async for page in _selected(jobs, job, selected):
                 await asyncio.to_thread(write, page)
-            await asyncio.to_thread(output.close)
+            await asyncio.to_thread(close)
         except BaseException:
             output.abandon()
             raise
-        with path.open("rb") as file:
-            while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-                yield piece
+        return path.open("rb")
+
+
+def _check_size(folder: Path) -> None:
+    if sum(each.stat().st_size for each in folder.iterdir()) > MAX_FILE_BYTES:
+        raise invalid("limit", f"the file would have more than {MAX_FILE_BYTES:,} bytes: use a limit and after=")
+
+
+async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+            yield piece
 
 
 async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[list[Line]]:

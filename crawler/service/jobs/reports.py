@@ -43,5 +43,19 @@ def detail(job: Job, tallies: dict[tuple[str, str], int], keep_days: float) -> d
     def of(kind: str) -> dict[str, int]:
         return {name: n for (each, name), n in sorted(tallies.items()) if each == kind and n}
 
-    found = {"codes": of("code"), "unread": of("unread"), "unread_rows": of("unread rows")}
-    return {**describe(job, keep_days), "scrapers": [*of("scraper")], **found}
+    coverage = {"listings": 0, "expected": 0, "collected": 0} | of("coverage")
+    return {
+        **describe(job, keep_days),
+        "arguments": job.options.get("arguments", {}),
+        "scrapers": [*of("scraper")],
+        "codes": of("code"),
+        "unread": of("unread"),
+        "unread_rows": of("unread rows"),
+        "warnings": [_warning(name, n) for name, n in of("warning").items()],
+        "coverage": coverage if coverage["listings"] else None,
+    }
+
+
+def _warning(name: str, count: int) -> dict[str, Any]:
+    source, code, reason = name.rsplit("/", 2)
+    return {"source": source, "code": code, "reason": reason, "count": count}

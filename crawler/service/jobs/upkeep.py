@@ -1,16 +1,22 @@
-"""Deletes expired jobs of clients, and repeats what was interrupted."""
+"""Continues jobs that wait for quota, deletes expired ones, and repeats what was interrupted."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
+
 from crawler.errors import StoreUnavailable
+from crawler.service.clients import quotas
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.service.clients.keys import Keys
+
+logger = structlog.get_logger(__name__)
 
 UPKEEP_SECONDS = 60.0
 DAY_SECONDS = 86_400.0
@@ -19,25 +25,52 @@ UPLOAD_SECONDS = 3_600.0
 JOBS_PER_PAGE = 500
 
 
-async def run_upkeep(jobs: Jobs, keep_days: float) -> None:
-    """Clean the store regularly, until cancelled. ``keep_days``: the setting ``JOBS_KEEP``."""
+async def run_upkeep(jobs: Jobs, keys: Keys, keep_days: float) -> None:
+    """Do the work of this module regularly, until cancelled. ``keep_days``: the setting ``JOBS_KEEP``."""
     while True:
-        with suppress(StoreUnavailable):  # the store has logged it
-            await clean(jobs, keep_days)
+        try:
+            await tend(jobs, keys, keep_days)
+        except StoreUnavailable:
+            pass  # the store has logged it
+        except Exception:
+            logger.exception("job_upkeep_failed")  # the next jobs must still be continued and deleted
         await asyncio.sleep(UPKEEP_SECONDS)
 
 
-async def clean(jobs: Jobs, keep_days: float) -> None:
-    """Delete expired jobs and interrupted uploads of clients, and repeat interrupted cancellations."""
+async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
+    """Continue paused targets of clients with quota, delete expired jobs, and end what was interrupted."""
     now = await jobs.reads.transact(lambda session: session.now(), write=False)
     after = 0
     while page := await jobs.page(after, JOBS_PER_PAGE):
         after = page[-1].id
         for job in page:
-            if job.owner and _is_over(job, now, keep_days):
+            if not job.owner:
+                continue
+            if _is_over(job, now, keep_days):
                 await jobs.remove(job)
-            elif job.owner and job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
+            elif job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
                 await jobs.cancel(job)
+            elif job.state in {"open", "paused"} and (job.counts["paused"] or "quota" in job.options):
+                await _continue(jobs, keys, job)
+
+
+async def _continue(jobs: Jobs, keys: Keys, job: Job) -> None:
+    """Let as many paused targets wait as the client's quota allows. A client without a valid key has none.
+
+    The workers of a job with follow-ups get the quota from its options.
+    """
+    holder = await keys.find(job.owner)
+    if holder is None:
+        return
+    if job.options.get("quota", holder.quota) != holder.quota:
+        await jobs.set_options(job, job.options | {"quota": holder.quota})
+    if not job.counts["paused"]:
+        return
+    if holder.quota is not None:
+        count = partial(quotas.left, client=holder.client, quota=holder.quota)
+        if not await jobs.reads.transact(count, write=False):
+            return
+    await jobs.resume(job, quotas.room_of(holder))
 
 
 def _is_over(job: Job, now: float, keep_days: float) -> bool:

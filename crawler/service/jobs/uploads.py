@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,9 +20,10 @@ from crawler.errors import (
     UnsupportedMediaType,
 )
 from crawler.jobs import intake
+from crawler.jobs.arguments import problem_of
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import TooManyJobsError
-from crawler.registry import spiders
+from crawler.registry import find_scraper, spiders
 from crawler.service.calls.once import check_key
 from crawler.service.clients import quotas
 from crawler.targets.files import FileSource, check_encoding
@@ -50,9 +51,12 @@ MAX_LISTED = 100
 """Maximum number of invalid lines that a response lists."""
 
 
-def all_targets(default: str | None = None) -> TargetParser:
-    """Return the parser of the targets of all platforms. ``default``: the scraper of targets that do not name one."""
-    return TargetParser(tuple(each for spider in spiders().values() for each in spider.scrapers), default)
+def all_targets(default: str | None = None, *, sliced: bool = False) -> TargetParser:
+    """Return the parser of the targets of all platforms. ``default``: the scraper of targets that do not name one.
+
+    ``sliced``: whether targets may be split into slices.
+    """
+    return TargetParser(tuple(each for spider in spiders().values() for each in spider.scrapers), default, sliced)
 
 
 def invalid(name: str, message: str) -> InvalidRequest:
@@ -65,7 +69,10 @@ def invalid(name: str, message: str) -> InvalidRequest:
 class Contents:
     """The lines of an upload."""
 
-    valid: int = 0
+    arguments: dict[str, str] = field(default_factory=dict)
+    """The spider arguments of the job."""
+    valid: Counter[str] = field(default_factory=Counter)
+    """Scraper -> the number of its targets."""
     invalid: int = 0
     listed: list[dict[str, Any]] = field(default_factory=list)
     """The first invalid lines."""
@@ -73,7 +80,7 @@ class Contents:
     def count(self, line: Target | InvalidTarget) -> None:
         """Count a line."""
         if isinstance(line, Target):
-            self.valid += 1
+            self.valid[line.scraper.name] += 1
             return
         self.invalid += 1
         if len(self.listed) < MAX_LISTED:
@@ -83,10 +90,10 @@ class Contents:
             )
 
     def check(self) -> None:
-        """Check that there is a target.
+        """Check that there is a target, and that all scrapers have the arguments.
 
         Raises:
-            InvalidRequest: there is none. The details are those of the first invalid lines.
+            InvalidRequest: there is none, with the details of the first invalid lines, or a scraper lacks an argument.
         """
         if not self.valid:
             first = f" {self.listed[0]['message']}" if self.listed else ""
@@ -95,10 +102,28 @@ class Contents:
                 for each in self.listed
             ]
             raise InvalidRequest(f"The upload has no valid target.{first}", details=details)
+        if self.arguments and (problem := problem_of(self.arguments, self.valid)):
+            raise invalid(next(iter(self.arguments)), problem)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the part of a response that describes the lines."""
-        return {"valid": self.valid, "invalid": self.invalid, "invalid_lines": self.listed}
+        """Return the part of a response that describes the lines, and what they cost at most."""
+        lines = {"valid": self.valid.total(), "invalid": self.invalid, "invalid_lines": self.listed}
+        return lines | self._cost()
+
+    def _cost(self) -> dict[str, Any]:
+        pages = int(self.arguments.get("max_pages", 1))
+        records: int | None = pages * self.valid.total()
+        requests: int | None = 0
+        reason = None
+        for name, n in self.valid.items():
+            of_target = find_scraper(name).requests
+            if requests is not None and of_target is not None:
+                requests += pages * n * of_target
+            else:
+                requests, reason = None, f"The number of requests of {name} depends on its pages."
+        if "exhaustive" in self.arguments:
+            records, requests, reason = None, None, "An exhaustive listing has as many pages as the platform states."
+        return {"records_at_most": records, "requests_at_most": requests, "no_limit_because": reason}
 
 
 @dataclass(frozen=True)
@@ -112,6 +137,8 @@ class Upload:
     """The scraper of targets that do not name one."""
     key: str | None = None
     """The value of the header Idempotency-Key."""
+    arguments: dict[str, str] = field(default_factory=dict)
+    """The spider arguments: which pages of listings are read."""
 
     def check(self) -> None:
         """Check the headers.
@@ -151,7 +178,8 @@ class Upload:
             shutil.copyfileobj(self.content, file)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return path, f"{digest} {self._type} {self.encoding} {self.scraper}"
+        arguments = " ".join(f"{name}={value}" for name, value in sorted(self.arguments.items()))
+        return path, f"{digest} {self._type} {self.encoding} {self.scraper} {arguments}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -168,7 +196,7 @@ class Uploads:
         Raises:
             InvalidRequest: the upload cannot be read, or has no valid target.
         """
-        contents = Contents()
+        contents = Contents(upload.arguments)
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, _ = await asyncio.to_thread(upload.copy_to, Path(folder))
             async for each in _lines(_source(upload, path), folder):
@@ -189,32 +217,42 @@ class Uploads:
         """
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, fingerprint = await asyncio.to_thread(upload.copy_to, Path(folder))
-            options: dict[str, Any] = {"arguments": {}, "sandbox": self.sandbox}
+            options: dict[str, Any] = {"arguments": upload.arguments, "sandbox": self.sandbox}
+            if upload.arguments:
+                options["quota"] = holder.quota
             if upload.key is not None:
                 name = f"key:{hashlib.sha256(upload.key.encode()).hexdigest()}"
                 options |= {"key": upload.key, "fingerprint": fingerprint}
             try:
-                job = await self.jobs.create(name, holder.client, options=options, most_open=self.most)
+                job = await self.jobs.create(
+                    name,
+                    holder.client,
+                    options=options,
+                    whole_roots=bool(upload.arguments),  # such jobs have a crawl of their own
+                    most_open=self.most,
+                )
             except TooManyJobsError:
                 raise ConcurrencyLimited(
                     f"This client has {self.most} jobs that are not done: wait for one of them, or delete one.",
                     retry_after=60,
                 ) from None
-            if job.options != options:
+            if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
             if job.state != "loading":
                 return job, None
-            contents = Contents()
+            contents = Contents(upload.arguments)
             try:
-                await self._push(job, _source(upload, path), folder, contents, room(holder))
+                await self._push(job, _source(upload, path), folder, contents, quotas.room_of(holder))
                 contents.check()
             except JobError as error:
-                if await self.jobs.get(job.id) is None:
+                found = await self.jobs.get(job.id)
+                if found is None or found.state == "cancelled":
                     raise IdempotencyInProgress("An upload with this Idempotency-Key ended just now.") from None
-                await self.jobs.remove(job)
+                await self.jobs.remove(job, of=("loading",))
                 raise invalid("body", str(error)) from None
             except BaseException:  # also if the client has disconnected
-                removal = asyncio.ensure_future(self.jobs.remove(job))
+                # Another upload with the same key may have opened the job meanwhile.
+                removal = asyncio.ensure_future(self.jobs.remove(job, of=("loading",)))
                 await asyncio.shield(removal)
                 raise
         await self.jobs.open(job)
@@ -228,13 +266,9 @@ class Uploads:
             raise _unreadable(error, folder) from None
 
 
-def room(holder: Holder) -> Room | None:
-    """Return the function that limits the waiting targets of a client. None: the client has no quota."""
-    return None if holder.quota is None else partial(quotas.room, client=holder.client, quota=holder.quota)
-
-
 def _source(upload: Upload, path: Path) -> FileSource:
-    return FileSource(all_targets(upload.scraper), str(path), encoding=upload.encoding)
+    parser = all_targets(upload.scraper, sliced="exhaustive" in upload.arguments)
+    return FileSource(parser, str(path), encoding=upload.encoding)
 
 
 async def _lines(source: FileSource, folder: str) -> AsyncIterator[Target | InvalidTarget]:

@@ -1,0 +1,91 @@
+"""Runs the clients' jobs that have spider arguments: ``max_pages``, ``exhaustive`` and ``since``.
+
+Their spiders keep state between the pages of a listing, so each has a crawl of its own. Its downloads wait for those of
+all calls, as the downloads of other jobs do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+from scrapy.crawler import AsyncCrawlerRunner
+
+from crawler.errors import StoreUnavailable
+from crawler.jobs.location import is_of_sandbox
+from crawler.jobs.queue import first_waiting, open_jobs_of
+from crawler.registry import spiders
+from crawler.service.calls.open_crawlers import OVERLAY
+from crawler.service.jobs.billing import account_settings
+
+if TYPE_CHECKING:
+    from scrapy.settings import Settings
+
+    from crawler.downloads.shared import SharedState
+    from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
+
+logger = structlog.get_logger(__name__)
+
+POLL_SECONDS = 2.0
+"""Interval in seconds at which a platform without work searches the store."""
+RESTART_SECONDS = 5.0
+"""Seconds until the next crawl of a platform, after one has failed."""
+
+
+class Listings:
+    """Runs one crawl at a time for each platform."""
+
+    def __init__(self, jobs: Jobs, settings: Settings, shared: SharedState) -> None:
+        self.jobs = jobs
+        self.shared = shared
+        self.sandbox = settings.getbool("SANDBOX")
+        crawl = settings.copy()
+        crawl.setdict(OVERLAY, priority="cmdline")
+        self.runner = AsyncCrawlerRunner(crawl)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    def open(self) -> None:
+        """Start to search for jobs."""
+        self._tasks = [asyncio.ensure_future(self._work(platform)) for platform in spiders()]
+
+    def stop(self) -> None:
+        """End the crawls. Their pages in flight are completed, or released for other workers."""
+        self._stopping = True
+        self._tasks.append(asyncio.ensure_future(self.runner.stop()))
+
+    async def close(self) -> None:
+        """Wait for the ends of the crawls, which store their outcomes."""
+        await asyncio.gather(*self._tasks)
+
+    async def _work(self, platform: str) -> None:
+        while not self._stopping:
+            try:
+                job = await self._next(platform)
+                if job is not None:
+                    await self._crawl(job, platform)
+                    continue
+            except StoreUnavailable:
+                pass  # the store has logged it
+            except Exception:
+                logger.exception("listing_failed", platform=platform)
+                await asyncio.sleep(RESTART_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _next(self, platform: str) -> Job | None:
+        def is_wanted(job: Job) -> bool:
+            return bool(job.owner) and job.whole_roots and is_of_sandbox(job.options) == self.sandbox
+
+        return await first_waiting(self.jobs, await open_jobs_of(self.jobs, is_wanted), platform)
+
+    async def _crawl(self, job: Job, platform: str) -> None:
+        crawler = self.runner.create_crawler(spiders()[platform])
+        crawler.settings.setdict(account_settings(job.owner, waits=False), priority="cmdline")
+        await self.runner.crawl(crawler, job=job.name, shared=self.shared)
+        assert crawler.stats is not None
+        reason = crawler.stats.get_value("finish_reason")
+        if reason != "finished" and not self._stopping:
+            logger.warning("listing_ended", job=job.id, platform=platform, reason=reason)
+            await asyncio.sleep(RESTART_SECONDS)

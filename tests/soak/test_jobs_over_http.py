@@ -1,0 +1,270 @@
+"""A job of many targets, run by several processes of which some are killed: equal records in five formats, each once.
+
+``SOAK_JOB_TARGETS`` is the number of targets. The measured figures are printed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import duckdb
+import openpyxl
+import pandas as pd  # type: ignore[import-untyped]
+import pytest
+
+from crawler.service.clients.keys import KeyStore
+from tests import forks
+from tests.crawls import ROOT, sandbox
+from tests.jobs.postgresql_server import PostgreSqlServer
+from tests.service.client import SEARCH, call
+from tests.service.conftest import Service, running
+
+TARGETS = int(os.environ.get("SOAK_JOB_TARGETS", "10000"))
+SECONDS = 3_600
+MEMORY_MB = 60
+"""How much more memory an endpoint may take while it runs the job and sends its records."""
+SCRAPERS = ("retail-search-v4", "retail-category-v4", "photoapp-post-v4")
+
+pytestmark = pytest.mark.soak
+
+
+def targets(n: int) -> bytes:
+    """Rows of three scrapers. Ids look like numbers and formulas; one row in ten has a target that another row has."""
+    file = io.StringIO()
+    table = csv.writer(file)
+    table.writerow(["id", "scraper", "query", "cat_id", "min_price", "url", "team"])
+    for number in range(n):
+        kind, of = SCRAPERS[number % 10 // 4], number - number % 100 + number % 90
+        own_id = f"{number:07}"
+        match kind:
+            case "retail-search-v4":
+                row = [f"soak {of}", "", "", ""]
+            case "retail-category-v4":
+                row = ["", "976759", f"{of / 1_000:.3f}", ""]
+            case _:
+                row = ["", "", "", f"https://www.instagram.com/p/Soak{of:07}/"]
+        table.writerow([own_id, kind, *row, "=1+1"])
+    return file.getvalue().encode()
+
+
+@dataclass
+class Endpoint:
+    """A process of the endpoint, and the memory that it takes."""
+
+    service: Service
+    key: str
+    samples: list[float] = field(default_factory=list)
+
+    def open(self, path: str, method: str = "GET", body: bytes = b"", **headers: str) -> tuple[int, bytes]:
+        parts = urlsplit(self.service.url)
+        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=600)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, {"X-API-Key": self.key, **named})
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        return response.status, content
+
+    def get(self, path: str) -> bytes:
+        status, body = self.open(path)
+        assert status == 200, body[:500]
+        return body
+
+    @property
+    def megabytes(self) -> float:
+        """The memory that the process does not share with its parent, in MB."""
+        lines = Path(f"/proc/{self.service.pid}/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+    @contextmanager
+    def sampled(self) -> Iterator[None]:
+        """Take samples of the memory."""
+        ended = threading.Event()
+
+        def sample() -> None:
+            while not ended.wait(0.2):
+                self.samples.append(self.megabytes)
+
+        thread = threading.Thread(target=sample)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="jk-", dir="/tmp") as folder:  # a socket's path must be short
+        Path(folder).chmod(0o755)  # the server runs as an unprivileged user
+        started = PostgreSqlServer(Path(folder))
+        yield started.url
+        started.close()
+
+
+def work(settings: dict[str, Any], log: Path) -> forks.Popen:
+    given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    with log.open("w") as output:
+        return forks.Popen(
+            [sys.executable, "-m", "scrapy", "work", *given],
+            stdout=subprocess.DEVNULL,
+            stderr=output,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "tests/service")},
+        )
+
+
+def progress(endpoint: Endpoint, job_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(endpoint.get(f"/v1/jobs/{job_id}"))
+    return found
+
+
+def wait_until(endpoint: Endpoint, job_id: str, ended: int) -> dict[str, Any]:
+    """Wait until a number of targets have an outcome."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        job = progress(endpoint, job_id)
+        counts = job["targets"]
+        if counts["done"] + counts["failed"] + counts["dead"] >= ended:
+            return job
+        assert time.monotonic() < deadline, job
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize(("database", "n"), [("postgresql", TARGETS), ("sqlite", TARGETS // 5)])
+def test_a_job_of_three_processes_of_which_two_are_killed_has_each_record_once(
+    tmp_path: Path, request: pytest.FixtureRequest, database: str, n: int
+) -> None:
+    store = request.getfixturevalue("server") if database == "postgresql" else str(tmp_path / "store.sqlite3")
+    keys = KeyStore(tmp_path / "keys.sqlite")
+    key = keys.create("soak")
+    with sandbox() as shop:
+        settings = {**shop, "STORE": store, "KEYS_FILE": keys.path, "JOB_LEASE": 5, "JOB_EXITS": 9}
+        given = [f"{name}={value}" for name, value in settings.items()]
+        with (
+            running(tmp_path / "log1", *given, sandbox=False) as first,
+            running(tmp_path / "log2", *given, sandbox=False) as second,
+        ):
+            endpoint = Endpoint(first, key)
+            headers = {"X-API-Key": key, "Content-Type": "application/json"}
+            alone = [timed(first.url, headers, number) for number in range(20)]
+            before = endpoint.megabytes
+            with endpoint.sampled():
+                beside = run(endpoint, second, settings, tmp_path, n)
+            after = endpoint.megabytes
+    report(database, n, alone, beside, before, endpoint.samples, after)
+    assert max(endpoint.samples) - before <= MEMORY_MB
+
+
+def timed(url: str, headers: dict[str, str], number: int) -> float:
+    begin = time.perf_counter()
+    reply = call(url, SEARCH, {"query": f"beside {time.time_ns()} {number}"}, headers=headers)
+    assert reply.status == 200, reply.body
+    return time.perf_counter() - begin
+
+
+def run(endpoint: Endpoint, second: Service, settings: dict[str, Any], folder: Path, n: int) -> list[float]:
+    """Run a job. Return the seconds of synchronous calls beside it."""
+    begin = time.monotonic()
+    status, body = endpoint.open("/v1/jobs", "POST", targets(n), Content_Type="text/csv")
+    made = json.loads(body)
+    assert status == 202, made
+    job_id, total = made["job"]["job_id"], made["job"]["targets"]["total"]
+    print(  # noqa: T201  # a measured figure
+        f"accepted {n} lines, {total} targets, in {time.monotonic() - begin:.1f} s"
+    )
+    worker = work(settings, folder / "work1")
+    wait_until(endpoint, job_id, total // 4)
+    worker.kill()
+    worker.communicate()
+    worker = work(settings, folder / "work2")
+    wait_until(endpoint, job_id, total // 2)
+    second.process.kill()
+    headers = {"X-API-Key": endpoint.key, "Content-Type": "application/json"}
+    beside = [timed(endpoint.service.url, headers, number) for number in range(20)]
+    job = wait_until(endpoint, job_id, total)
+    worker.kill()
+    worker.communicate()
+    seconds = time.monotonic() - begin
+    print(  # noqa: T201  # a measured figure
+        f"{total} targets in {seconds:.0f} s, {total / seconds:.1f}/s; codes {job['codes']}"
+    )
+    assert job["state"] == "done"
+    compare(endpoint, job_id, folder, n)
+    usage = json.loads(endpoint.get("/v1/usage"))
+    assert usage["billable"] == job["codes"]["OK"] + 2 * len(beside), "each record is billed once"
+    return beside
+
+
+def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
+    """The five formats have equal rows, and each line of the upload is a record or a failure."""
+    path = f"/v1/jobs/{job_id}/records?format="
+    begin = time.monotonic()
+    lines = [json.loads(line) for line in endpoint.get(f"{path}jsonl").splitlines()]
+    failed = [json.loads(line) for line in endpoint.get(f"/v1/jobs/{job_id}/failures").splitlines()]
+    expected = Counter((each["scraper"], each["id"]) for each in lines)
+    assert set(expected.values()) == {1}
+    assert sorted(each["id"] for each in (*lines, *failed)) == [f"{number:07}" for number in range(n)]
+    assert json.loads(endpoint.get(f"{path}json")) == lines
+    book = folder / "records.xlsx"
+    book.write_bytes(endpoint.get(f"{path}xlsx"))
+    found: dict[str, Counter[tuple[str, str]]] = {"csv": Counter(), "parquet": Counter(), "xlsx": Counter()}
+    types: set[str] = set()
+    sheets = openpyxl.load_workbook(book, read_only=True)
+    for scraper in sorted({each["scraper"] for each in lines}):
+        texts = {kind: folder / f"{scraper}.{kind}" for kind in ("csv", "parquet")}
+        for kind, file in texts.items():
+            file.write_bytes(endpoint.get(f"{path}{kind}&scraper={scraper}"))
+        ids = f"SELECT target_id, columns FROM '{texts['parquet']}'"  # noqa: S608  # a path of the test
+        rows = duckdb.execute(ids).fetchall()
+        assert {json.loads(team)["team"] for _, team in rows} == {"=1+1"}
+        found["parquet"].update((scraper, each) for each, _ in rows)
+        frame = pd.read_csv(texts["csv"], dtype=str)
+        assert set(frame["columns.team"]) == {"'=1+1"}
+        found["csv"].update((scraper, each) for each in frame["target_id"])
+        csv_ids = f"SELECT target_id FROM read_csv('{texts['csv']}', all_varchar=true)"  # noqa: S608  # likewise
+        assert Counter(each for (each,) in duckdb.execute(csv_ids).fetchall()) == Counter(frame["target_id"])
+        table = sheets[scraper].iter_rows()
+        names = [cell.value for cell in next(table)]
+        for row in table:
+            types.update(str(cell.data_type) for cell in row)
+            found["xlsx"][scraper, str(row[names.index("target_id")].value)] += 1
+            assert row[names.index("columns.team")].value == "=1+1"
+        sheet = pd.read_excel(book, sheet_name=scraper, dtype=str)
+        assert Counter(sheet["target_id"]) == Counter(frame["target_id"])
+    assert "f" not in types, "no cell is a formula"
+    assert all(each == expected for each in found.values())
+    print(  # noqa: T201  # a measured figure
+        f"five formats of {len(lines)} records and {len(failed)} failures in {time.monotonic() - begin:.0f} s"
+    )
+
+
+def report(  # noqa: PLR0913, PLR0917  # the measured values
+    database: str, n: int, alone: list[float], beside: list[float], before: float, samples: list[float], after: float
+) -> None:
+    names = ("alone", alone), ("beside the job", beside)
+    calls = "; ".join(
+        f"{name} {statistics.median(each) * 1e3:.0f} ms, max {max(each) * 1e3:.0f}" for name, each in names
+    )
+    print(  # noqa: T201  # a measured figure
+        f"{database}, {n} lines: memory {before:.0f} MB, at most {max(samples):.0f}, then {after:.0f}; calls {calls}"
+    )
