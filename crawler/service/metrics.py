@@ -67,6 +67,16 @@ ASYNC_CALLS = Gauge(
 CALLS_BYTES = Gauge(
     "crawler_calls_bytes", "Size of the asynchronous calls in the store, in bytes.", multiprocess_mode="livemax"
 )
+WEBHOOKS = Counter(
+    "crawler_webhooks",
+    "Tries to deliver an event to a webhook, by result: delivered, failed (it is tried again), given_up.",
+    ["result"],
+)
+WEBHOOKS_AGE = Gauge(
+    "crawler_webhooks_undelivered_age_seconds",
+    "Age of the oldest event that is not delivered yet and not given up, 0 if there is none.",
+    multiprocess_mode="livemax",
+)
 OUTCOMES = Counter("crawler_outcomes", "Targets completed by the crawlers, by code.", ["scraper", "code"])
 SOURCE_FAILURES = Counter(
     "crawler_source_failures",
@@ -301,6 +311,8 @@ def prepare() -> dict[str, Any]:
 
     Prometheus would miss the first increase of a series that does not start at 0.
     """
+    for result in ("delivered", "failed", "given_up"):
+        WEBHOOKS.labels(result)
     for name, spider in spiders().items():
         RETRIES.labels(name)
         PAGES_OPENED.labels(name)
