@@ -190,7 +190,8 @@ class PageSpider(Spider):
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         secrets = partial(_headers, request.headers, response.headers)
-        public = dict.fromkeys(self.allowed_origins, platforms()[self.platform].origin)
+        known = platforms().get(self.platform)  # None: a platform of the user's own project
+        public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
         kept = KeptResponse(head, response.body, secrets, public)
         (self._keeper.unread if unread else self._keeper.good)(kept)
 
