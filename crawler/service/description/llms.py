@@ -12,7 +12,8 @@ import orjson
 
 from crawler.errors import documented
 from crawler.service.description import catalogue
-from crawler.service.description.openapi import DESCRIPTION, SUMMARY, TITLE, describe_error
+from crawler.service.description.openapi import DESCRIPTION, SUMMARY, TITLE
+from crawler.service.description.operations import describe_error
 from crawler.service.http.static import StaticContent
 
 PAGE = """\

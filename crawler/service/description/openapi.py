@@ -5,9 +5,7 @@ This module names no scrapers: the document describes each scraper in the regist
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
-from http import HTTPStatus
 
 import orjson
 from pydantic import BaseModel
@@ -27,7 +25,6 @@ from crawler.errors import (
     documented,
 )
 from crawler.registry import scrapers, spider
-from crawler.service.calls.envelope import Call, failure
 from crawler.service.calls.stored import STATES
 from crawler.service.description.contract import (
     REQUEST_ID,
@@ -45,7 +42,6 @@ from crawler.service.description.contract import (
 from crawler.service.description.headers import (
     ACCEPTED_HEADERS,
     COMMON_HEADERS,
-    FAILURE_HEADERS,
     HEADERS,
     PARAMETERS,
     RESULT_HEADERS,
@@ -53,14 +49,23 @@ from crawler.service.description.headers import (
     SUCCESS_HEADERS,
     WAITING_HEADERS,
 )
+from crawler.service.description.job_paths import JOB_MODELS, JOB_SCHEMAS, job_paths
+from crawler.service.description.operations import (
+    JSON,
+    failure_name,
+    failure_references,
+    failures_of,
+    get_operation,
+    header_references,
+    query_parameter,
+    response_of,
+)
 from crawler.service.description.schemas import Json, Refs, component_schemas, markdown
 from crawler.service.http.static import StaticContent
 from crawler.targets.target import Scraper
 
 VERSION = "0.2.0"
 """The project's version, as in ``pyproject.toml``. Scrapers have their own versions, in their names."""
-
-JSON = "application/json"
 
 TITLE = "Social and retail data"
 SUMMARY = "Public social and retail pages as structured records."
@@ -93,6 +98,7 @@ def document(service_url: str = "") -> Json:
     models: list[type[BaseModel]] = [
         *(Failure, Accepted, Completed, CallList),
         *(Catalogue, UsageReport, ServiceStatus, Health, Readiness),
+        *JOB_MODELS,
     ]
     for scraper in distinct.values():
         models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
@@ -117,15 +123,15 @@ def document(service_url: str = "") -> Json:
             ),
             {"name": "service", "description": "The service itself."},
         ],
-        "paths": paths | _service_paths(ref),
+        "paths": paths | _service_paths(ref) | job_paths(ref),
         "components": {
             "securitySchemes": {"ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
             "parameters": PARAMETERS,
             "headers": HEADERS,
             "responses": {
-                _failure_name(status): _failures(status, kinds, ref) for status, kinds in _by_status().items()
+                failure_name(status): failures_of(status, kinds, ref) for status, kinds in _by_status().items()
             },
-            "schemas": schemas,
+            "schemas": schemas | JOB_SCHEMAS,
         },
     }
 
@@ -144,9 +150,9 @@ def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
             "content": {JSON: {"schema": ref[scraper.params], "example": scraper.example}},
         },
         "responses": {
-            "200": _response("The scrape is complete.", succeeded, SUCCESS_HEADERS),
-            "202": _response("The call is accepted (`Prefer: respond-async`).", ref[Accepted], ACCEPTED_HEADERS),
-            **_failure_references(_by_status()),
+            "200": response_of("The scrape is complete.", succeeded, SUCCESS_HEADERS),
+            "202": response_of("The call is accepted (`Prefer: respond-async`).", ref[Accepted], ACCEPTED_HEADERS),
+            **failure_references(_by_status()),
         },
     }
 
@@ -158,13 +164,13 @@ STATUS_ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnav
 
 
 def _service_paths(ref: Refs) -> Json:
-    catalogue = _get(
+    catalogue = get_operation(
         "catalogue",
         "All scrapers, with their params and an example.",
         "For programs that choose a scraper at run time. An alias is listed with its scraper, and has no own entry.",
         ref[Catalogue],
     )
-    usage = _get(
+    usage = get_operation(
         "usage",
         "The calls of the key's client, by day and scraper.",
         "Days are in UTC. Calls with all keys of the client are counted. A call is counted at most a second after its"
@@ -175,12 +181,12 @@ def _service_paths(ref: Refs) -> Json:
     usage |= {
         "security": [{"ApiKeyAuth": []}],
         "parameters": [
-            _query("from", "The first day; by default 30 days before the last one.", day),
-            _query("to", "The last day; by default today.", day),
+            query_parameter("from", "The first day; by default 30 days before the last one.", day),
+            query_parameter("to", "The last day; by default today.", day),
         ],
     }
-    usage["responses"] |= _failure_references(error.http_status for error in USAGE_ERRORS)
-    status = _get(
+    usage["responses"] |= failure_references(error.http_status for error in USAGE_ERRORS)
+    status = get_operation(
         "status",
         "The state of each platform and egress, and the outcomes of the last hour.",
         "For dashboards: throttles, circuit breakers, waiting calls, and completed targets by minute and code, as sums"
@@ -188,20 +194,20 @@ def _service_paths(ref: Refs) -> Json:
         ref[ServiceStatus],
     )
     status["security"] = [{"ApiKeyAuth": []}]
-    status["responses"] |= _failure_references(error.http_status for error in STATUS_ERRORS)
-    healthz = _get(
+    status["responses"] |= failure_references(error.http_status for error in STATUS_ERRORS)
+    healthz = get_operation(
         "healthz",
         "Whether the process is running.",
         "For liveness checks: a process that does not respond must be restarted.",
         ref[Health],
     )
-    readyz = _get(
+    readyz = get_operation(
         "readyz",
         "Whether the service accepts calls.",
         "For load balancers: send calls only to processes that respond with 200.",
         ref[Readiness],
     )
-    readyz["responses"]["503"] = _response(
+    readyz["responses"]["503"] = response_of(
         "The service accepts no calls: it is shutting down, or all its crawlers fail to start.",
         ref[Readiness],
         COMMON_HEADERS,
@@ -218,19 +224,23 @@ def _service_paths(ref: Refs) -> Json:
 
 def _call_paths(ref: Refs) -> Json:
     """Return the routes of asynchronous calls."""
-    listed = _get("calls", "The asynchronous calls of the key's client.", "The newest call is first.", ref[CallList])
+    listed = get_operation(
+        "calls", "The asynchronous calls of the key's client.", "The newest call is first.", ref[CallList]
+    )
     listed |= {
         "security": [{"ApiKeyAuth": []}],
         "parameters": [
-            _query("state", "Only calls in this state.", {"type": "string", "enum": [*STATES]}),
-            _query("limit", "Maximum number of calls.", {"type": "integer", "minimum": 1, "maximum": 100}),
-            _query("cursor", "The `next_cursor` of the previous page.", {"type": "string", "pattern": REQUEST_ID}),
+            query_parameter("state", "Only calls in this state.", {"type": "string", "enum": [*STATES]}),
+            query_parameter("limit", "Maximum number of calls.", {"type": "integer", "minimum": 1, "maximum": 100}),
+            query_parameter(
+                "cursor", "The `next_cursor` of the previous page.", {"type": "string", "pattern": REQUEST_ID}
+            ),
         ],
     }
-    listed["responses"] |= _failure_references(error.http_status for error in USAGE_ERRORS)
+    listed["responses"] |= failure_references(error.http_status for error in USAGE_ERRORS)
     name = {"name": "request_id", "in": "path", "required": True, "description": "The id of the call."}
     call_id = name | {"schema": {"type": "string", "pattern": REQUEST_ID}}
-    result = _get(
+    result = get_operation(
         "call",
         "The response of an asynchronous call.",
         "While the call waits or runs, the status is 202. After that, the response is that of a synchronous call.",
@@ -240,10 +250,10 @@ def _call_paths(ref: Refs) -> Json:
         "security": [{"ApiKeyAuth": []}],
         "parameters": [call_id, {"$ref": "#/components/parameters/Wait"}],
         "responses": {
-            "200": _response("The scrape is complete.", ref[Completed], RESULT_HEADERS),
-            "202": _response("The call waits or runs.", ref[Accepted], WAITING_HEADERS),
-            **_failure_references(_by_status()),
-            "404": _failures(404, [TargetNotFound, CallNotFound], ref),
+            "200": response_of("The scrape is complete.", ref[Completed], RESULT_HEADERS),
+            "202": response_of("The call waits or runs.", ref[Accepted], WAITING_HEADERS),
+            **failure_references(_by_status()),
+            "404": failures_of(404, [TargetNotFound, CallNotFound], ref),
         },
     }
     deleted = {
@@ -253,49 +263,12 @@ def _call_paths(ref: Refs) -> Json:
         "description": "A call that waits or runs is cancelled and not billed.",
         "parameters": [call_id],
         "responses": {
-            "204": {"description": "The call is deleted.", "headers": _header_references(COMMON_HEADERS)},
-            **_failure_references(error.http_status for error in USAGE_ERRORS),
-            "404": _failures(404, [CallNotFound], ref),
+            "204": {"description": "The call is deleted.", "headers": header_references(COMMON_HEADERS)},
+            **failure_references(error.http_status for error in USAGE_ERRORS),
+            "404": failures_of(404, [CallNotFound], ref),
         },
     }
     return {"/v1/calls": {"get": listed}, "/v1/calls/{request_id}": {"get": result, "delete": deleted}}
-
-
-def _get(name: str, summary: str, description: str, answer: Json) -> Json:
-    """Return an operation without parameters that needs no API key. Status 400: the request is not valid HTTP."""
-    return {
-        "operationId": name,
-        "tags": ["service"],
-        "summary": summary,
-        "description": description,
-        "security": [],
-        "responses": {
-            "200": _response("Success.", answer, COMMON_HEADERS),
-            **_failure_references([InvalidRequest.http_status]),
-        },
-    }
-
-
-def _query(name: str, description: str, schema: Json) -> Json:
-    return {"name": name, "in": "query", "description": description, "schema": schema}
-
-
-def _failure_references(statuses: Iterable[int]) -> Json:
-    return {
-        str(status): {"$ref": f"#/components/responses/{_failure_name(status)}"} for status in sorted(set(statuses))
-    }
-
-
-def _response(description: str, schema: Json, headers: tuple[str, ...]) -> Json:
-    return {
-        "description": description,
-        "headers": _header_references(headers),
-        "content": {JSON: {"schema": schema}},
-    }
-
-
-def _header_references(headers: tuple[str, ...]) -> Json:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
 
 
 @cache
@@ -306,32 +279,3 @@ def _by_status() -> dict[int, list[type[ScrapeError]]]:
         if error not in NOT_FROM_SCRAPERS:
             by_status.setdefault(error.http_status, []).append(error)
     return dict(sorted(by_status.items()))
-
-
-def _failure_name(status: int) -> str:
-    return HTTPStatus(status).phrase.replace(" ", "")
-
-
-def _failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
-    """Return the OpenAPI response for one HTTP status, whose body is the envelope with one of these errors."""
-    codes = ", ".join(f"`{kind.code}`" for kind in kinds)
-    headers = (*FAILURE_HEADERS, "WWW-Authenticate") if status == AuthError.http_status else FAILURE_HEADERS
-    response = _response(codes, ref[Failure], headers)
-    response["content"][JSON]["examples"] = {
-        kind.code: {"summary": describe_error(kind), "value": _example(kind)} for kind in kinds
-    }
-    return response
-
-
-def _example(kind: type[ScrapeError]) -> Json:
-    """Return an example of the envelope of an error, with constant values."""
-    call = Call("req_01ARZ3NDEKTSV4RRFFQ69G5FAV", client_id="my-client")
-    example: Json = orjson.loads(failure(call, kind(describe_error(kind))).body)
-    example["meta"]["duration_ms"] = 240
-    return example
-
-
-def describe_error(kind: type[ScrapeError]) -> str:
-    """Describe in Markdown when an error occurs: the docstring of its class without the word "Raised"."""
-    text = markdown(" ".join((kind.__doc__ or "").split()).removeprefix("Raised "))
-    return text[:1].upper() + text[1:]
