@@ -285,6 +285,11 @@ class Settings(BaseModel):
     """Maximum number of jobs of a client that are not done."""
     JOBS_KEEP: PositiveSeconds = 30.0
     """Days after which a finished job of a client is deleted, with its records."""
+    WEBHOOK_PRIVATE: Switch = False
+    """Whether webhooks may have private addresses, also without TLS (docs/webhooks.md)."""
+    WEBHOOK_SECRET: Optional[kinds.Secret] = None
+    """Secret with which ``scrapy webhook listen`` verifies events (docs/webhooks.md). Set it in the environment, as
+    ``CRAWLER_WEBHOOK_SECRET``."""
     RESPONSE_CACHE: kinds.CacheTimes = {}
     """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
     RESPONSE_CACHE_MB: Count = 64

@@ -118,10 +118,11 @@ ensure_programs() {
     done
 }
 
-# Installs the TypeScript compiler and the generator of types from the npm registry, once. Fails where npm is missing.
+# Installs the TypeScript compiler, the generator of types and the verifier of webhooks from the npm registry, once.
+# Fails where npm is missing.
 typescript=.venv/typescript
 ensure_typescript() {
-    local log packages=(openapi-fetch@0.15.0 openapi-typescript@7.13.0 typescript@5.9.3)
+    local log packages=(openapi-fetch@0.15.0 openapi-typescript@7.13.0 standardwebhooks@1.1.1 typescript@5.9.3)
     [[ $(cat $typescript/.installed 2>/dev/null) != "${packages[*]}" ]] || return 0
     log=$(mktemp)
     has npm || apt_install npm "$log" || return 1

@@ -214,6 +214,9 @@ class OwnPage(ListingPage):
     @field
     def heading(self) -> str:
         return f"own: {{super().heading}}"
+
+    def entry(self, row) -> dict:
+        return super().entry(row) | {{"short_description": f"{{row.item_id}}"}}
 """
 
 
@@ -232,7 +235,10 @@ def test_ct_7_extract_uses_page_objects_that_override_others(tmp_path: Path, pat
         assert run.returncode == 0, run.stderr
         return run.stdout
 
-    assert orjson.loads(scrapy("extract", CATEGORY, "page.html"))["heading"] == f"{prefix}Food"
+    read = orjson.loads(scrapy("extract", CATEGORY, "page.html"))
+    assert read["heading"] == f"{prefix}Food"
+    described = [each["short_description"] == each["item_id"] for each in read["products"]]
+    assert described == [bool(prefix)] * len(described)
     if not pattern:  # it also matches the URLs of the sandbox
         scrapy("crawl", "retail", "-a", "cat_id=976759", "-s", "SANDBOX=1", "-O", "out.jsonl")
         assert orjson.loads((tmp_path / "out.jsonl").read_bytes())["heading"] == "own: Food"

@@ -21,65 +21,17 @@ from urllib.parse import urlsplit
 import structlog
 
 from crawler.downloads.egress import Proxy
+from crawler.downloads.public import AddressRefusedError, connect_checked, is_public
 from crawler.downloads.tunnel import PORTS, Connect, Connection
 
 logger = structlog.get_logger(__name__)
 
-NAT64 = ipaddress.ip_network("64:ff9b::/96")
-"""IPv6 addresses whose last 32 bits are the IPv4 address that a gateway connects to."""
-GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
-"""All other IPv6 addresses are local, reserved or multicast addresses."""
-NOT_PUBLIC = (
-    ipaddress.ip_network("168.63.129.16/32"),  # the metadata service of a cloud
-    ipaddress.ip_network("192.0.0.0/24"),  # another one; ``is_global`` is wrong for it before Python 3.11.10
-    ipaddress.ip_network("2001::/32"),  # Teredo, and
-    ipaddress.ip_network("2002::/16"),  # 6to4: both contain an IPv4 address
-)
 CONNECT_SECONDS = 10.0
 """The default maximum of the seconds to connect to one address of a host, before its next address is tried."""
 CHUNK_BYTES = 64 * 1024
 
 SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE = 0, 2, 4
 """Replies of a SOCKS5 server."""
-
-
-class AddressRefusedError(Exception):
-    """Raised instead of a connection to an address that is not public."""
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet, and not to this machine."""
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip.ipv4_mapped:
-            return is_public(str(ip.ipv4_mapped))
-        if ip in NAT64:
-            return is_public(str(ipaddress.IPv4Address(ip.packed[-4:])))
-        if ip not in GLOBAL_UNICAST:
-            return False
-    if not ip.is_global or ip.is_multicast or ip.is_reserved or any(ip in network for network in NOT_PUBLIC):
-        return False
-    return not _is_own(ip)
-
-
-def _is_own(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address is one of this machine's: packets to it have the same source. No packet is sent."""
-    with socket.socket(socket.AF_INET if ip.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((str(ip), 9))
-        except OSError:  # no route to it
-            return False
-        return bool(probe.getsockname()[0] == str(ip))
-
-
-async def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, the preferred address first.
-
-    Raises:
-        OSError: the name cannot be resolved.
-    """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def launch_proxy(options: Mapping[str, Any]) -> Proxy:
@@ -164,22 +116,16 @@ class FilteringProxy:
             AddressRefusedError: none of the host's addresses is allowed.
             OSError: the name cannot be resolved, or none of the allowed addresses accepts the connection.
         """
-        addresses = await resolve(host, port)
-        allowed = [address for address in addresses if self._allows(host, address, port)]
-        if not allowed:
-            raise AddressRefusedError(f"not a public address: {', '.join(addresses)}")
-        failure = OSError("no address")
-        for address in allowed:
-            try:
-                async with asyncio.timeout(self._seconds):
-                    connection = await self._connect(address, port)
-            except OSError as error:
-                self.failure = str(error) or f"no connection within {self._seconds:g} s"
-                failure = error
-            else:
-                self.failure = ""
-                return connection
-        raise failure
+        try:
+            found = await connect_checked(
+                host, port, lambda address: self._allows(host, address, port), self._connect, self._seconds
+            )
+        except OSError as error:
+            if not isinstance(error, socket.gaierror):
+                self.failure = str(error)
+            raise
+        self.failure = ""
+        return found
 
     def _allows(self, host: str, address: str, port: int) -> bool:
         # The address of an origin is allowed by any name: the sandbox's pages load their scripts from ``localhost``.

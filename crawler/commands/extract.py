@@ -29,10 +29,11 @@ from crawler.platforms import platforms
 from crawler.platforms.names import names_in
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.probe.explain import explanation, origins
+from crawler.probe.repair import Repair, as_json, repair, repair_kept, report
 from crawler.probe.reread import MAX_LINE, problems_of
 from crawler.reading.names import Names
 from crawler.registry import find_scraper, scraper_names, spider_for
-from crawler.storage.kept import folder_of, kept
+from crawler.storage.kept import KeptError, folder_of, kept
 from crawler.targets.target import Scraper, check_params
 from crawler.targets.warning import OutcomeWarning
 
@@ -46,7 +47,7 @@ class Command(CheckedCommand):
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "<scraper> <file> [<file> ...] [--url URL] [-a NAME=VALUE ...] [--explain] | --unread [<platform> ...]"
+        return "<scraper> <file> ... [--url URL] [-a NAME=VALUE ...] [--explain|--suggest] | --unread [<platform> ...]"
 
     def short_desc(self) -> str:
         return "Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin)"
@@ -63,10 +64,16 @@ class Command(CheckedCommand):
         parser.add_argument(
             "--unread", action="store_true", help="read the kept responses again that were unread or failed"
         )
+        parser.add_argument(
+            "--suggest", action="store_true", help="print a file for PAYLOAD_NAMES with which more can be read"
+        )
+        parser.add_argument(
+            "--good", action="append", default=[], metavar="FILE", help="--suggest: a response from before the change"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if opts.unread:
-            self._reread(args)
+            self._reread(args, suggest=opts.suggest)
             return
         try:
             scraper, bodies = _inputs(args)
@@ -76,6 +83,12 @@ class Command(CheckedCommand):
             overrides = overrides_for(url, self.settings)
             names = names_in(self.settings)
             pages = saved_pages(scraper, bodies, params, url=url, overrides=overrides)
+            if opts.suggest:
+                before = [
+                    saved_pages(scraper, [_read(each)], params, url=url, overrides=overrides) for each in opts.good
+                ]
+                self._print_lines(repair(pages, [page for each in before for page in each], names))
+                return
             data = validated(scraper.data, asyncio.run(_read_with(names, scraper, pages)))
             _warn_about(pages)
             if opts.explain:
@@ -94,15 +107,28 @@ class Command(CheckedCommand):
         else:
             _print(data)
 
-    def _reread(self, names: list[str]) -> None:
+    def _print_lines(self, result: Repair) -> None:
+        """Print the file of ``PAYLOAD_NAMES`` that would mend pages, and to stderr the report about its lines."""
+        print(*report(result), sep="\n", file=sys.stderr)
+        print(as_json(result.names))
+        self.exitcode = SOME_FAILED if result.left or result.wrong else ALL_HAVE_DATA
+
+    def _reread(self, names: list[str], *, suggest: bool) -> None:
         """Read the kept responses of some platforms again, or those of all platforms."""
         assert self.settings is not None
         if unknown := ", ".join(each for each in names if each not in platforms()):
             raise UsageError(f"No platform is called {unknown}; they are {', '.join(platforms())}.")
         folder, in_force = folder_of(self.settings), names_in(self.settings)
+        overrides = partial(overrides_for, settings=self.settings)
+        if suggest:
+            try:
+                self._print_lines(repair_kept(folder, in_force, names or platforms(), overrides))
+            except KeptError as error:
+                raise UsageError(one_line(str(error), MAX_LINE)) from None
+            return
         unread = []
         for path in kept(folder, names or platforms()):
-            problems = problems_of(path, in_force, partial(overrides_for, settings=self.settings))
+            problems = problems_of(path, in_force, overrides)
             unread.append(bool(problems))
             print(one_line(str(path.relative_to(folder)), MAX_LINE), *(problems or ["read"]), sep="\n  ")
         print(f"kept responses: {len(unread)}, still not read completely: {sum(unread)}")

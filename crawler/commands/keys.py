@@ -18,6 +18,8 @@ from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import KeyStore, export, monthly_quota, quota_text
+from crawler.service.webhooks import outbox
+from crawler.service.webhooks.sending import check_url
 
 
 class Command(CheckedCommand):
@@ -27,16 +29,21 @@ class Command(CheckedCommand):
     ``revoke ID`` revokes the key with this id. ``export`` prints the hashes of the valid keys, as a value for the
     setting ``API_KEYS``. ``quota CLIENT 100000/month`` limits the billable calls of a client in a month, with all of
     its keys together. ``quota CLIENT none`` removes this limit, and ``quota CLIENT`` prints it. ``usage`` prints the
-    calls of the last 31 days, of one or all clients.
+    calls of the last 31 days, of one or all clients. ``webhook CLIENT URL`` sends the events of a client's jobs to a
+    URL; it prints a new secret, which cannot be printed again, unless the client has one. ``webhook CLIENT none``
+    deletes URL and secret, and ``webhook CLIENT`` prints the URL.
     """
 
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "create <client> | list | revoke <id> | export | quota <client> [<n>/month | none] | usage [<client>]"
+        return (
+            "create <client> | list | revoke <id> | export | quota <client> [<n>/month | none] | usage [<client>]"
+            " | webhook <client> [<url> | none]"
+        )
 
     def short_desc(self) -> str:
-        return "Create, list, revoke and export the endpoint's API keys, and set quotas"
+        return "Create, list, revoke and export the endpoint's API keys, and set quotas and webhooks"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -81,6 +88,8 @@ class Command(CheckedCommand):
                 self._set_quota(store, client, text)
             case ["usage", *client] if len(client) <= 1:
                 self._print_usage(client)
+            case ["webhook", client, *url] if len(url) <= 1:
+                self._webhook(store, client, *url)
             case _:
                 raise UsageError(f"Usage: scrapy keys {self.syntax()}")
 
@@ -124,6 +133,29 @@ class Command(CheckedCommand):
             state = Store(store_location(self.settings), SCHEMA).transact_sync(work, write=False)
             used, reserved, resets_at = state["used"], state["reserved"], state["resets_at"]
             print(f"{quota_text(found.quota)}  used {used}  reserved {reserved}  resets at {resets_at}")
+
+    def _webhook(self, keys: KeyStore, client: str, url: str | None = None) -> None:
+        """Print, set or delete (``none``) the webhook of a client."""
+        assert self.settings is not None
+        configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
+        if client not in (configured or {key.client for key in keys.all() if key.revoked is None}):
+            self._fail_without_key(client)
+            return
+        store = Store(store_location(self.settings), SCHEMA)
+        if url is None:
+            found = store.transact_sync(partial(outbox.find, client=client), write=False)
+            print(found.url if found else "none")
+        elif url == "none":
+            store.transact_sync(partial(outbox.drop, client=client))
+        else:
+            try:
+                checked = check_url(url, private=self.settings.getbool("WEBHOOK_PRIVATE"))
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+            secret = store.transact_sync(partial(outbox.put, client=client, url=checked, secret=None))
+            if secret is not None:
+                print(secret)
+                print("Save this secret now: it verifies the events, and is not printed again.", file=sys.stderr)
 
     def _fail_without_key(self, client: str) -> None:
         print(f"No valid key belongs to the client {client!r}. 'scrapy keys list' prints all clients.", file=sys.stderr)

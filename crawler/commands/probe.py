@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,13 +15,18 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import check_arguments
+from crawler.commands.extract import overrides_for
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.platforms.names import names_in
 from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
+from crawler.probe.repair import as_json, good_pages, repair
+from crawler.probe.repair import report as repair_report
 from crawler.registry import find_scraper, scraper_names, spider_for
 from crawler.storage.data_files import data_file
+from crawler.storage.kept import folder_of
 from crawler.storage.scrub import Scrubber
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import Scraper
@@ -52,6 +58,9 @@ class Command(CheckedCommand):
             default=[],
             metavar="NAME=VALUE",
             help="a param of the target (default is the scraper's example)",
+        )
+        parser.add_argument(
+            "--suggest", action="store_true", help="print the lines for PAYLOAD_NAMES with which more can be read"
         )
         parser.add_argument("--save", metavar="DIR", type=Path, help="save the responses as scrubbed fixtures")
         parser.add_argument(
@@ -105,12 +114,25 @@ class Command(CheckedCommand):
             self.exitcode = RUN_FAILED
             return
         print("\n".join(report(recorder, params)))
+        if opts.suggest:
+            self._suggest(recorder)
         if opts.save:
             origins = cast("PlatformSpider", crawler.spider).allowed_origins
             for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep), origins):
                 print(f"saved      {path}{f' ({note})' if note else ''}")
             print("Review the fixtures before you share them: they still contain names and texts of people.")
         self.exitcode = SOME_FAILED if recorder.outcome.error else ALL_HAVE_DATA
+
+    def _suggest(self, recorder: Recorder) -> None:
+        """Print the lines for ``PAYLOAD_NAMES`` that would mend the pages of a recorded crawl."""
+        assert self.settings is not None
+        pages = [each.page for each in recorder.downloads if each.page]
+        overrides = partial(overrides_for, settings=self.settings)
+        good = good_pages(
+            folder_of(self.settings), recorder.scraper.platform, {each.source for each in pages}, overrides
+        )
+        result = repair(pages, good, names_in(self.settings))
+        print(*repair_report(result), as_json(result.names), sep="\n")
 
     def _crawl(self, scraper: Scraper, params: dict[str, str]) -> tuple[Crawler, Recorder]:
         """Prepare the crawl of one target. It runs when ``crawler_process`` is started.

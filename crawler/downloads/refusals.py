@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from typing import ClassVar
-
-import orjson
 
 from crawler.downloads.facts import Fact, Facts
 from crawler.targets.target import Target
@@ -21,9 +18,8 @@ WALL_SECONDS = 600.0
 
 
 def target_key(target: Target) -> str:
-    """Return the key of a target: the same for equal params of the same scraper, also if one has a link instead."""
-    text = orjson.dumps([target.scraper.name, target.identity], option=orjson.OPT_SORT_KEYS)
-    return sha256(text).hexdigest()[:32]
+    """Return the key of a target among the facts, which have texts as keys."""
+    return target.key.hex()
 
 
 class Refused(Fact):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawler.jobs import statements as sql
+from crawler.jobs.events import post_change
 from crawler.jobs.job import STATES
 from crawler.jobs.store import Session
 
@@ -48,11 +49,17 @@ class Changes:
         return int(self.jobs[job].seq + counts["seq"])
 
     def store(self, now: float) -> None:
-        """Change the counters and the tallies. ``now``: the Unix time of the database, at which a job may end."""
+        """Change the counters and the tallies, and store the events of jobs.
+
+        ``now``: the Unix time of the database, at which a job may end.
+        """
         changed = sorted(self._counts.keys() | self.states.keys())
-        values = [self._values(self.jobs[job], self._counts.get(job, Counter()), now) for job in changed]
+        after = {job: self._after(self.jobs[job], self._counts.get(job, Counter()), now) for job in changed}
+        values = [{"job_": job, **{f"{name}_": value for name, value in new.items()}} for job, new in after.items()]
         if values:
             self.session.execute(sql.COUNT, values)
+        for job, new in after.items():
+            post_change(self.session, self.jobs[job], new, now)
         tallies = [
             {"job": job, "kind": kind, "name": name.encode(errors="backslashreplace"), "n": n}
             for (job, kind, name), n in sorted(self.tallies.items())
@@ -60,7 +67,7 @@ class Changes:
         if tallies:
             self.session.execute(sql.ADD_TALLIES[self.session.dialect], tallies)
 
-    def _values(self, row: Any, changes: Counter[str], now: float) -> dict[str, Any]:
+    def _after(self, row: Any, changes: Counter[str], now: float) -> dict[str, Any]:
         counts = {name: getattr(row, name) + changes[name] for name in (*STATES, "seq")}
         startable = counts["waiting"] + counts["running"]
         state, ended = self.states.get(row.id, row.state), row.ended
@@ -74,8 +81,4 @@ class Changes:
             elif changes["paused"] > 0 or not startable:
                 state = "paused"
             ended = (ended or now) if state == "done" else None
-        return {f"{name}_": value for name, value in counts.items()} | {
-            "job_": row.id,
-            "state_": state,
-            "ended_": ended,
-        }
+        return counts | {"state": state, "ended": ended}

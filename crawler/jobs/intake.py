@@ -88,8 +88,8 @@ async def _targets(sources: Iterable[FileSource]) -> AsyncIterator[Target | Inva
 
 def _line(target: Target | InvalidTarget, row: int) -> InputLine:
     if isinstance(target, Target):
-        key = target_key(target.scraper.name, target.identity)
-        return InputLine(row, target.id, key, target.scraper.platform, target.dump(), target.columns, target.line)
+        platform = target.scraper.platform
+        return InputLine(row, target.id, target.key, platform, target.dump(), target.columns, target.line)
     error = target.error.as_dict() | {"retryable": target.error.retryable}
     work = {**target.as_dict(), "line": target.line, "error": error}
     key = target_key(NO_PLATFORM, work)

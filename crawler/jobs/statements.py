@@ -15,7 +15,22 @@ from sqlalchemy import bindparam as param
 from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.jobs.job import STATES
-from crawler.jobs.tables import OPEN, RUNNING, WAITING, J, T, inputs, jobs, parts, records, seen, tallies, targets
+from crawler.jobs.tables import (
+    OPEN,
+    RUNNING,
+    WAITING,
+    J,
+    T,
+    deliveries,
+    inputs,
+    jobs,
+    parts,
+    records,
+    seen,
+    tallies,
+    targets,
+    webhooks,
+)
 
 ONE = sa.and_(T.job == param("job_"), T.key == param("key_"))
 OF_JOB = T.job == param("job")
@@ -48,6 +63,8 @@ COUNT = (
 )
 SET_OPTIONS = sa.update(jobs).where(J.id == param("job_")).values(options=param("options_"))
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
+HAS_WEBHOOK = sa.select(webhooks.c.client).where(webhooks.c.client == param("client"))
+ADD_DELIVERY = sa.insert(deliveries)
 _RECORD = (records.c.job == T.job) & (records.c.seq == T.seq)
 _BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.seq)).select_from(
     targets.outerjoin(records, _RECORD)

@@ -147,6 +147,27 @@ sa.Table(
     sa.Column("at", sa.BigInteger, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
 )
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    sa.Column("client", sa.Text, primary_key=True),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("secret", sa.Text, nullable=False),  # signs each delivery, so that it cannot be stored as a hash
+    sa.Column("changed", sa.Double, nullable=False),
+)
+deliveries = sa.Table(  # the events that were sent, or are to be sent, to the webhooks of clients
+    "deliveries",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),  # sorted by the time of the event
+    sa.Column("client", sa.Text, nullable=False),
+    sa.Column("type", sa.Text, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("due", sa.Double),  # the time of the next try; NULL: there is none
+    sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("delivered", sa.Double),
+    sa.Column("attempts", sa.LargeBinary, nullable=False),  # the results of the tries, as JSON
+)
 _OF_EGRESS = ("platform", "egress")
 
 
@@ -178,6 +199,8 @@ _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
 _index(
     "targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING
 )  # claimed as they are stored: few pages change
+_index("deliveries_due", deliveries.c.due, where=deliveries.c.due.is_not(None))
+_index("deliveries_client", deliveries.c.client, deliveries.c.id)
 _index("limits_scope", limits.c.scope)
 _index("limits_ends", limits.c.ends)
 _index("targets_leases", T.lease_until, where=RUNNING)

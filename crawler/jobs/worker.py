@@ -158,8 +158,9 @@ class Worker:
                 self.held.pop(each.target, None)
 
     def drop(self, claim: Claim) -> None:
-        """Hold a target no longer, because it was deleted."""
-        self.held.pop(claim.target, None)
+        """Hold a target no longer, because it was deleted or lost."""
+        if self.held.get(claim.target) is claim:
+            del self.held[claim.target]
 
     async def close(self) -> None:
         """Store the outcomes, and release the other targets.

@@ -18,7 +18,8 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.reading.contract import C, Reading, read, read_plain
+from crawler.reading.contract import C, Contract, Reading, read, read_plain
+from crawler.reading.json import decode
 from crawler.reading.names import NO_NAMES, Names
 from crawler.reading.unread import Unread
 from crawler.reading.values import retry_after_seconds
@@ -48,6 +49,9 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
 
     names: Names = attrs.field(default=NO_NAMES, init=False, eq=False, repr=False)
     """The further paths of the contracts. The spider sets those of the target."""
+
+    payloads: list[tuple[type[Contract], object]] | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    """If this is a list, the payloads are added to it: each contract that is read, and its data."""
 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
@@ -104,6 +108,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         Raises:
             ExtractionFailed: the document is not JSON, or lacks the identity of the contract.
         """
+        if self.payloads is not None:
+            self.payloads.append((kind, decode(body, what=what, code_after=code_after)))
         return self._of_contract(kind, read(self.names.contract(kind), body, what=what, code_after=code_after))
 
     def plain_payload(self, kind: type[C], data: object) -> C:
@@ -112,6 +118,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
         Raises:
             ExtractionFailed: the data lacks the identity of the contract.
         """
+        if self.payloads is not None:
+            self.payloads.append((kind, data))
         return self._of_contract(kind, read_plain(self.names.contract(kind), data))
 
     def _of_contract(self, kind: type[C], reading: Reading[C]) -> C:

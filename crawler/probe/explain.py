@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from crawler.errors import ScrapeError
 from crawler.logs import one_line
 from crawler.reading.declaration import C, Contract, Value, contracts, values
-from crawler.reading.names import Names, label, owners, variant
+from crawler.reading.names import Names, declared, label, owners, variant
 
 Record = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ class _Changing(Names):
 
     def _inside(self, value: Value) -> Value:
         """Return a value with the contracts of this object in its type. The careful pass reads it: see below."""
-        inside = tuple(map(self.contract, map(_declared, value.contracts)))
+        inside = tuple(map(self.contract, map(declared, value.contracts)))
         return replace(value, contracts=inside)
 
 
@@ -88,12 +88,6 @@ _OTHER = {ord(one): next_ for each in _ALPHABETS for one, next_ in zip(each, eac
 
 def _same(value: Value) -> Value:
     return value
-
-
-def _declared(kind: type[Contract]) -> type[Contract]:
-    while kind.change is not None:
-        kind = kind.__mro__[1]
-    return kind
 
 
 def origins(read: Callable[[Names], Record], names: Names) -> list[Origin]:

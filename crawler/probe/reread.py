@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import attrs
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
@@ -23,12 +23,9 @@ Overrides = Callable[[str], Mapping[type, type]]
 MAX_LINE = 400
 
 
-@dataclass(frozen=True)
-class Reread:
-    """A kept response that was read again."""
+class ReadPage(NamedTuple):
+    """A page object whose item was read."""
 
-    path: Path
-    kept: KeptResponse
     page: PlatformPage
     error: ScrapeError | None
 
@@ -39,17 +36,37 @@ class Reread:
         return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.page.unread))
 
 
-def reread(path: Path, names: Names, overrides: Overrides) -> Reread:
+def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
     """Read a kept response again.
 
     Raises:
         KeptError: the file is not a kept response that a scraper of this project reads.
         OSError: the file cannot be read.
     """
-    kept = load(path)
-    page = page_of(kept, path, overrides)
-    page.names = names
-    return Reread(path, kept, page, read(page, path))
+    page = page_of(load(path), path, overrides)
+    page.names, page.payloads = names, []
+    try:
+        return _read(page)
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise KeptError(f"{path} cannot be read with the params in it: {type(error).__name__} ({error}).") from None
+
+
+def read_again(pages: Iterable[PlatformPage], names: Names) -> list[ReadPage]:
+    """Read the responses of pages again with other names, with the payloads of their contracts."""
+    copies = []
+    for page in pages:
+        copy = type(page)(**{each.name: getattr(page, each.name) for each in attrs.fields(type(page)) if each.init})
+        copy.names, copy.payloads = names, []
+        copies.append(_read(copy))
+    return copies
+
+
+def _read(page: PlatformPage) -> ReadPage:
+    try:
+        asyncio.run(page.to_item())
+    except ScrapeError as error:
+        return ReadPage(page, error)
+    return ReadPage(page, None)
 
 
 def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPage:
@@ -71,21 +88,6 @@ def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPag
     kind: Any = overrides(head.url).get(found, found)
     page: PlatformPage = kind(response=response, page_params=PageParams(head.params))
     return page
-
-
-def read(page: PlatformPage, path: Path) -> ScrapeError | None:
-    """Read the item of a page object. Return its error.
-
-    Raises:
-        KeptError: the params of the file are not those of its scraper.
-    """
-    try:
-        asyncio.run(page.to_item())
-    except ScrapeError as error:
-        return error
-    except (LookupError, ValueError, TypeError, AttributeError) as error:
-        raise KeptError(f"{path} cannot be read with the params in it: {type(error).__name__} ({error}).") from None
-    return None
 
 
 def problems_of(path: Path, names: Names, overrides: Overrides) -> list[str]:

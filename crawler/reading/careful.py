@@ -52,16 +52,26 @@ def read_plain(kind: type[C], data: object) -> tuple[C | None, list[Unread]]:
     Raises:
         ExtractionFailed: the data has more rows than any real page, or contracts that contain themselves too often.
     """
+    value, walk = _walked(kind, data)
+    return value, walk.unread()
+
+
+def _walked(kind: type[C], data: object) -> tuple[C | None, _Walk]:
     walk = _Walk()
     try:
-        value = walk.object(kind, data, "")
+        return walk.object(kind, data, ""), walk
     except RecursionError as error:
         raise ExtractionFailed(
             "The payload is nested too deeply.",
             details=[{"loc": [ROOT], "msg": "Data nested too deeply", "type": "recursion"}],
             reason="broken_data_block",
         ) from error
-    return value, walk.unread()
+
+
+def objects(kind: type[Contract], data: object) -> dict[tuple[type[Contract], str], list[dict[str, Any]]]:
+    """Return the objects of plain data by contract and path, as ``read_plain`` finds them. Raises what it raises."""
+    _, walk = _walked(kind, data)
+    return {(place.kind, place.path): rows for place, rows in walk.rows.items() if place.kind is not None}
 
 
 class Found(NamedTuple):
@@ -141,13 +151,12 @@ class _Walk:
     def __init__(self) -> None:
         self._objects: Counter[_Place] = Counter()
         """Number of objects of each contract by path. Objects of unknown kinds have no contract."""
-        self._rows: defaultdict[_Place, list[dict[str, Any]]] = defaultdict(list)
-        """The objects of the contracts that have ``often`` values."""
+        self.rows: defaultdict[_Place, list[dict[str, Any]]] = defaultdict(list)
         self._notes: dict[tuple[str, Cause], _Note] = {}
 
     def unread(self) -> list[Unread]:
         """Return everything that could not be read, with one entry for each path and cause."""
-        for place, rows in self._rows.items():
+        for place, rows in self.rows.items():
             if len(rows) >= OFTEN_ROWS:
                 self._check_often(place, rows)
         return [
@@ -194,8 +203,7 @@ class _Walk:
         if type(data) is not dict:
             self._note(path or ROOT, "type", own, loses_row=loses_row)
             return None
-        if _often(kind):
-            self._rows[own].append(data)
+        self.rows[own].append(data)
         attributes: dict[str, Any] = {}
         noted = {key: note.count for key, note in self._notes.items()} if kind.one_of else {}
         for value in _identities_first(kind):

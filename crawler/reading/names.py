@@ -68,6 +68,13 @@ def variant(kind: type[C], change: Any) -> type[C]:
     return cast("type[C]", type(kind.__name__, (kind,), named))
 
 
+def declared(kind: type[Contract]) -> type[Contract]:
+    """Return the contract that another one was made from: the contract itself if it was declared."""
+    while kind.change is not None:
+        kind = kind.__mro__[1]
+    return kind
+
+
 def owners(kind: type[Contract], value: Value) -> Iterator[type[Contract]]:
     """Yield a contract and its base classes up to the class of the value's declaration."""
     for each in kind.__mro__:

@@ -31,10 +31,12 @@ from crawler.service.http.edge import EdgeSite
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
 from crawler.service.http.tools_route import ToolsRoute
+from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.upkeep import run_upkeep
 from crawler.service.status import Status
+from crawler.service.webhooks.sender import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,6 +102,8 @@ class Endpoint:
         self.runs = Runs(jobs, self.crawlers, self.calls, lease, exits)
         self.listings = Listings(jobs, self.settings, self.shared)
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
+        private = self.settings.getbool("WEBHOOK_PRIVATE")
+        self.sender = Sender(self.store, private=private)
         self.tools = ToolsRoute(address)
         parts = Parts(
             self.crawlers,
@@ -114,6 +118,7 @@ class Endpoint:
             self.runs,
             self.status,
             self.job_routes,
+            WebhookRoutes(self.store, private),
             self.tools,
             url,
             pages or {},
@@ -139,6 +144,7 @@ class Endpoint:
         self.crawlers.open()
         self.calls.open()
         self.runs.open()
+        self.sender.open()
         self.listings.open()
         tending = run_upkeep(self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
         self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), tending)]
@@ -159,6 +165,7 @@ class Endpoint:
         await self.job_routes.close()
         await self.listings.close()
         await self.runs.close()
+        await self.sender.close()
         await self.calls.close()
         await self.usage.flush(LAST_FLUSH_SECONDS)
         if self.usage.pending:

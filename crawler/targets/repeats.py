@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from crawler.jobs.job import target_key
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Target, new_id
 
@@ -58,7 +57,7 @@ class FetchedOnce(TargetSource):
             raise TargetsUnavailableError(f"the rows cannot be compared in a temporary file: {error}") from error
 
     def _add(self, target: Target, row: int) -> None:
-        key = target_key(target.scraper.name, target.identity)
+        key = target.key
         if self._database.execute("INSERT OR IGNORE INTO first VALUES (?, ?)", (key, row)).rowcount:
             return
         (first,) = self._database.execute("SELECT row FROM first WHERE key = ?", (key,)).fetchone()

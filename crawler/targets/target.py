@@ -12,12 +12,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+from crawler.jobs.job import target_key
 from crawler.logs import one_line
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
@@ -175,6 +177,11 @@ class Target:
         return self.params.model_dump(mode="json", exclude_none=True)
 
     @property
+    def key(self) -> bytes:
+        """The key of the target's data: the same for equal params of a scraper, also if one is a link."""
+        return target_key(self.scraper.name, self.identity)
+
+    @property
     def label(self) -> str:
         """The params that differ from their defaults, as short text for people: ``cat_id=4044 page=2``."""
         return _label(self.params.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
@@ -272,7 +279,7 @@ class InvalidTarget:
         return _label(self.raw) if isinstance(self.raw, dict) else one_line(str(self.raw))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """How a target ended: with a record or with an error."""
 
@@ -298,7 +305,7 @@ class Outcome:
         """The data in the shape of the scraper's data model, None if the target failed."""
         return None if self.record is None else self.record.data
 
-    @property
+    @cached_property
     def code(self) -> str:
         """``OK``, or the code of the error."""
         return self.error.code if self.error else "OK"

@@ -104,6 +104,7 @@ WITHOUT_BOUNDS = {
     "RETRY_PRIORITY_ADJUST",
     "SEEN_FILE",
     "USER_AGENT",
+    "WEBHOOK_SECRET",
     "ZYTE_API_KEY",
 }
 """Settings that accept every value of their type."""

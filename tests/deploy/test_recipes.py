@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ MANIFESTS = sorted((ROOT / "deploy/kubernetes").glob("*.yaml"))
 COMPOSE = ROOT / "deploy/compose/compose.yaml"
 KEDA = ROOT / "deploy/keda/workers.yaml"
 PROMETHEUS = COMPOSE.parent / "prometheus.yml"
+ALERTS_FIRE = ROOT / "tests/deploy/alerts_fire.yml"
 PROVISIONING = "/etc/grafana/provisioning"
 VARIABLES = {"CRAWLER_API_KEYS": "{}", "POSTGRES_PASSWORD": "secret", "GRAFANA_PASSWORD": "secret"}
 
@@ -75,6 +77,20 @@ def test_the_compose_file_is_valid() -> None:
 @pytest.mark.soak  # as above
 def test_the_configuration_of_prometheus_is_valid() -> None:
     check("promtool", "Debian: apt-get install prometheus", "check", "config", str(PROMETHEUS))
+
+
+@pytest.mark.soak  # as above
+def test_us3_22_the_alerts_fire_in_the_situations_that_they_describe() -> None:
+    check("promtool", "Debian: apt-get install prometheus", "test", "rules", str(ALERTS_FIRE))
+
+
+def test_us3_22_each_alert_is_tested_and_documented() -> None:
+    rules = yaml.safe_load((COMPOSE.parent / "alerts.yml").read_text())
+    names = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    cases = yaml.safe_load(ALERTS_FIRE.read_text())["tests"]
+    fired = {each["alertname"] for case in cases for each in case["alert_rule_test"] if each["exp_alerts"]}
+    documented = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/alerts.md").read_text(), re.MULTILINE)
+    assert sorted(names) == sorted(fired) == sorted(documented)
 
 
 def test_us_31_the_build_context_is_what_the_dockerfile_copies() -> None:
@@ -168,7 +184,10 @@ def test_prometheus_scrapes_the_endpoint() -> None:
     port = services()["endpoint"]["environment"]["CRAWLER_SERVICE_INTERNAL_ADDRESS"].rpartition(":")[2]
     (job,) = yaml.safe_load(PROMETHEUS.read_text())["scrape_configs"]
     assert job["static_configs"] == [{"targets": [f"endpoint:{port}"]}]
-    assert mounted("prometheus") == {"/etc/prometheus/prometheus.yml": PROMETHEUS}
+    files = mounted("prometheus")
+    assert files["/etc/prometheus/prometheus.yml"] == PROMETHEUS
+    (rules,) = yaml.safe_load(PROMETHEUS.read_text())["rule_files"]
+    assert files[f"/etc/prometheus/{rules}"].is_file()
 
 
 def test_grafana_has_the_dashboard_and_its_data_source() -> None:

@@ -77,7 +77,7 @@ async def test_each_record_is_billed_once_and_nothing_stays_reserved(jobs: Jobs,
 
 async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
     job = await owned_job(jobs, "acme", 1)
-    holder = Holder("exited", lease=-1, exits=0)
+    holder = Holder("exited", lease=-1, exits=0, owned_only=True)
     await jobs.writes.transact(lambda s: transactions.claim(s, holder, "retail", 1, Skipped()))
     await jobs.writes.transact(lambda s: transactions.expire(s, holder, lambda _: True, billing.store_bills))
     assert (await current(jobs, job)).counts["dead"] == 1

@@ -217,7 +217,10 @@ def test_a_call_is_completed_and_billed_once(session: Callable[..., Any]) -> Non
 def test_a_call_whose_workers_exited_is_billed_as_a_failure(session: Callable[..., Any]) -> None:
     call = accepted(session, key="k")
     claimed(session, lease=-1)
-    session(transactions.expire, Worker("other", 60, 0), lambda _: True, store_bills)
+    session(transactions.expire, Worker("of a user", 60, 0), lambda _: True)
+    assert state(session, call) == "waiting", "it has no bills"
+    claimed(session, lease=-1)
+    session(transactions.expire, Worker("other", 60, 0, owned_only=True), lambda _: True, store_bills)
     answer = session(stored.find, "acme", call.request_id).answer("")
     assert (answer.status, answer.code) == (500, "INTERNAL_ERROR")
     assert session(rows) == [("acme", "INTERNAL_ERROR", 1, 0, 0)]

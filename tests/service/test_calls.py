@@ -277,6 +277,14 @@ def test_the_list_has_pages(clients: Clients) -> None:
         assert clients.done(path, "other").code == "OK"
 
 
+def test_calls_are_not_jobs_of_the_client(clients: Clients) -> None:
+    """They are targets of a job in the store, which the routes of jobs do not have."""
+    assert clients.done(clients.accept("no job")).code == "OK"
+    assert clients.send("GET", "/v1/jobs").body["jobs"] == []
+    for number in range(1, 4):
+        assert clients.send("GET", f"/v1/jobs/{number}").code == "JOB_NOT_FOUND"
+
+
 def test_calls_count_once_in_usage_and_metrics(clients: Clients) -> None:
     before, answered = clients.outcomes(), value(clients.service.url, "crawler_calls_total", **OK)
     path = clients.accept("counted")

@@ -116,7 +116,7 @@ def test_a_preflight_request_needs_no_key_and_names_what_is_allowed(service: Ser
     assert allowed.pop("access-control-expose-headers")
     assert allowed == {
         "access-control-allow-origin": PAGE,
-        "access-control-allow-methods": "DELETE, GET, HEAD, POST",
+        "access-control-allow-methods": "DELETE, GET, HEAD, POST, PUT",
         "access-control-allow-headers": "Content-Type, X-API-Key, Cache-Control, Idempotency-Key, Prefer",
         "access-control-max-age": "600",
     }

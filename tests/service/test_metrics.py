@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client import Counter
 from scrapy import Spider
 from scrapy.statscollectors import MemoryStatsCollector
@@ -26,6 +27,7 @@ from tests.service.conftest import ROOT, Service, running
 from tests.service.metrics_of import becomes, samples, value
 
 DASHBOARD = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text())
+ALERTS = yaml.safe_load((ROOT / "deploy/compose/alerts.yml").read_text())
 RETAIL = "retail-category-v4"
 
 
@@ -106,13 +108,15 @@ def test_the_dashboard_uses_only_series_that_exist(fresh: Service) -> None:
     call(fresh.url, CATEGORY, {"cat_id": "976759"})
     call_with_warnings(fresh)
     families = {name: {label for label, _ in labels} for name, labels in samples(fresh.url)}
-    for panel in DASHBOARD["panels"]:
-        for target in panel["targets"]:
-            used = set(re.findall(r"\bcrawler_\w+", target["expr"]))
-            assert used
-            assert used <= families.keys(), panel["title"]
-            labels = {label for each in re.findall(r"by \(([^)]*)\)", target["expr"]) for label in each.split(", ")}
-            assert labels <= {"le"}.union(*(families[name] for name in used)), panel["title"]
+    expressions = [(panel["title"], each["expr"]) for panel in DASHBOARD["panels"] for each in panel["targets"]]
+    expressions += [(rule["alert"], rule["expr"]) for group in ALERTS["groups"] for rule in group["rules"]]
+    for title, expression in expressions:
+        used = set(re.findall(r"\bcrawler_\w+", expression))
+        assert used or title == "EndpointDown"
+        assert used <= families.keys(), title
+        labels = {label for each in re.findall(r"by \(([^)]*)\)", expression) for label in each.split(", ")}
+        labels |= set(re.findall(r"[{,]\s*(\w+)\s*=", expression)) - {"job"}
+        assert labels <= {"le"}.union(*(families[name] for name in used)), title
 
 
 def test_every_series_of_the_project_is_on_the_dashboard(fresh: Service) -> None:

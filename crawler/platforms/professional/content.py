@@ -84,7 +84,9 @@ class ContentPage(PlatformPage):
 
     @cached_property
     def _member(self) -> ProfilePage:
-        return ProfilePage(response=self.response, page_params=self.page_params)
+        page = ProfilePage(response=self.response, page_params=self.page_params)
+        page.names, page.payloads = self.names, self.payloads
+        return page
 
     @cached_property
     def _posts(self) -> list[Row]:

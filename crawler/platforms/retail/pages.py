@@ -73,6 +73,10 @@ class ListingPage(PlatformPage):
         self._raise_for_other_listings()
         self._raise_if_blind()
 
+    def entry(self, row: RenderedRow | ApiRow) -> dict[str, Any]:
+        """Return the product of a row. Your own page objects may override it."""
+        return product(row)
+
     # Fields: specification 2.7
 
     @field
@@ -218,7 +222,8 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _products(self) -> list[dict[str, Any]]:
-        return [product(row) for stack in self._stacks for row in stack.rows if isinstance(row, RenderedRow | ApiRow)]
+        rows = (row for stack in self._stacks for row in stack.rows)
+        return [self.entry(row) for row in rows if isinstance(row, RenderedRow | ApiRow)]
 
     def _element(self, name: bytes) -> str:
         """Return the text of an element that occurs once in the page. Searching for it is faster than parsing."""

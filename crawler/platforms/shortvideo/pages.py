@@ -110,8 +110,12 @@ class ResultsPage(PlatformPage):
     def search_item_list(self) -> list[dict[str, Any]]:
         posts: dict[str, dict[str, Any]] = {}
         for item in self._readable:
-            posts.setdefault(str(item.id), photo_post(item))
+            posts.setdefault(str(item.id), self.entry(item))
         return list(posts.values())
+
+    def entry(self, row: Item) -> dict[str, Any]:
+        """Return the post of a row. Your own page objects may override it."""
+        return photo_post(row)
 
     # The parts of the response
 

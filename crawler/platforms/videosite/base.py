@@ -195,8 +195,11 @@ class ListPage(VideositePage):
 
     @cached_property
     def _items(self) -> list[dict[str, Any]]:
-        kind = self.kind
-        return [item_of(shape, kind) for _, shape in self._shapes]
+        return [self.entry(shape) for _, shape in self._shapes]
+
+    def entry(self, row: Shape) -> dict[str, Any]:
+        """Return the item of a row. Your own page objects may override it."""
+        return item_of(row, self.kind)
 
     @field
     def posts(self) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ class Cache:
         return self._cached(target, control, ttl) if ttl else self._fetch(target)
 
     async def _cached(self, target: Target, control: str | None, ttl: float) -> Served:
-        key, directives = _key(target), _directives(control)
+        key, directives = target.key, _directives(control)
         if not directives.isdisjoint(FRESH):
             served = await self._fetch(target)
             if "no-store" not in directives:
@@ -113,7 +113,7 @@ class Cache:
         ttl = self.ttls.get(target.scraper.name, 0)
         if not ttl or not _directives(control).isdisjoint(FRESH):
             return None
-        return self._find(_key(target), ttl)
+        return self._find(target.key, ttl)
 
     def _find(self, key: bytes, ttl: float) -> Served | None:
         entry = self._entries.get(key)
@@ -151,11 +151,6 @@ class Cache:
         entry = self._entries.pop(key, None)
         if entry:
             self._size -= len(key) + len(entry.data) + ENTRY_OVERHEAD_BYTES
-
-
-def _key(target: Target) -> bytes:
-    """Return the key of a target's data: the JSON of its scraper and params."""
-    return orjson.dumps([target.scraper.name, target.identity], option=orjson.OPT_SORT_KEYS)
 
 
 def _directives(control: str | None) -> set[str]:

@@ -386,6 +386,8 @@ class PlatformStatus(Outcomes):
     """All calls that have no response yet, including the waiting ones."""
     egresses: list[EgressStatus]
     """The egresses of the platform, at least one."""
+    headline: str
+    """The most severe fact about the platform, for people."""
 
 
 class ServiceStatus(Model):

@@ -26,17 +26,17 @@ from crawler.service.description.job_contract import JobDetail, JobList, JobRetr
 from crawler.service.description.operations import (
     JSON,
     failure_references,
-    failures_of,
-    get_operation,
+    failures,
+    get,
     header_references,
-    query_parameter,
-    response_of,
+    query,
+    response,
 )
 from crawler.service.description.schemas import COMPONENTS, Json, Refs
 from crawler.service.jobs.records import MEDIA_TYPES
 from crawler.service.jobs.uploads import SUFFIXES
 
-JOB_MODELS: tuple[type[BaseModel], ...] = (JobUpload, JobList, JobDetail, JobRetried, RecordLine)
+MODELS: tuple[type[BaseModel], ...] = (JobUpload, JobList, JobDetail, JobRetried, RecordLine)
 SECURITY: list[Json] = [{"ApiKeyAuth": []}]
 ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
 """The errors of all routes."""
@@ -69,7 +69,7 @@ _TARGET: dict[str, Any] = {
     "scraper": TEXT | {"description": "The name of the scraper. A link in `url` needs none."},
     "url": TEXT | {"description": "A link to the page, instead of the other params."},
 }
-JOB_SCHEMAS: Json = {
+SCHEMAS: Json = {
     name: {
         "title": name,
         "type": "object",
@@ -88,16 +88,14 @@ JOB_SCHEMAS: Json = {
 }
 
 
-def job_paths(ref: Refs) -> Json:
+def paths(ref: Refs) -> Json:
     """Return the routes of jobs."""
-    listed = get_operation("jobs", "The jobs of the key's client.", "The newest job is first.", ref[JobList])
+    listed = get("jobs", "The jobs of the key's client.", "The newest job is first.", ref[JobList])
     listed |= {
         "security": SECURITY,
         "parameters": [
-            query_parameter(
-                "after", "The `next_after` of the previous page.", TEXT | {"pattern": "^[1-9][0-9]{0,17}$"}
-            ),
-            query_parameter("limit", "Maximum number of jobs.", {"type": "integer", "minimum": 1, "maximum": 100}),
+            query("after", "The `next_after` of the previous page.", TEXT | {"pattern": "^[1-9][0-9]{0,17}$"}),
+            query("limit", "Maximum number of jobs.", {"type": "integer", "minimum": 1, "maximum": 100}),
         ],
     }
     listed["responses"] |= _failures()
@@ -120,9 +118,9 @@ def _upload(ref: Refs) -> Json:
         "description": "The body is an array of targets, or one listing. It may also be a table or a list of links,"
         f" with one of these media types: {others}. The job runs in the background, on any number of machines.",
         "parameters": [
-            query_parameter("scraper", "The scraper of targets that do not name one.", TEXT),
-            query_parameter("dry_run", "Only check the upload.", {"type": "boolean"}),
-            *(query_parameter(name, each["description"], _without(each)) for name, each in _ARGUMENTS.items()),
+            query("scraper", "The scraper of targets that do not name one.", TEXT),
+            query("dry_run", "Only check the upload.", {"type": "boolean"}),
+            *(query(name, each["description"], _without(each)) for name, each in _ARGUMENTS.items()),
             {"$ref": "#/components/parameters/IdempotencyKey"},
         ],
         "requestBody": {
@@ -135,8 +133,8 @@ def _upload(ref: Refs) -> Json:
             },
         },
         "responses": {
-            "200": response_of("The upload is checked (`dry_run`).", ref[JobUpload], COMMON_HEADERS),
-            "202": response_of("The job is made.", ref[JobUpload], JOB_HEADERS),
+            "200": response("The upload is checked (`dry_run`).", ref[JobUpload], COMMON_HEADERS),
+            "202": response("The job is made.", ref[JobUpload], JOB_HEADERS),
             **failure_references(error.http_status for error in UPLOAD_ERRORS),
         },
     }
@@ -147,9 +145,9 @@ def _without(schema: Json) -> Json:
 
 
 def _of_job(name: str, summary: str, ref: Refs) -> Json:
-    operation = get_operation(name, summary, "Also while the job runs.", ref[JobDetail])
+    operation = get(name, summary, "Also while the job runs.", ref[JobDetail])
     operation |= {"security": SECURITY, "parameters": [_job_id()]}
-    operation["responses"] |= _failures() | {"404": failures_of(404, [JobNotFound], ref)}
+    operation["responses"] |= _failures() | {"404": failures(404, [JobNotFound], ref)}
     return operation
 
 
@@ -164,7 +162,7 @@ def _deleted(ref: Refs) -> Json:
         "responses": {
             "204": {"description": "The job is cancelled or deleted.", "headers": header_references(COMMON_HEADERS)},
             **_failures(),
-            "404": failures_of(404, [JobNotFound], ref),
+            "404": failures(404, [JobNotFound], ref),
         },
     }
 
@@ -177,9 +175,9 @@ def _retried(ref: Refs) -> Json:
         "description": "As many as the client's quota allows. A cancelled job is not continued.",
         "parameters": [_job_id()],
         "responses": {
-            "202": response_of("The targets wait.", ref[JobRetried], COMMON_HEADERS),
+            "202": response("The targets wait.", ref[JobRetried], COMMON_HEADERS),
             **_failures(),
-            "404": failures_of(404, [JobNotFound], ref),
+            "404": failures(404, [JobNotFound], ref),
         },
     }
 
@@ -192,9 +190,9 @@ def _records(ref: Refs) -> Json:
         **{MEDIA_TYPES[each]: {"schema": TEXT | {"format": "binary"}} for each in ("xlsx", "parquet")},
     }
     parameters = [
-        query_parameter("format", "The format of the response.", TEXT | {"enum": [*FORMATS], "default": "jsonl"}),
-        query_parameter("fields", "The fields of the data, with commas between them.", TEXT),
-        query_parameter("explode", "The list whose entries are the rows.", TEXT),
+        query("format", "The format of the response.", TEXT | {"enum": [*FORMATS], "default": "jsonl"}),
+        query("fields", "The fields of the data, with commas between them.", TEXT),
+        query("explode", "The list whose entries are the rows.", TEXT),
     ]
     description = "The outcomes up to the begin of the response, also while the job runs. `csv` and `parquet` have the"
     description += " columns of one scraper; `xlsx` has a sheet for each."
@@ -203,7 +201,7 @@ def _records(ref: Refs) -> Json:
 
 def _failed(ref: Refs) -> Json:
     contents: Json = {"text/csv": {"schema": TEXT}, MEDIA_TYPES["jsonl"]: {"schema": TEXT}}
-    formats = query_parameter("format", "The format of the response.", TEXT | {"enum": ["jsonl", "csv"]})
+    formats = query("format", "The format of the response.", TEXT | {"enum": ["jsonl", "csv"]})
     description = "Targets that ended with an error, and lines that are not targets, with their line numbers."
     return _streamed("job-failures", "The failures of a job.", description, [formats], contents, ref)
 
@@ -219,10 +217,10 @@ def _streamed(  # noqa: PLR0913, PLR0917  # the parts of an operation
         "parameters": [
             _job_id(),
             *parameters,
-            query_parameter("scraper", "Only targets of this scraper.", TEXT),
-            query_parameter("code", "Only targets with this outcome: `OK` or an error code.", TEXT),
-            query_parameter("after", "The `X-Next-Cursor` of the previous response.", TEXT),
-            query_parameter("limit", "Maximum number of ended targets.", {"type": "integer", "minimum": 1}),
+            query("scraper", "Only targets of this scraper.", TEXT),
+            query("code", "Only targets with this outcome: `OK` or an error code.", TEXT),
+            query("after", "The `X-Next-Cursor` of the previous response.", TEXT),
+            query("limit", "Maximum number of ended targets.", {"type": "integer", "minimum": 1}),
         ],
         "responses": {
             "200": {
@@ -231,7 +229,7 @@ def _streamed(  # noqa: PLR0913, PLR0917  # the parts of an operation
                 "content": contents,
             },
             **_failures(),
-            "404": failures_of(404, [JobNotFound], ref),
+            "404": failures(404, [JobNotFound], ref),
         },
     }
 

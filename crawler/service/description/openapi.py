@@ -26,6 +26,7 @@ from crawler.errors import (
 )
 from crawler.registry import scrapers, spider
 from crawler.service.calls.stored import STATES
+from crawler.service.description import job_paths, webhooks
 from crawler.service.description.contract import (
     REQUEST_ID,
     Accepted,
@@ -49,16 +50,15 @@ from crawler.service.description.headers import (
     SUCCESS_HEADERS,
     WAITING_HEADERS,
 )
-from crawler.service.description.job_paths import JOB_MODELS, JOB_SCHEMAS, job_paths
 from crawler.service.description.operations import (
     JSON,
     failure_name,
     failure_references,
-    failures_of,
-    get_operation,
+    failures,
+    get,
     header_references,
-    query_parameter,
-    response_of,
+    query,
+    response,
 )
 from crawler.service.description.schemas import Json, Refs, component_schemas, markdown
 from crawler.service.http.static import StaticContent
@@ -98,7 +98,8 @@ def document(service_url: str = "") -> Json:
     models: list[type[BaseModel]] = [
         *(Failure, Accepted, Completed, CallList),
         *(Catalogue, UsageReport, ServiceStatus, Health, Readiness),
-        *JOB_MODELS,
+        *job_paths.MODELS,
+        *webhooks.MODELS,
     ]
     for scraper in distinct.values():
         models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
@@ -123,15 +124,14 @@ def document(service_url: str = "") -> Json:
             ),
             {"name": "service", "description": "The service itself."},
         ],
-        "paths": paths | _service_paths(ref) | job_paths(ref),
+        "paths": paths | _service_paths(ref) | job_paths.paths(ref) | webhooks.paths(ref),
+        "webhooks": webhooks.events(ref),
         "components": {
             "securitySchemes": {"ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
             "parameters": PARAMETERS,
             "headers": HEADERS,
-            "responses": {
-                failure_name(status): failures_of(status, kinds, ref) for status, kinds in _by_status().items()
-            },
-            "schemas": schemas | JOB_SCHEMAS,
+            "responses": {failure_name(status): failures(status, kinds, ref) for status, kinds in _by_status().items()},
+            "schemas": schemas | job_paths.SCHEMAS,
         },
     }
 
@@ -150,8 +150,8 @@ def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
             "content": {JSON: {"schema": ref[scraper.params], "example": scraper.example}},
         },
         "responses": {
-            "200": response_of("The scrape is complete.", succeeded, SUCCESS_HEADERS),
-            "202": response_of("The call is accepted (`Prefer: respond-async`).", ref[Accepted], ACCEPTED_HEADERS),
+            "200": response("The scrape is complete.", succeeded, SUCCESS_HEADERS),
+            "202": response("The call is accepted (`Prefer: respond-async`).", ref[Accepted], ACCEPTED_HEADERS),
             **failure_references(_by_status()),
         },
     }
@@ -164,13 +164,13 @@ STATUS_ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnav
 
 
 def _service_paths(ref: Refs) -> Json:
-    catalogue = get_operation(
+    catalogue = get(
         "catalogue",
         "All scrapers, with their params and an example.",
         "For programs that choose a scraper at run time. An alias is listed with its scraper, and has no own entry.",
         ref[Catalogue],
     )
-    usage = get_operation(
+    usage = get(
         "usage",
         "The calls of the key's client, by day and scraper.",
         "Days are in UTC. Calls with all keys of the client are counted. A call is counted at most a second after its"
@@ -181,12 +181,12 @@ def _service_paths(ref: Refs) -> Json:
     usage |= {
         "security": [{"ApiKeyAuth": []}],
         "parameters": [
-            query_parameter("from", "The first day; by default 30 days before the last one.", day),
-            query_parameter("to", "The last day; by default today.", day),
+            query("from", "The first day; by default 30 days before the last one.", day),
+            query("to", "The last day; by default today.", day),
         ],
     }
     usage["responses"] |= failure_references(error.http_status for error in USAGE_ERRORS)
-    status = get_operation(
+    status = get(
         "status",
         "The state of each platform and egress, and the outcomes of the last hour.",
         "For dashboards: throttles, circuit breakers, waiting calls, and completed targets by minute and code, as sums"
@@ -195,19 +195,19 @@ def _service_paths(ref: Refs) -> Json:
     )
     status["security"] = [{"ApiKeyAuth": []}]
     status["responses"] |= failure_references(error.http_status for error in STATUS_ERRORS)
-    healthz = get_operation(
+    healthz = get(
         "healthz",
         "Whether the process is running.",
         "For liveness checks: a process that does not respond must be restarted.",
         ref[Health],
     )
-    readyz = get_operation(
+    readyz = get(
         "readyz",
         "Whether the service accepts calls.",
         "For load balancers: send calls only to processes that respond with 200.",
         ref[Readiness],
     )
-    readyz["responses"]["503"] = response_of(
+    readyz["responses"]["503"] = response(
         "The service accepts no calls: it is shutting down, or all its crawlers fail to start.",
         ref[Readiness],
         COMMON_HEADERS,
@@ -224,23 +224,19 @@ def _service_paths(ref: Refs) -> Json:
 
 def _call_paths(ref: Refs) -> Json:
     """Return the routes of asynchronous calls."""
-    listed = get_operation(
-        "calls", "The asynchronous calls of the key's client.", "The newest call is first.", ref[CallList]
-    )
+    listed = get("calls", "The asynchronous calls of the key's client.", "The newest call is first.", ref[CallList])
     listed |= {
         "security": [{"ApiKeyAuth": []}],
         "parameters": [
-            query_parameter("state", "Only calls in this state.", {"type": "string", "enum": [*STATES]}),
-            query_parameter("limit", "Maximum number of calls.", {"type": "integer", "minimum": 1, "maximum": 100}),
-            query_parameter(
-                "cursor", "The `next_cursor` of the previous page.", {"type": "string", "pattern": REQUEST_ID}
-            ),
+            query("state", "Only calls in this state.", {"type": "string", "enum": [*STATES]}),
+            query("limit", "Maximum number of calls.", {"type": "integer", "minimum": 1, "maximum": 100}),
+            query("cursor", "The `next_cursor` of the previous page.", {"type": "string", "pattern": REQUEST_ID}),
         ],
     }
     listed["responses"] |= failure_references(error.http_status for error in USAGE_ERRORS)
     name = {"name": "request_id", "in": "path", "required": True, "description": "The id of the call."}
     call_id = name | {"schema": {"type": "string", "pattern": REQUEST_ID}}
-    result = get_operation(
+    result = get(
         "call",
         "The response of an asynchronous call.",
         "While the call waits or runs, the status is 202. After that, the response is that of a synchronous call.",
@@ -250,10 +246,10 @@ def _call_paths(ref: Refs) -> Json:
         "security": [{"ApiKeyAuth": []}],
         "parameters": [call_id, {"$ref": "#/components/parameters/Wait"}],
         "responses": {
-            "200": response_of("The scrape is complete.", ref[Completed], RESULT_HEADERS),
-            "202": response_of("The call waits or runs.", ref[Accepted], WAITING_HEADERS),
+            "200": response("The scrape is complete.", ref[Completed], RESULT_HEADERS),
+            "202": response("The call waits or runs.", ref[Accepted], WAITING_HEADERS),
             **failure_references(_by_status()),
-            "404": failures_of(404, [TargetNotFound, CallNotFound], ref),
+            "404": failures(404, [TargetNotFound, CallNotFound], ref),
         },
     }
     deleted = {
@@ -265,7 +261,7 @@ def _call_paths(ref: Refs) -> Json:
         "responses": {
             "204": {"description": "The call is deleted.", "headers": header_references(COMMON_HEADERS)},
             **failure_references(error.http_status for error in USAGE_ERRORS),
-            "404": failures_of(404, [CallNotFound], ref),
+            "404": failures(404, [CallNotFound], ref),
         },
     }
     return {"/v1/calls": {"get": listed}, "/v1/calls/{request_id}": {"get": result, "delete": deleted}}

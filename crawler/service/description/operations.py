@@ -1,4 +1,4 @@
-"""Operations, parameters and responses of the OpenAPI document."""
+"""Parts that the operations of the OpenAPI document have in common."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawler.service.description.schemas import Json, Refs, markdown
 JSON = "application/json"
 
 
-def get_operation(name: str, summary: str, description: str, answer: Json) -> Json:
+def get(name: str, summary: str, description: str, answer: Json) -> Json:
     """Return an operation without parameters that needs no API key. Status 400: the request is not valid HTTP."""
     return {
         "operationId": name,
@@ -25,23 +25,30 @@ def get_operation(name: str, summary: str, description: str, answer: Json) -> Js
         "description": description,
         "security": [],
         "responses": {
-            "200": response_of("Success.", answer, COMMON_HEADERS),
+            "200": response("Success.", answer, COMMON_HEADERS),
             **failure_references([InvalidRequest.http_status]),
         },
     }
 
 
-def query_parameter(name: str, description: str, schema: Json) -> Json:
+def keyed(operation: Json, errors: Iterable[type[ScrapeError]], *parameters: Json) -> Json:
+    """Return an operation that needs an API key, and may fail with these errors."""
+    references = failure_references(error.http_status for error in errors)
+    own = {"security": [{"ApiKeyAuth": []}], "responses": operation["responses"] | references}
+    return operation | own | ({"parameters": [*parameters]} if parameters else {})
+
+
+def query(name: str, description: str, schema: Json) -> Json:
     """Return a query parameter."""
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
 def failure_references(statuses: Iterable[int]) -> Json:
-    """Return the responses of errors with these statuses."""
+    """Return references to the responses of failures, by status."""
     return {str(status): {"$ref": f"#/components/responses/{failure_name(status)}"} for status in sorted(set(statuses))}
 
 
-def response_of(description: str, schema: Json, headers: tuple[str, ...]) -> Json:
+def response(description: str, schema: Json, headers: tuple[str, ...]) -> Json:
     """Return a response with a JSON body."""
     return {
         "description": description,
@@ -51,24 +58,24 @@ def response_of(description: str, schema: Json, headers: tuple[str, ...]) -> Jso
 
 
 def header_references(headers: tuple[str, ...]) -> Json:
-    """Return references to headers."""
+    """Return references to headers, by name."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
 
 
 def failure_name(status: int) -> str:
-    """Return the name of the response of errors with this status."""
+    """Return the name of the response of the failures with a status."""
     return HTTPStatus(status).phrase.replace(" ", "")
 
 
-def failures_of(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
+def failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
     """Return the OpenAPI response for one HTTP status, whose body is the envelope with one of these errors."""
     codes = ", ".join(f"`{kind.code}`" for kind in kinds)
     headers = (*FAILURE_HEADERS, "WWW-Authenticate") if status == AuthError.http_status else FAILURE_HEADERS
-    response = response_of(codes, ref[Failure], headers)
-    response["content"][JSON]["examples"] = {
+    found = response(codes, ref[Failure], headers)
+    found["content"][JSON]["examples"] = {
         kind.code: {"summary": describe_error(kind), "value": _example(kind)} for kind in kinds
     }
-    return response
+    return found
 
 
 def _example(kind: type[ScrapeError]) -> Json:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from twisted.web.server import Request
 
 ANY_ORIGIN = "*"
-METHODS = ("DELETE", "GET", "HEAD", "POST")
+METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
 REQUEST_HEADERS = (
     *("Content-Type", "X-API-Key"),
     *sorted({each["name"] for each in PARAMETERS.values() if each["in"] == "header"}),

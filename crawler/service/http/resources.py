@@ -38,7 +38,7 @@ from crawler.service.calls.envelope import (
 )
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import call_routes, job_routes, tools_route
+from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
 from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_query, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from crawler.service.http.job_routes import JobRoutes
     from crawler.service.http.static import StaticContent
     from crawler.service.http.tools_route import ToolsRoute
+    from crawler.service.http.webhook_routes import WebhookRoutes
     from crawler.service.jobs.runs import Runs
     from crawler.service.status import Status
 
@@ -109,6 +110,7 @@ class Parts:
     runs: Runs
     status: Status
     jobs: JobRoutes
+    webhooks: WebhookRoutes
     tools: ToolsRoute
     service_url: str = ""
     """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
@@ -150,6 +152,7 @@ class Api(Resource):
         self._stored_routes = {
             call_routes.PATH: self._about_calls,
             job_routes.PATH: self._about_jobs,
+            webhook_routes.PATH: self._about_webhook,
             tools_route.PATH: self._about_tools,
         }
         """Routes that need an API key and have several methods, and may have further routes below their path."""
@@ -311,12 +314,18 @@ class Api(Resource):
         return await self._calls.result(call, holder, request_id)
 
     async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
-        """Respond to a request about jobs. A new job counts as one call of the key's rate."""
+        return await self.parts.jobs.answer(request, call, await self._counted_holder(request, call), path)
+
+    async def _about_webhook(self, request: Request, call: Call, path: str) -> Answer:
+        return await self.parts.webhooks.answer(request, call, await self._counted_holder(request, call), path)
+
+    async def _counted_holder(self, request: Request, call: Call) -> Holder:
+        """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
         holder = await self._holder(request, call)
         if request.method == b"POST" and (rate_limit := await self.parts.limits.count(holder)):
             call.headers.update(rate_limit.headers)
             rate_limit.check()
-        return await self.parts.jobs.answer(request, call, holder, path)
+        return holder
 
     async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
         key = tools_route.api_key(request)

@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.jobs.account import SETTING, Account
+from crawler.jobs.events import post
 from crawler.service.calls import once, stored
 from crawler.service.clients import quotas, usage
 
 if TYPE_CHECKING:
-    from crawler.jobs.job import Stored
+    from crawler.jobs.job import Finished, Stored
     from crawler.jobs.store import Session
 
 
 def store_bills(session: Session, batch: Sequence[Stored]) -> None:
     """Count the outcomes of a batch in their owners' usage, and keep or release the ``Idempotency-Key`` of calls.
 
-    A worker's ``also_store``. A record is billable unless it was cached; a failure, or a target without new data, is
-    counted as a call only.
+    A worker's ``also_store``, which also stores the events of calls. A record is billable unless it was cached; a
+    failure, or a target without new data, is counted as a call only.
     """
     counts: dict[usage.Key, usage.Count] = defaultdict(lambda: [0, 0, 0])
     day = usage.today()
@@ -43,6 +44,7 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
     calls = [each for each in batch if each.finished.claim.kind == stored.KIND]
     stored.count_ended(session, calls)
     for each in calls:
+        _post_done(session, each.finished)
         claim, until = each.finished.claim, each.finished.outcome.get("key_until")
         if (key := claim.work["key"]) is not None:
             named = (claim.owner, key, claim.key.decode())
@@ -50,6 +52,13 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
                 once.release_key(session, *named)
             else:
                 once.keep_key(session, *named, until)
+
+
+def _post_done(session: Session, finished: Finished) -> None:
+    claim = finished.claim
+    billable = finished.record is not None and finished.outcome.get("billable", True)
+    data = {"request_id": claim.key.decode(), "scraper": claim.work["scraper"], "code": finished.code}
+    post(session, claim.owner, "call.done", data | {"billable": billable}, session.now())
 
 
 def room(session: Session, job: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
@@ -152,6 +153,37 @@ def test_a_large_result_is_laid_out_in_parts(console: OpenConsole) -> None:
     page.get_by_role("tab", name="JSON").click()
     expect(page.locator(".json pre").nth(50)).to_be_attached()
     assert json.loads("".join(page.locator(".json pre").all_text_contents()))["data"]["products"] == rows
+
+
+@pytest.mark.soak
+def test_at_8_the_browser_reaches_no_other_hosts_for_images(browser: Browser, service: Service) -> None:
+    """The page is that of a service with real platforms."""
+    real = pages(sandbox=False)["/"]
+    page = browser.new_page()
+    reached: list[str] = []
+
+    def answer(route: Route) -> None:
+        reached.append(route.request.url)
+        route.fulfill(status=200, content_type="image/svg+xml", body='<svg xmlns="http://www.w3.org/2000/svg"/>')
+
+    page.route("https://**/*", answer)
+    page.route(
+        f"{service.url}/",
+        lambda route: route.fulfill(headers=dict(real.headers) | {"Content-Type": real.media_type}, body=real.body),
+    )
+    page.goto(f"{service.url}/#retail-search-v4")
+    host = urlsplit(IMAGE).netloc
+    others = [f"https://{host}.other.example/", f"https://{host}@other.example/", f"https://other.example/?{host}"]
+    answer_with(page, {"products": [], "image": IMAGE, "photos": [{"image": each} for each in others]})
+    page.get_by_label("API key").fill("of-the-client")
+    page.locator("#param-query").fill("x")
+    call(page)
+    open_everything(page)
+    page.get_by_role("button", name="Load 4 images").click()
+    expect(page.locator("img.picture")).to_have_count(4)
+    page.wait_for_load_state("networkidle")
+    assert reached == [IMAGE]
+    page.close()
 
 
 def test_with_real_platforms_images_load_only_after_a_click(browser: Browser, service: Service) -> None:

@@ -177,6 +177,13 @@ def test_a_file_that_breaks_off_or_is_too_large_is_not_saved(console: OpenConsol
     page.get_by_role("button", name="Excel").click()
     expect(page.get_by_role("alert")).to_contain_text("No response")
     page.unroute("**/records?*")
+    page.route("**/records?*", lambda _: None)  # the request stays without a response
+    page.get_by_role("button", name="Excel").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_role("button", name="Excel")).to_have_attribute("aria-disabled", "false")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.unroute("**/records?*")
     read = f"""async () => (await import('./console/api.js')).download('v1/jobs/{job_id}/records', 'x.jsonl', {{
         onSize: () => null, most: 1000 }})"""
     assert page.evaluate(read)["problem"] == "The file has more than 1,000 bytes: read it with curl instead."
@@ -230,6 +237,20 @@ def test_cancel_does_not_delete_a_job_that_is_done_in_the_meantime(console: Open
     page.get_by_role("button", name="Cancel job").click()
     expect(page.locator(".summary")).to_contain_text("Done")
     assert job(service, job_id).status == 200
+
+
+@pytest.mark.soak
+def test_a_job_stays_on_the_page_while_the_service_does_not_respond(console: OpenConsole) -> None:
+    page = console("jobs")
+    job_id = start(page, f"{SEARCHES}{MISSING}")
+    page.locator("summary").click()
+    page.route(f"**/v1/jobs/{job_id}/retry", lambda route: route.fulfill(status=202, json={}))
+    page.route(f"**/v1/jobs/{job_id}", lambda route: route.fulfill(status=502, body="<html>proxy</html>"))
+    page.get_by_role("button", name="Retry 1 failed").click()
+    expect(page.get_by_role("alert")).to_contain_text("No response")
+    expect(page.locator(".failures li")).to_be_visible()
+    page.unroute(f"**/v1/jobs/{job_id}")
+    expect(page.get_by_role("alert")).to_have_count(0, timeout=10_000)
 
 
 @pytest.mark.soak

@@ -71,7 +71,7 @@ export async function download(path, name, { signal, onSize, most = MAX_DOWNLOAD
     setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser may still be reading it
     return null;
   } catch (error) {
-    return noAnswer(excess ?? error);
+    return noAnswer(signal?.aborted ? signal.reason : excess ?? error);
   }
 }
 

@@ -21,7 +21,7 @@ const some = (number) => (number ? count(number) : "");
 export const isEnded = ({ state }) => state === "done" || state === "cancelled";
 
 /** Whether nothing of a job will change, unless it is retried. */
-export const isStill = (job) => isEnded(job) && !job.targets.running;
+export const isStill = (job) => isEnded(job) && !job.targets.running && !job.targets.waiting;
 
 /** The state of a job, for people. */
 export function stateOf({ state, targets }) {
@@ -72,9 +72,7 @@ function Code({ id, code, number, contract }) {
 function Download({ job, contract }) {
   const [scraper, setScraper] = useState("");
   const [explode, setExplode] = useState("");
-  const [reading, setReading] = useState(null);
-  const [saved, setSaved] = useState("");
-  const [answer, setAnswer] = useState(null);
+  const [{ controller: reading, size, saved, answer }, setState] = useState({});
   const chosen = scraper ? [scraper] : job.scrapers;
   const isKnown = (name) => `/v1/scrapers/${name}` in contract.paths; // an older version made the job, perhaps
   const lists = (name) => (isKnown(name) ? listPaths(contract, dataSchema(contract, name)) : []);
@@ -84,18 +82,13 @@ function Download({ job, contract }) {
   const save = async (route, name) => {
     if (reading) return;
     const controller = new AbortController();
-    const onSize = (size) => setReading({ controller, size });
+    const onSize = (bytes) => setState({ controller, size: bytes });
     onSize(0);
-    setAnswer(null);
-    setSaved("");
     try {
       const failed = await download(`v1/jobs/${job.job_id}/${route}`, name, { signal: controller.signal, onSize });
-      setAnswer(failed);
-      setSaved(failed ? "" : name);
-    } catch (error) {
-      if (error.name !== "AbortError") throw error;
-    } finally {
-      setReading(null);
+      setState(failed ? { answer: failed } : { saved: name });
+    } catch {
+      setState({}); // the user has cancelled it
     }
   };
   const saveAs = (format) => {
@@ -125,28 +118,31 @@ function Download({ job, contract }) {
           onClick=${() => isOff || saveAs(format)}>${title}</button>`;
       })}
       ${failedOf(job.targets) > 0 &&
-      html`<button type="button" class="plain" onClick=${() => save("failures", `job-${job.job_id}-failures.jsonl`)}>Failures as JSON Lines</button>`}
+      html`<button type="button" class="plain"
+        onClick=${() => save("failures", `job-${job.job_id}-failures.jsonl`)}>Failures as JSON Lines</button>`}
     </div>
     ${held.length > 1 && html`<p class="none">CSV and Parquet have the columns of one scraper: choose one.</p>`}
     <p role="status" class="none">
       ${saved && `The browser has saved ${saved}.`}
-      ${reading && html`Reading: ${count(Math.ceil(reading.size / 1024))} KB <button type="button" class="plain"
-        onClick=${() => reading.controller.abort()}>Cancel</button>`}
+      ${reading && html`Reading: ${count(Math.ceil(size / 1024))} KB <button type="button" class="plain"
+        onClick=${() => reading.abort()}>Cancel</button>`}
     </p>
     ${answer && html`<${Failure} answer=${answer} contract=${contract} />`}`;
 }
 
 /** The buttons that change a job. Requests that fail are shown. */
-function Changes({ job, contract, onChange }) {
+function Changes({ job, contract, onChange, onLeave }) {
   const [isSure, setSure] = useState(false);
   const [answer, setAnswer] = useState(null);
-  const isBusy = useRef(false);
+  const [isBusy, setBusy] = useState(false);
+  const busy = useRef(false); // a second click comes before the page shows the first
   const path = `v1/jobs/${job.job_id}`;
   const run = (change) => async () => {
-    if (isBusy.current) return;
-    isBusy.current = true;
+    if (busy.current) return;
+    const set = (value) => setBusy((busy.current = value));
+    set(true);
     const changed = await change();
-    isBusy.current = false;
+    set(false);
     setAnswer(changed && changed.status >= 300 ? changed : null);
     await onChange();
   };
@@ -156,23 +152,24 @@ function Changes({ job, contract, onChange }) {
     return now.status === 200 && isEnded(now.body) ? null : send("DELETE", path);
   });
   const remove = run(async () => {
+    onLeave(true); // while the service deletes the records, it no longer finds the job
     const removed = await send("DELETE", path);
+    onLeave(false);
     if (removed.status !== 204) return removed;
+    if (location.hash !== `#jobs/${job.job_id}`) return null;
     document.getElementById("main").focus();
     location.hash = "jobs";
     return null;
   });
   const { targets } = job;
+  const button = (title, onClick) => html`<button type="button" aria-disabled=${String(isBusy)} onClick=${onClick}>${title}</button>`;
   return html`<div class="actions">
-      ${job.state !== "cancelled" && failedOf(targets) > 0 &&
-      html`<button type="button" onClick=${retry}>Retry ${count(failedOf(targets))} failed</button>`}
-      ${targets.paused > 0 && html`<button type="button" onClick=${retry}>Continue ${count(targets.paused)} paused</button>`}
-      ${!isEnded(job) && html`<button type="button" onClick=${cancel}>Cancel job</button>`}
-      ${isEnded(job) && !isSure && html`<button type="button" onClick=${() => setSure(true)}>Delete job</button>`}
+      ${job.state !== "cancelled" && failedOf(targets) > 0 && button(`Retry ${count(failedOf(targets))} failed`, retry)}
+      ${!isEnded(job) && button("Cancel job", cancel)}
+      ${isEnded(job) && !isSure && button("Delete job", () => setSure(true))}
       ${isEnded(job) && isSure &&
-      html`<span>Delete the job with its records?</span>
-        <button type="button" onClick=${remove}>Delete</button>
-        <button type="button" onClick=${() => setSure(false)}>Keep</button>`}
+      html`<span>Delete the job with its records?</span> ${button("Delete", remove)} ${button("Keep", () => setSure(false))}`}
+      <span role="status" class="none">${isBusy && "Sending …"}</span>
     </div>
     ${answer && html`<${Failure} answer=${answer} contract=${contract} />`}`;
 }
@@ -181,11 +178,15 @@ export function Job({ id, contract }) {
   const isLast = ({ status, body }) => status === 404 || (status === 200 && isStill(body));
   const [answer, load] = usePolled(`v1/jobs/${id}`, READ_SECONDS, isLast);
   const title = html`<p><a href="#jobs">All jobs</a></p><h2>Job ${id}</h2>`;
+  const last = useRef(null);
+  const [isLeaving, setLeaving] = useState(false);
   if (!answer) return html`${title}<p role="status">Loading …</p>`;
-  if (answer.status !== 200) return html`${title}<${Failure} answer=${answer} contract=${contract} onRetry=${load} />`;
-  const job = answer.body;
+  if (answer.status === 200) last.current = answer.body;
+  const failure = answer.status !== 200 && !isLeaving && html`<${Failure} answer=${answer} contract=${contract} onRetry=${load} />`;
+  const job = last.current;
+  if (!job) return html`${title}${failure}`;
   const { targets } = job;
-  return html`${title}
+  return html`${title}${failure}
     <p class="summary" role="status">${sentence(stateOf(job))}${isStill(job) &&
       `: ${count(targets.done)} with a record, ${count(failedOf(targets))} failed`}.</p>
     <${Progress} targets=${targets} />
@@ -205,8 +206,8 @@ export function Job({ id, contract }) {
     ]} />
     ${targets.paused > 0 &&
     html`<p class="notice warning">${count(targets.paused)} targets are beyond the quota of this client.
-      Continue the job when there is quota again.</p>`}
-    <${Changes} job=${job} contract=${contract} onChange=${load} />
+      They continue when there is quota again.</p>`}
+    <${Changes} job=${job} contract=${contract} onChange=${load} onLeave=${setLeaving} />
     ${targets.done > 0 && html`<${Download} job=${job} contract=${contract} />`}
     ${failedOf(targets) > 0 && html`<h3>Errors</h3>
       ${Object.entries(job.codes).map(([code, number]) => code !== "OK" &&

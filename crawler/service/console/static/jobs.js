@@ -64,7 +64,7 @@ function Checked({ answer, contract }) {
   const { valid, invalid, invalid_lines: lines, records_at_most: most } = answer.body;
   return html`<div class=${`notice ${invalid ? "warning" : ""}`} role="status">
     <p>${count(valid)} ${valid === 1 ? "line is a target" : "lines are targets"}, ${count(invalid)} ${invalid === 1 ? "is" : "are"} not.
-      At most ${count(most)} ${most === 1 ? "record is" : "records are"} billed.</p>
+      ${most !== null && ` At most ${count(most)} ${most === 1 ? "record is" : "records are"} billed.`}</p>
     ${lines.length > 0 && html`<ul>${lines.map((each) => html`<li><bdi>${each.message}</bdi></li>`)}</ul>`}
     ${invalid > lines.length && html`<p>Only the first ${count(lines.length)} are shown.</p>`}
   </div>`;

@@ -63,7 +63,7 @@ export function Scraper({ scraper, contract, start }) {
   const hasBackground = "/v1/calls" in contract.paths;
   const page = pages[shown];
   useEffect(() => {
-    if (page) answered.current.scrollIntoView({ block: pages.length > 1 ? "start" : "nearest" });
+    if (page) answered.current.scrollIntoView();
   }, [page]);
 
   const call = async (params, { earlier = [], isBackground = false } = {}) => {
@@ -105,7 +105,7 @@ export function Scraper({ scraper, contract, start }) {
         <${Options} options=${options} onChange=${setOptions} />
       </div>
     <//>
-    <div ref=${answered}>
+    <div ref=${answered} class=${page ? "answered" : ""}>
       <p role="status" class=${pending ? "pending" : "hidden"}>${pending ? pending.text : page && spoken(page.answer)}
         ${pending && html` · <${Elapsed} since=${pending.since} /> <button type="button" class="plain" onClick=${cancel}>Cancel</button>`}</p>
       ${page &&

@@ -55,6 +55,7 @@ function Platform({ platform, first }) {
   const isResting = platform.egresses.some((each) => each.rests_until || each.breakers.some(isOpen));
   return html`<section class="platform" aria-labelledby=${`platform-${platform.platform}`}>
     <h3 id=${`platform-${platform.platform}`}>${platform.platform} ${isResting && html`<span class="bad">circuit breaker open</span>`}</h3>
+    <p>${platform.headline}</p>
     <${Facts} of=${[
       ["waiting", count(platform.waiting)],
       ["in flight", count(platform.in_flight)],

@@ -1,0 +1,155 @@
+"""Evidence that a key of a payload is another one's new name: likeness of names, form and agreement of values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SAME = {
+    "avg": "average",
+    "cnt": "count",
+    "desc": "description",
+    "img": "image",
+    "link": "url",
+    "num": "count",
+    "number": "count",
+    "photo": "image",
+    "pic": "image",
+    "picture": "image",
+    "thumb": "thumbnail",
+    "uri": "url",
+}
+"""Words of keys that mean the same."""
+_EMPTY = frozenset({"data", "field", "info", "legacy", "new", "obj", "object", "of", "the", "v", "value"})
+"""Words of keys that mean nothing."""
+_GENERAL = frozenset(
+    [
+        "amount",
+        "code",
+        "count",
+        "description",
+        "display",
+        "height",
+        "id",
+        "image",
+        "key",
+        "kind",
+        "label",
+        "name",
+        "size",
+        "state",
+        "status",
+        "text",
+        "thumbnail",
+        "time",
+        "title",
+        "total",
+        "type",
+        "url",
+        "user",
+        "width",
+    ]
+)
+"""Words that are keys of many objects. Such a key at another level may belong to another object."""
+_FORMS = (
+    ("address", re.compile(r"(?:https?:)?//(?:[^/?#]*\.)?([^/?#.]+\.[^/?#.]+)")),
+    ("path", re.compile(r"/\S*")),
+    ("date", re.compile(r"\d{4}-\d\d-\d\d")),
+    ("digits", re.compile(r"\d+\Z")),
+)
+LONG = 8
+MIN_AGREEING = 2
+MIN_COMPARED = 3
+
+
+def words(key: str) -> frozenset[str]:
+    """Return the words of a key that mean something, each in one spelling.
+
+    >>> sorted(words("averageRatingV2")), words("avg_rating") == words("averageRating"), words("reviews")
+    (['average', 'rating'], True, frozenset({'review'}))
+    """
+    found = (each.lower() for each in _WORD.findall(key))
+    singular = (
+        each[:-1] if each.endswith("s") and not each.endswith("ss") and len(each) > 3 else each for each in found
+    )
+    return frozenset(_SAME.get(each, each) for each in singular) - _EMPTY
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two keys have the same words.
+
+    >>> alike("usItemId", "us_item_id"), alike("averageRating", "sellerRating"), alike("likes", "views")
+    (True, False, False)
+    """
+    return bool(words(one)) and words(one) == words(other)
+
+
+def is_general(key: str) -> bool:
+    """Whether many objects have a key with this name, such as ``id`` and ``url``."""
+    return len(words(key)) < 2 and words(key) <= _GENERAL
+
+
+def form(value: Any) -> str:
+    """Return the type and the form of a value.
+
+    >>> form("https://a.example/x"), form("2026-01-01T00:00"), form(4), form(4.5), form("1234"), form("Two words")
+    ('address a.example', 'date', 'whole number', 'number', 'digits', 'text')
+    """
+    if isinstance(value, str):
+        for name, pattern in _FORMS:
+            if found := pattern.match(value):
+                return f"{name} {found[1]}" if pattern.groups else name
+        return "text"
+    if isinstance(value, bool) or value is None:
+        return str(type(value).__name__)
+    if isinstance(value, int | float):
+        return "whole number" if float(value).is_integer() else "number"
+    return type(value).__name__
+
+
+def has_forms(values: Iterable[Any], before: Iterable[Any]) -> bool:
+    """Whether values have the forms of earlier ones. A whole number can be one of other numbers."""
+    known = {form(each) for each in before if each not in (None, "")}
+    known |= {"whole number"} if "number" in known else set()
+    return not known or all(form(each) in known for each in values if each not in (None, ""))
+
+
+def are_known(values: Iterable[Any], before: Iterable[Any]) -> bool:
+    """Whether several texts are all among earlier ones, such as the names of states, and not by chance.
+
+    >>> are_known(["sort", "price", "brand"], ["brand", "sort", "price", "size"]), are_known(["1", "2"], ["1", "2"])
+    (True, False)
+    """
+    found = {each for each in values if isinstance(each, str) and each}
+    are_long = len(found) >= MIN_AGREEING and all(len(each) >= LONG for each in found)
+    return (len(found) >= MIN_COMPARED or are_long) and found <= {each for each in before if isinstance(each, str)}
+
+
+class Agreement(NamedTuple):
+    """In how many rows the values are those of the same rows of a good page."""
+
+    compared: int
+    matching: int
+    """The rows with equal values."""
+    equal: int
+    """The same, but equal values that are all the same count once."""
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether the values agree, and not by chance."""
+        return self.equal >= MIN_AGREEING and self.equal >= 0.9 * self.compared
+
+    @property
+    def is_refutation(self) -> bool:
+        """Whether the values are others."""
+        return self.compared >= MIN_COMPARED and self.matching < 0.5 * self.compared
+
+
+def agreement(values: Mapping[Any, Any], before: Mapping[Any, Any]) -> Agreement:
+    """Compare the values of rows by the rows' ids."""
+    both = [(value, before[key]) for key, value in values.items() if before.get(key) is not None and value is not None]
+    equal = [value for value, earlier in both if value == earlier]
+    distinct = len({str(each) for each in equal})
+    return Agreement(len(both), len(equal), len(equal) if distinct >= MIN_AGREEING else distinct)

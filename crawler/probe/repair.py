@@ -1,0 +1,156 @@
+"""Tries suggested lines on changed pages, and checks the lines in force with good pages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from crawler.logs import one_line
+from crawler.platforms.page import PlatformPage
+from crawler.probe.likeness import agreement
+from crawler.probe.reread import Overrides, ReadPage, page_of, read_again
+from crawler.probe.suggest import Rows, Suggestion, by_identity, of_kind, rows_of, suggestions
+from crawler.reading.careful import find
+from crawler.reading.declaration import values
+from crawler.reading.names import Line, Names, label, renamed
+from crawler.reading.paths import steps
+from crawler.storage.kept import kept, load
+
+NEWEST = 5
+"""Number of responses of a source that are looked at."""
+ROUNDS = 3
+"""A line can show a further gap below it."""
+
+
+class Repair(NamedTuple):
+    """What is known about a change of the pages of a source."""
+
+    names: Names
+    """The names in force, with the proven lines."""
+    proven: list[Suggestion]
+    unproven: list[Suggestion]
+    wrong: list[str]
+    """A sentence for each line in force whose values are others than those of good pages."""
+    left: list[str]
+    """What the pages still lack with these names."""
+
+
+def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: Names) -> Repair:
+    """Find the lines that mend changed pages, and try each of them.
+
+    ``good``: pages of the same sources from before the change, as far as there are any.
+    """
+    before, read = rows_of(read_again(good, names), names), read_again(pages, names)
+    wrong = list(wrong_lines(names, rows_of(read, names), before))
+    proven: list[Suggestion] = []
+    failed: list[Suggestion] = []
+    found = suggestions(rows_of(read, names), before, names)
+    for _ in range(ROUNDS):
+        mended = len(proven)
+        for each in found:
+            if not each.evidence or each in failed:
+                continue
+            with_line = Names((each.line, *names.lines))
+            after = read_again(pages, with_line)
+            if _lacking(after) < _lacking(read):
+                names, read = with_line, after
+                proven.append(each)
+            else:
+                failed.append(each)
+        if len(proven) == mended:
+            break
+        found = suggestions(rows_of(read, names), before, names)
+    unproven = [each._replace(evidence="") for each in failed] + [each for each in found if not each.evidence]
+    left = dict.fromkeys(problem for each in read for problem in each.problems)
+    return Repair(names, proven, unproven, wrong, list(left))
+
+
+def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:
+    """Return how much pages lack: the pages without data, and the values and rows that could not be read."""
+    unread = sum(each.rows for every in read for each in every.page.unread) + sum(len(e.page.skipped) for e in read)
+    return sum(each.error is not None for each in read), unread
+
+
+def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
+    """Yield a sentence for each line with other values than good pages: its path is that of another value."""
+    for line in names.lines:
+        for kind in dict.fromkeys(each for each, _ in good if issubclass(each, line.contract)):
+            for path in (path for value in values(kind) if not value.contracts for path in value.paths):
+                further = renamed(path, line)
+                if further is None:
+                    continue
+                rows = dict(enumerate(of_kind(good, kind)))
+                was = {key: find(row, steps(path)).value for key, row in rows.items()}
+                beside = {key: find(row, steps(further)).value for key, row in rows.items()}
+                same_page = agreement(beside, was)
+                if same_page.compared and same_page.matching < same_page.compared / 2:
+                    yield _sentence(line, beside, was)
+                    break
+                now = by_identity(names.contract(kind), of_kind(changed, kind), steps(further))
+                known = by_identity(kind, of_kind(good, kind), steps(path))
+                if agreement(now, known).is_refutation:
+                    yield _sentence(line, now, known)
+                    break
+
+
+def _sentence(line: Line, now: dict[Any, Any], was: dict[Any, Any]) -> str:
+    key = next(key for key, value in now.items() if value is not None and was.get(key) not in (None, value))
+    what = f"{label(line.contract)}: {line.further} is not {line.declared}"
+    seen = f"{one_line(str(now[key]), 40)} and not {one_line(str(was[key]), 40)}"
+    return one_line(f"PAYLOAD_NAMES: {what}: its value in a row of a good page is {seen}.", 400)
+
+
+def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides: Overrides) -> Repair:
+    """Repair the kept responses of platforms: the newest ones of each source, with its good ones.
+
+    Raises:
+        KeptError: a file is not a kept response.
+    """
+    result = Repair(names, [], [], [], [])
+    for source in dict.fromkeys(path.parent for path in kept(folder, platforms)):
+        platform = source.relative_to(folder).parts[0]
+        paths = [path for path in kept(folder, [platform]) if path.parent == source]
+        changed = [page_of(load(path), path, overrides) for path in paths[-NEWEST:]]
+        found = repair(changed, good_pages(folder, platform, {source.name}, overrides), result.names)
+        result = Repair(
+            found.names,
+            result.proven + found.proven,
+            result.unproven + found.unproven,
+            result.wrong + found.wrong,
+            result.left + found.left,
+        )
+    return result
+
+
+def good_pages(folder: Path, platform: str, sources: Collection[str], overrides: Overrides) -> list[PlatformPage]:
+    """Return the pages of the kept good responses of sources.
+
+    Raises:
+        KeptError: a file is not a kept response.
+    """
+    paths = [path for path in kept(folder, [platform], good=True) if path.parent.name in sources]
+    return [page_of(load(path), path, overrides) for path in paths]
+
+
+def report(result: Repair) -> Iterator[str]:
+    """Yield the lines of a report for people."""
+    yield from (f"WRONG      {each}" for each in result.wrong)
+    yield from (f"proven     {each}" for each in result.proven)
+    yield from (f"unproven   {each}" for each in result.unproven)
+    yield from (f"LEFT       {each}" for each in result.left)
+    yield f"lines: {len(result.proven)} proven and tried, {len(result.unproven)} not proven; left: {len(result.left)}"
+
+
+def as_json(names: Names) -> str:
+    """Return the content of a file of ``PAYLOAD_NAMES``."""
+    found: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for line in names.lines:
+        found[label(line.contract)][line.declared].append(line.further)
+    one = {
+        kind: {key: paths if len(paths) > 1 else paths[0] for key, paths in of.items()} for kind, of in found.items()
+    }
+    return orjson.dumps(one, option=orjson.OPT_INDENT_2).decode()

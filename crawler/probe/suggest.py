@@ -1,0 +1,330 @@
+"""Suggests lines of the file of ``PAYLOAD_NAMES`` for a changed payload: a key was renamed, or moved to another level.
+
+A line is *proven* if it is the only one for which there is evidence: the values are those of the same rows of a good
+page; or the new key is called alike, is the same key at another level, or has an object with the same keys. A value of
+the same type proves nothing, because likes and views have the same type. All other lines are unproven. They are shown
+with their values and those of good pages, for a person to compare.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from crawler.errors import ScrapeError
+from crawler.logs import one_line
+from crawler.probe.gaps import Gap, Keys, at, break_of, gaps
+from crawler.probe.likeness import Agreement, agreement, alike, are_known, has_forms, is_general
+from crawler.probe.reread import ReadPage
+from crawler.reading.careful import find, objects
+from crawler.reading.declaration import Contract, Value, values
+from crawler.reading.names import Line, Names, WrongLineError, beginnings, check_line, declared, label
+from crawler.reading.paths import EACH, Step, joined, steps
+
+Rows = dict[tuple[type[Contract], str], list[dict[str, Any]]]
+"""The objects of payloads, by their contracts and paths."""
+MAX_ROWS = 300
+MAX_KEYS = 500
+"""Paths of keys of an object that are looked at."""
+SHAPE_DEPTH, SHAPE_ENTRIES = 3, 10
+MAX_UNPROVEN = 3
+MIN_INNER, MANY = 2, 4
+"""An object with this many declared keys is not another one by chance: if good pages show which keys are new, or not.
+"""
+SHAPE = 0.8
+"""The share of keys that objects with the same keys have in common."""
+SHOWN = 3
+
+
+class Suggestion(NamedTuple):
+    """A line that may mend a payload."""
+
+    line: Line
+    evidence: str
+    """Why it is proven, "" if it is not."""
+    values: list[Any]
+    """Values at the new path."""
+    before: list[Any]
+    """Values at the declared path in good pages."""
+
+    def __str__(self) -> str:
+        kind, known, further = self.line
+        shown = one_line(f"{label(kind)} {known} -> {further}", 300)
+        facts = [f"now {_examples(self.values)}"] + ([f"before {_examples(self.before)}"] if self.before else [])
+        return f"{shown}: {self.evidence or 'not proven, compare the values'}; {', '.join(facts)}"
+
+
+def _examples(found: list[Any]) -> str:
+    return ", ".join(one_line(str(each), 40) for each in found[:SHOWN]) or "no value"
+
+
+def rows_of(pages: Iterable[ReadPage], names: Names) -> Rows:
+    """Return the objects of the payloads of pages that were read with names."""
+    found: Rows = {}
+    for each in pages:
+        for kind, data in each.page.payloads or ():
+            try:
+                of_payload = objects(names.contract(kind), data)
+            except ScrapeError:
+                continue
+            for (inner, path), rows in of_payload.items():
+                found.setdefault((declared(inner), path), []).extend(rows[:MAX_ROWS])
+    return found
+
+
+def of_kind(rows: Rows, kind: type[Contract], path: str | None = None) -> list[dict[str, Any]]:
+    """Return the objects of a contract: those at a path if there are any, else all."""
+    every = [each for (other, _), found in rows.items() if other is kind for each in found]
+    return rows.get((kind, path or ""), every)
+
+
+def suggestions(changed: Rows, good: Rows, names: Names) -> list[Suggestion]:
+    """Return the lines that may mend changed payloads, the proven ones first.
+
+    Args:
+        changed: the objects of changed payloads.
+        good: those of good pages of the same sources, as far as there are any.
+        names: the names in force.
+    """
+    found: list[Suggestion] = []
+    for (kind, path), rows in changed.items():
+        for gap in gaps(names.contract(kind), kind, rows):
+            found += _of_gap(gap, rows, of_kind(good, kind, path), names)
+    lines = {each.line for each in found if each.evidence}
+    taken = Counter((line.contract, line.further) for line in lines)
+    proven = [each for each in found if each.evidence and taken[each.line.contract, each.line.further] == 1]
+    others = [each._replace(evidence="") for each in found if each.line not in {proof.line for proof in proven}]
+    return [*{each.line: each for each in proven}.values(), *{each.line: each for each in others}.values()]
+
+
+def _of_gap(gap: Gap, rows: list[dict[str, Any]], good: list[dict[str, Any]], names: Names) -> list[Suggestion]:
+    """Return the lines for a gap: the only proven one, else unproven ones."""
+    anchors = [each for each in at(rows, gap.lead) if isinstance(each, dict)]
+    before = [each for each in at(good, gap.lead) if isinstance(each, dict)]
+    fitting = []
+    for keys in _new_keys(gap, anchors, before):
+        compared = _agreement(gap, keys, rows, good, names)
+        candidate = _candidate(gap, keys, anchors, before, compared)
+        if candidate and not compared.is_refutation:
+            fitting.append(candidate)
+    for evidence in (
+        _Candidate.agrees,
+        _Candidate.has_known_values,
+        _Candidate.is_called_alike,
+        _Candidate.has_moved,
+        _Candidate.has_the_same_keys,
+    ):
+        proofs = [(each, proof) for each in fitting if (proof := evidence(each))]
+        if len(proofs) == 1:
+            return [proofs[0][0].suggestion(proofs[0][1])]
+        if proofs:
+            break
+    near = sorted(fitting, key=lambda each: -SequenceMatcher(None, each.keys[-1], gap.keys[-1]).ratio())
+    return [each.suggestion("") for each in near[:MAX_UNPROVEN]] if before or len(near) <= MAX_UNPROVEN else []
+
+
+def _new_keys(gap: Gap, anchors: list[dict[str, Any]], before: list[dict[str, Any]]) -> Iterator[Keys]:
+    """Yield the paths of keys that are in all objects, unknown, and in a place where the key may be now."""
+    known = {steps(each) for each in beginnings(gap.kind)} - {(*gap.lead, *gap.keys)}
+    for keys in _paths(anchors[0], len(gap.keys) + 1) if anchors else ():
+        is_near = keys[:-1] == (gap.keys if gap.inside else gap.keys[:-1]) or keys[-1] == gap.keys[-1]
+        if keys != gap.keys and is_near and (*gap.lead, *keys) not in known and _is_path(keys):
+            present = all(find(each, keys).cause is None for each in anchors)
+            if present and not any(find(each, keys).cause is None for each in before):
+                yield keys
+
+
+def _is_path(keys: Keys) -> bool:
+    return all(steps(key) == (key,) if key and not set(".[]") & set(key) else False for key in keys)
+
+
+def _paths(data: dict[str, Any], depth: int) -> list[Keys]:
+    """Return the paths of the keys of an object and of the objects in it, those of the object first."""
+    found: list[Keys] = [(key,) for key in data]
+    for keys in found:
+        value = find(data, keys).value
+        if len(keys) < depth and isinstance(value, dict) and len(found) < MAX_KEYS:
+            found += [(*keys, key) for key in value]
+    return found
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A path whose values fit all values of a gap."""
+
+    gap: Gap
+    keys: Keys
+    values: list[Any]
+    before: list[Any]
+    inner: int
+    """The number of declared keys that its objects have."""
+    shape: bool | None
+    """Whether its objects have the keys of those in good pages. None: there are no such objects."""
+    is_known: bool
+    """Whether the values are among those of good pages, and not among those of another key."""
+    has_good: bool
+    """Whether there are good pages, so that the keys are known that the change has brought."""
+    compared: Agreement
+
+    def suggestion(self, evidence: str) -> Suggestion:
+        """Return the line of the candidate."""
+        line = Line(self.gap.kind, self.gap.known, joined((*self.gap.lead, *self.keys)))
+        return Suggestion(line, evidence, self.values, self.before)
+
+    def agrees(self) -> str:
+        """Return whether the values are those of the same rows of a good page, "" or a sentence."""
+        compared = self.compared
+        return f"{compared.equal} of {compared.compared} values are those of a good page" if compared.is_proof else ""
+
+    def has_known_values(self) -> str:
+        """Likewise, whether the values are among those of good pages, and not among those of a key beside it."""
+        return "its values are among those of good pages" if self.is_known else ""
+
+    def is_called_alike(self) -> str:
+        """Likewise, whether the key beside the absent one has the same words."""
+        is_beside = self.keys[:-1] == self.gap.keys[:-1]
+        return "the keys have the same words" if is_beside and alike(self.keys[-1], self.gap.keys[-1]) else ""
+
+    def has_moved(self) -> str:
+        """Likewise, whether it is the same key at another level, and not one that many objects have."""
+        key = self.gap.keys[-1]
+        is_special = self.has_good and (self.shape or not is_general(key))
+        return "the same key at another level" if self.keys[-1] == key and is_special else ""
+
+    def has_the_same_keys(self) -> str:
+        """Likewise, whether its objects have the keys of those in good pages, or many declared keys."""
+        is_known = self.inner >= MANY and self.shape is not False
+        return "its objects have the same keys" if self.shape or is_known else ""
+
+
+EVIDENCE = (
+    _Candidate.agrees,
+    _Candidate.has_known_values,
+    _Candidate.is_called_alike,
+    _Candidate.has_moved,
+    _Candidate.has_the_same_keys,
+)
+"""What decides, the strongest evidence first."""
+
+
+def _candidate(
+    gap: Gap, keys: Keys, anchors: list[dict[str, Any]], before: list[dict[str, Any]], compared: Agreement
+) -> _Candidate | None:
+    """Return the candidate at a path, or None if its values do not fit."""
+    try:
+        check_line(Line(gap.kind, gap.known, joined((*gap.lead, *keys))))
+    except WrongLineError:
+        return None
+    inner, shown, earlier = 0, [], []
+    for value, tail in gap.parts:
+        now = [find(each, (*keys, *tail)) for each in anchors]
+        number = _fit(value, [each.value for each in now])
+        if number is None or any(each.cause for each in now):
+            return None
+        was = [find(each, (*gap.keys, *tail)).value for each in before]
+        if not value.contracts and not has_forms(_flat(each.value for each in now), _flat(was)):
+            return None
+        inner += number + bool(tail and tail != (EACH,))
+        shown += _flat(each.value for each in now)
+        earlier += _flat(was)
+    shape = _has_shape(gap, keys, anchors, before)
+    is_known = are_known(shown, earlier) and not any(
+        are_known(shown, _flat(find(each, path).value for each in before)) for path in _beside(gap, before)
+    )
+    return _Candidate(gap, keys, shown, earlier, inner, shape, is_known, bool(before), compared)
+
+
+def _beside(gap: Gap, before: list[Any]) -> list[Keys]:
+    """Return the keys beside the absent one in good pages."""
+    every = {(*gap.keys[:-1], key) for each in before for key in find(each, gap.keys[:-1]).value or ()}
+    return sorted(every - {gap.keys})
+
+
+def _flat(found: Iterable[Any]) -> list[Any]:
+    """Return the values that are not null, those of lists one by one."""
+    return [each for value in found for each in (value if isinstance(value, list) else [value]) if each is not None]
+
+
+def _fit(value: Value, found: list[Any]) -> int | None:
+    """Return the number of declared keys in the objects that were found, None if they do not fit a value's type."""
+    entries = _flat(found)
+    if not entries:
+        return None
+    if not value.contracts:
+        return 0 if all(map(partial(_is_of, value.type), entries)) else None
+    kinds = value.contracts
+    number = 0
+    for entry in entries:
+        if not isinstance(entry, dict):
+            return None
+        kind = next((each for each in kinds if each.tag and entry.get(each.tag[0]) == each.tag[1]), kinds[0])
+        needed = [each for each in values(kind) if each.required]
+        if kind.one_of:
+            needed = [each for each in values(kind) if break_of([entry], each) is None][:1]
+        if any(break_of([entry], each) for each in needed) or not (needed or kind.tag):
+            return None
+        number = max(number, len(needed))
+    return number
+
+
+def _is_of(kind: Any, entry: Any) -> bool:
+    try:
+        msgspec.convert(entry, kind)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    return True
+
+
+def _shape(value: Any, depth: int = SHAPE_DEPTH) -> frozenset[Keys]:
+    """Return the paths of the keys of an object, or of the first entries of a list."""
+    entries = value[:SHAPE_ENTRIES] if isinstance(value, list) else [value]
+    found: set[Keys] = set()
+    for entry in entries if depth else ():
+        for key, inside in entry.items() if isinstance(entry, dict) else ():
+            found |= {(key,), *((key, *each) for each in _shape(inside, depth - 1))}
+    return frozenset(found)
+
+
+def _has_shape(gap: Gap, keys: Keys, anchors: list[Any], before: list[Any]) -> bool | None:
+    """Whether the objects at a path have the keys that those of good pages have, and no objects beside them do.
+
+    None: the good pages have no such objects.
+    """
+    known = _shape_at(before, gap.keys)
+    if len(known) < MIN_INNER:
+        return None
+    others = (_shape_at(before, each) for each in _beside(gap, before))
+    return _is_same(_shape_at(anchors, keys), known) and not any(_is_same(each, known) for each in others)
+
+
+def _shape_at(objects_: list[Any], keys: Keys) -> frozenset[Keys]:
+    return frozenset().union(*(_shape(find(each, keys).value) for each in objects_))
+
+
+def _is_same(one: frozenset[Keys], other: frozenset[Keys]) -> bool:
+    smaller = min(len(one), len(other))
+    return smaller >= MIN_INNER and len(one & other) >= SHAPE * smaller
+
+
+def _agreement(gap: Gap, keys: Keys, rows: list[dict[str, Any]], good: list[dict[str, Any]], names: Names) -> Agreement:
+    """Compare the values at a path with those of the same rows of good pages."""
+    value, tail = gap.parts[0]
+    if value.contracts:
+        return Agreement(0, 0, 0)
+    now = by_identity(names.contract(gap.kind), rows, (*gap.lead, *keys, *tail))
+    return agreement(now, by_identity(gap.kind, good, (*gap.lead, *gap.keys, *tail)))
+
+
+def by_identity(kind: type[Contract], rows: list[dict[str, Any]], path: tuple[Step, ...]) -> dict[Any, Any]:
+    """Return the values at a path by the identities of their rows, {} if the contract has no identity."""
+    identity = next((each for each in values(kind) if each.kind == "identity" and not each.contracts), None)
+    if identity is None:
+        return {}
+    ids = ((find(row, identity.steps).value, row) for row in rows)
+    return {str(each): find(row, path).value for each, row in ids if each is not None}

@@ -1,0 +1,250 @@
+"""The routes of webhooks, and the events, in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crawler.errors import (
+    AuthError,
+    InvalidRequest,
+    PayloadTooLarge,
+    RateLimited,
+    ServiceError,
+    StoreUnavailable,
+    UnsupportedMediaType,
+)
+from crawler.platforms.model import Model
+from crawler.service.description.contract import REQUEST_ID, Time
+from crawler.service.description.headers import COMMON_HEADERS, RATE_LIMIT_HEADERS, TEXT
+from crawler.service.description.operations import JSON, get, header_references, keyed, query, response
+from crawler.service.description.schemas import Json, Refs
+
+ID = "^msg_[0-9a-f]{32}$"
+ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
+BODY_ERRORS = (*ERRORS, PayloadTooLarge, UnsupportedMediaType)
+
+
+class WebhookSettings(Model):
+    """Where the events of the client are sent."""
+
+    url: str = Field(max_length=2_000, pattern="^https?://[!-~]+$")
+    """An `https` URL of a public address."""
+    secret: str = Field(
+        default_factory=str, pattern="^whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}(==|[A-Za-z0-9+/]=))?$"
+    )
+    """The secret that signs the events: `whsec_` and the Base64 form of 24 to 64 bytes. Without it, the present secret
+    stays, or a new one is made."""
+
+
+class Webhook(Model):
+    """The webhook of the client."""
+
+    client_id: str
+    """The client that owns the API key of this request."""
+    url: str | None
+    """The URL to which events are sent; null if there is none."""
+    changed_at: Time | None
+    """When it was set; null if there is none."""
+
+
+class NewWebhook(Webhook):
+    """The webhook of the client, as it was set."""
+
+    secret: str | None
+    """The new secret, which no other response contains; null if the client has chosen one or had one before."""
+
+
+class TestEvent(Model):
+    """A test event that will be sent."""
+
+    id: str = Field(pattern=ID)
+    """The id of its delivery."""
+    type: Literal["webhook.test"]
+    """The type of the event."""
+
+
+class DeliveryAttempt(Model):
+    """A try to send an event."""
+
+    at: Time
+    """When it began."""
+    status: int | None
+    """The status of the receiver's response; null if there was none."""
+    error: str | None
+    """Why the event was not delivered, for people; null if it was."""
+    duration_ms: int
+    """Milliseconds until the response or the error."""
+
+
+class Delivery(Model):
+    """An event, and the tries to send it."""
+
+    id: str = Field(pattern=ID)
+    """The id of the event. The header `webhook-id` has it in every try."""
+    type: str
+    """The type of the event."""
+    state: Literal["pending", "delivered", "failed"]
+    """`pending`: it will be tried again. `failed`: it is given up."""
+    created_at: Time
+    """When the event happened."""
+    delivered_at: Time | None
+    """When it was delivered; null if it was not."""
+    next_attempt_at: Time | None
+    """When it is tried again at the earliest; null if it is not."""
+    attempts: list[DeliveryAttempt]
+    """The tries, the oldest first."""
+
+
+class DeliveryList(Model):
+    """A page of the events of the client, the newest first."""
+
+    client_id: str
+    """The client that owns the API key of this request."""
+    deliveries: list[Delivery]
+    """The events of this page."""
+    next_before: str | None
+    """The value of `before` for the next page; null on the last page."""
+
+
+class TargetCounts(Model):
+    """The number of targets of a job by state."""
+
+    total: int
+    """All targets."""
+    waiting: int
+    """Targets that have not started."""
+    running: int
+    """Targets in progress."""
+    paused: int
+    """Targets that wait until the job is resumed."""
+    done: int
+    """Targets with a record, or without new data."""
+    failed: int
+    """Targets with an error."""
+    dead: int
+    """Targets that were given up, because workers exited while they were in progress."""
+    cancelled: int
+    """Targets that were cancelled."""
+
+
+class JobChange(Model):
+    """A job that is done, cancelled or paused."""
+
+    job_id: str
+    """The id of the job."""
+    state: Literal["done", "cancelled", "paused"]
+    """The state of the job."""
+    idempotency_key: str | None
+    """The `Idempotency-Key` of its upload; null if there was none."""
+    targets: TargetCounts
+    """The number of its targets by state."""
+    created_at: Time
+    """When the job was made."""
+    ended_at: Time | None
+    """When it ended; null if it is paused."""
+
+
+class JobEvent(Model):
+    """The body of an event about a job."""
+
+    type: Literal["job.done", "job.cancelled", "job.paused"]
+    """The type of the event."""
+    timestamp: Time
+    """When it happened."""
+    data: JobChange
+    """The job."""
+
+
+class CallChange(Model):
+    """An asynchronous call that is done."""
+
+    request_id: str = Field(pattern=REQUEST_ID)
+    """The id of the call. `/v1/calls/<request_id>` returns its response."""
+    scraper: str
+    """The scraper's primary name."""
+    code: str
+    """`OK`, or the code of the call's error."""
+    billable: bool
+    """Whether the call is billed."""
+
+
+class CallEvent(Model):
+    """The body of an event about an asynchronous call."""
+
+    type: Literal["call.done"]
+    """The type of the event."""
+    timestamp: Time
+    """When it happened."""
+    data: CallChange
+    """The call."""
+
+
+MODELS: tuple[type[Model], ...] = (WebhookSettings, Webhook, NewWebhook, TestEvent, DeliveryList, JobEvent, CallEvent)
+
+
+def paths(ref: Refs) -> Json:
+    """Return the routes."""
+    shown = get("webhook", "The webhook of the key's client.", "Without its secret.", ref[Webhook])
+    changed = get(
+        "set-webhook",
+        "Set the URL to which events of the client are sent.",
+        "Events about the client's jobs and asynchronous calls follow the Standard Webhooks specification.",
+        ref[NewWebhook],
+    )
+    changed["requestBody"] = {"required": True, "content": {JSON: {"schema": ref[WebhookSettings]}}}
+    deleted = get("delete-webhook", "Send no more events.", "Events that are not delivered yet fail.", {})
+    deleted["responses"] = {"204": {"description": "There is none.", "headers": header_references(COMMON_HEADERS)}}
+    tested = get("test-webhook", "Send a test event.", "`/v1/webhook/deliveries` has its result.", {})
+    accepted = response("The event will be sent.", ref[TestEvent], (*COMMON_HEADERS, *RATE_LIMIT_HEADERS))
+    tested["responses"] = {"202": accepted}
+    listed = get(
+        "deliveries", "The events of the client.", "Of the last 7 days, with all tries to send them.", ref[DeliveryList]
+    )
+    limit = query("limit", "Maximum number of events.", {"type": "integer", "minimum": 1, "maximum": 100})
+    before = query("before", "The `next_before` of the previous page.", {"type": "string", "pattern": ID})
+    return {
+        "/v1/webhook": {
+            "get": keyed(shown, ERRORS),
+            "put": keyed(changed, BODY_ERRORS),
+            "delete": keyed(deleted, ERRORS),
+        },
+        "/v1/webhook/test": {"post": keyed(tested, ERRORS)},
+        "/v1/webhook/deliveries": {"get": keyed(listed, ERRORS, limit, before)},
+    }
+
+
+EVENTS: dict[str, tuple[str, type[Model]]] = {
+    "job.done": ("All targets of a job have an outcome.", JobEvent),
+    "job.cancelled": ("A job was cancelled, and its last target has ended.", JobEvent),
+    "job.paused": ("A job has reached a limit.", JobEvent),
+    "call.done": ("An asynchronous call has a response.", CallEvent),
+}
+
+
+def events(ref: Refs) -> Json:
+    """Return the requests that the service sends."""
+    headers = {
+        "webhook-id": "The id of the event, the same in every try.",
+        "webhook-timestamp": "The Unix time of this try.",
+        "webhook-signature": "The signature of this try.",
+    }
+    return {
+        name: {
+            "post": {
+                "operationId": name.replace(".", "-"),
+                "tags": ["service"],
+                "summary": summary,
+                "description": "Verify the signature with a library of the Standard Webhooks specification.",
+                "security": [],
+                "parameters": [
+                    {"name": each, "in": "header", "required": True, "description": description, "schema": TEXT}
+                    for each, description in headers.items()
+                ],
+                "requestBody": {"required": True, "content": {JSON: {"schema": ref[body]}}},
+                "responses": {"204": {"description": "The event is delivered."}},
+            }
+        }
+        for name, (summary, body) in EVENTS.items()
+    }

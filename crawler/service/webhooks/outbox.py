@@ -1,0 +1,222 @@
+"""The webhooks of clients, and the deliveries of their events, in the store.
+
+A process claims a delivery for ``CLAIM_SECONDS`` by moving its next try to their end. If the process is killed, another
+one tries again then, with the same id.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import secrets
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy import bindparam as param
+from sqlalchemy.dialects import postgresql, sqlite
+
+from crawler.jobs.clock import utc_text
+from crawler.jobs.events import id_prefix
+from crawler.jobs.store import Session
+from crawler.jobs.tables import deliveries, webhooks
+
+CLAIM_SECONDS = 30.0
+DELAYS = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, *[7_200.0] * 11)
+"""Seconds until the next try after each failed one: together a day. After the last try, the delivery has failed."""
+JITTER = 0.1
+"""Share by which a delay is randomly shorter or longer, so that a receiver does not get all events at once."""
+KEEP_SECONDS = 7 * 86_400.0
+"""Time for which deliveries are listed."""
+PURGED_AT_ONCE = 500
+PER_CLIENT = 4
+"""Maximum number of deliveries to one client in flight in a process: a slow receiver must not delay other ones."""
+
+SECRET_PREFIX = "whsec_"  # noqa: S105  # of all secrets
+SECRET_BYTES = range(24, 65)
+"""Valid sizes of a secret, by the specification."""
+
+D, W = deliveries.c, webhooks.c
+WEBHOOK = sa.select(webhooks).where(W.client == param("client"))
+WEBHOOKS = sa.select(webhooks).where(W.client.in_(param("clients", expanding=True)))
+DROP_WEBHOOK = sa.delete(webhooks).where(W.client == param("client_"))
+SET_WEBHOOK = {
+    name: insert.on_conflict_do_update(
+        index_elements=[W.client], set_={name: insert.excluded[name] for name in ("url", "secret", "changed")}
+    )
+    for name, insert in (("sqlite", sqlite.insert(webhooks)), ("postgresql", postgresql.insert(webhooks)))
+}
+DUE = (
+    sa.select(deliveries)
+    .where(D.due <= param("now"), D.client.not_in(param("busy", expanding=True)))
+    .order_by(D.due)
+    .limit(param("limit"))
+    .with_for_update(skip_locked=True)
+)
+_ONE = (D.id == param("id_")) & (D.tries == param("tries_"))
+START = sa.update(deliveries).where(_ONE).values(due=param("due_"), tries=D.tries + 1)
+END = (
+    sa.update(deliveries)
+    .where(_ONE)
+    .values(due=param("due_"), delivered=param("delivered_"), attempts=param("attempts_"))
+)
+NEXT = sa.select(sa.func.min(D.due)).where(D.due.is_not(None))
+OLDEST = sa.select(sa.func.min(D.created)).where(D.due.is_not(None))
+LIST = (
+    sa.select(deliveries)
+    .where(D.client == param("client"), D.id < param("before"))
+    .order_by(D.id.desc())
+    .limit(param("limit"))
+)
+EXPIRED = sa.select(D.id).where(D.id < param("before"), D.due.is_(None)).order_by(D.id).limit(PURGED_AT_ONCE)
+PURGE = sa.delete(deliveries).where(D.id.in_(param("ids", expanding=True)))
+
+
+def new_secret() -> str:
+    """Return a new random secret."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def check_secret(text: str) -> str:
+    """Check a secret that a client has chosen, and return it.
+
+    Raises:
+        ValueError: it is not a secret by the specification. The message does not contain it.
+    """
+    try:
+        size = len(base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True))
+    except ValueError:
+        size = 0
+    if not text.startswith(SECRET_PREFIX) or size not in SECRET_BYTES:
+        raise ValueError(
+            f"expected {SECRET_PREFIX} and the Base64 form of {SECRET_BYTES[0]} to {SECRET_BYTES[-1]} bytes"
+        )
+    return text
+
+
+def find(session: Session, client: str) -> Any | None:
+    """Return the row of a client's webhook. None: it has none."""
+    return session.execute(WEBHOOK, {"client": client}).fetchone()
+
+
+def put(session: Session, client: str, url: str, secret: str | None) -> str | None:
+    """Set the webhook of a client. Return its secret if it is a new random one.
+
+    ``secret``: None keeps the present secret, or makes a new one if there is none.
+    """
+    found = find(session, client)
+    made = None
+    if secret is None:
+        secret = found.secret if found else (made := new_secret())
+    row = {"client": client, "url": url, "secret": secret, "changed": session.now()}
+    session.execute(SET_WEBHOOK[session.dialect], row)
+    return made
+
+
+def drop(session: Session, client: str) -> None:
+    """Delete the webhook of a client. Its deliveries fail when their next try is due."""
+    session.run(DROP_WEBHOOK, client_=client)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The result of a try."""
+
+    at: str
+    """The time of its start."""
+    status: int | None
+    """The HTTP status of the receiver's response. None: there was none."""
+    error: str | None
+    """Why it failed. None: the event is delivered."""
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A claimed delivery."""
+
+    id: str
+    client: str
+    type: str
+    body: bytes
+    tries: int
+    attempts: tuple[dict[str, Any], ...]
+    url: str | None
+    """None: the client's webhook was deleted."""
+    secret: str
+
+
+def claim(session: Session, n: int, in_flight: Counter[str]) -> list[Delivery]:
+    """Claim at most ``n`` due deliveries. ``in_flight``: the number of this process's deliveries by client."""
+    now = session.now()
+    busy = [client for client, number in in_flight.items() if number >= PER_CLIENT]
+    rows = session.execute(DUE, {"now": now, "busy": ["", *busy], "limit": n}).fetchall()
+    taken, mine = Counter(in_flight), []
+    for row in rows:
+        taken[row.client] += 1
+        if taken[row.client] <= PER_CLIENT:
+            mine.append(row)
+    found = (
+        {row.client: row for row in session.execute(WEBHOOKS, {"clients": [row.client for row in mine]}).fetchall()}
+        if mine
+        else {}
+    )
+    for row in mine:
+        session.run(START, id_=row.id, tries_=row.tries, due_=now + CLAIM_SECONDS)
+    return [
+        Delivery(
+            *(row.id, row.client, row.type, row.body, row.tries + 1, tuple(orjson.loads(row.attempts))),
+            url=found[row.client].url if row.client in found else None,
+            secret=found[row.client].secret if row.client in found else "",
+        )
+        for row in mine
+    ]
+
+
+def end(session: Session, delivery: Delivery, attempt: Attempt) -> bool:
+    """Store the result of a try. Return whether there will be another one."""
+    now = session.now()
+    attempts = orjson.dumps([*delivery.attempts, asdict(attempt)])
+    is_over = attempt.error is None or delivery.url is None or delivery.tries > len(DELAYS)
+    due = None
+    if not is_over:
+        due = now + DELAYS[delivery.tries - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # not a secret
+    values = {"due_": due, "delivered_": now if attempt.error is None else None}
+    session.run(END, id_=delivery.id, tries_=delivery.tries, attempts_=attempts, **values)
+    return not is_over
+
+
+def listed(session: Session, client: str, before: str, limit: int) -> list[dict[str, Any]]:
+    """Return the deliveries of a client whose ids are before another id, the newest first."""
+    return [
+        {
+            "id": row.id,
+            "type": row.type,
+            "state": "delivered" if row.delivered else "failed" if row.due is None else "pending",
+            "created_at": utc_text(row.created),
+            "delivered_at": utc_text(row.delivered) if row.delivered else None,
+            "next_attempt_at": utc_text(row.due) if row.due else None,
+            "attempts": orjson.loads(row.attempts),
+        }
+        for row in session.execute(LIST, {"client": client, "before": before, "limit": limit}).fetchall()
+    ]
+
+
+def seconds_until_due(session: Session) -> float | None:
+    """Return the seconds until the next try. None: all events are delivered, or have failed."""
+    ((due,),) = session.rows(NEXT)
+    return None if due is None else due - session.now()
+
+
+def undelivered_age(session: Session) -> float:
+    """Return the age in seconds of the oldest event that is not delivered and has not failed; 0 if there is none."""
+    ((created,),) = session.rows(OLDEST)
+    return 0.0 if created is None else max(0.0, session.now() - created)
+
+
+def purge(session: Session) -> int:
+    """Delete old deliveries, some at once. Return their number."""
+    ids = [each for (each,) in session.rows(EXPIRED, before=id_prefix(session.now() - KEEP_SECONDS))]
+    return session.run(PURGE, ids=ids) if ids else 0

@@ -1,0 +1,128 @@
+"""Sends due deliveries: one loop in each process of the endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import structlog
+
+from crawler.errors import StoreUnavailable
+from crawler.jobs.clock import store_time, utc_text
+from crawler.service import metrics
+from crawler.service.webhooks import outbox
+from crawler.service.webhooks.outbox import Attempt, Delivery
+from crawler.service.webhooks.sending import Response, send
+
+if TYPE_CHECKING:
+    from crawler.jobs.store import Store
+
+logger = structlog.get_logger(__name__)
+
+IN_FLIGHT = 16
+"""Maximum number of deliveries in flight in a process."""
+POLL_SECONDS = 1.0
+"""Interval in seconds at which due deliveries are searched."""
+UPKEEP_SECONDS = 10.0
+"""Interval in seconds at which old deliveries are deleted, and the age of undelivered ones is measured."""
+CLOSE_SECONDS = 5.0
+"""Seconds for which deliveries may still be in flight when the service shuts down. After that, they are repeated."""
+DELETED = Response(None, "the webhook was deleted")
+
+
+class Sender:
+    """Sends the events of all clients. ``private``: the setting ``WEBHOOK_PRIVATE``."""
+
+    def __init__(self, store: Store, *, private: bool) -> None:
+        self.store = store
+        self.private = private
+        self._in_flight: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+        """Set when a delivery has ended, so that others can start."""
+        self._upkeep_at = 0.0
+        self._main: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Start to send."""
+        self._main = asyncio.ensure_future(self._run())
+
+    async def close(self) -> None:
+        """Claim no more deliveries, and wait for those in flight."""
+        if self._main is not None:
+            self._main.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._main
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+            for each in late:
+                each.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                started = await self._start_due()
+                await self._tend()
+            except StoreUnavailable:  # the store has logged it
+                started = False
+            except Exception:
+                started = False
+                logger.exception("webhooks_failed")  # the calls of the endpoint go on
+            if not started:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._ended.wait()
+            self._ended.clear()
+
+    async def _start_due(self) -> bool:
+        """Start as many due deliveries as possible. Return whether there were any."""
+        free = IN_FLIGHT - len(self._tasks)
+        seconds = await self.store.transact(outbox.seconds_until_due, write=False)
+        if not free or seconds is None or seconds > 0:
+            return False
+        in_flight = self._in_flight.copy()
+        claimed = await self.store.transact(lambda session: outbox.claim(session, free, in_flight))
+        for each in claimed:
+            self._in_flight[each.client] += 1
+            task = asyncio.create_task(self._deliver(each))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return bool(claimed)
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        loop = asyncio.get_running_loop()
+        begin, at = loop.time(), utc_text(store_time())
+        try:
+            if delivery.url is None:
+                response = DELETED
+            else:
+                response = await send(delivery.url, delivery.secret, delivery.id, delivery.body, private=self.private)
+            attempt = Attempt(at, response.status, response.error, round((loop.time() - begin) * 1000))
+            with suppress(StoreUnavailable):  # it is sent again when its claim has ended
+                goes_on = await self.store.transact(lambda session: outbox.end(session, delivery, attempt))
+                result = "delivered" if attempt.error is None else "failed" if goes_on else "given_up"
+                metrics.WEBHOOKS.labels(result).inc()
+                logger.info(
+                    "webhook",
+                    delivery=delivery.id,
+                    client=delivery.client,
+                    event_type=delivery.type,
+                    attempt=delivery.tries,
+                    result=result,
+                    status=attempt.status,
+                    error=attempt.error,
+                    duration_ms=attempt.duration_ms,
+                )
+        finally:
+            self._in_flight[delivery.client] -= 1
+            self._ended.set()
+
+    async def _tend(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._upkeep_at:
+            return
+        self._upkeep_at = loop.time() + UPKEEP_SECONDS
+        metrics.WEBHOOKS_AGE.set(await self.store.transact(outbox.undelivered_age, write=False))
+        await self.store.transact(outbox.purge)
