@@ -98,7 +98,7 @@ async def last_of(jobs: Jobs, job: Job, after: int, limit: int | None) -> int:
     if limit is None:
         return job.seq
     query = "SELECT seq FROM targets WHERE job = :job AND seq > :after ORDER BY seq LIMIT 1 OFFSET :skipped"
-    rows = await jobs.reads.transact(lambda s: s.rows(query, job=job.id, after=after, skipped=limit - 1), write=False)
+    rows = await jobs.read(query, job=job.id, after=after, skipped=limit - 1)
     return min(rows[0][0], job.seq) if rows else job.seq
 
 
