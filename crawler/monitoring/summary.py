@@ -31,7 +31,7 @@ MAX_INCOMPLETE = 5
 """Maximum number of incomplete listings that the summary describes."""
 MAX_UNREAD = 8
 """Maximum number of unread paths that the summary lists."""
-UNREAD_ADVICE = "the platform may have changed its pages: update the project, or repair the scraper (docs/monitors.md)"
+UNREAD_ADVICE = "the platform may have changed its pages: scrapy extract --unread --suggest (docs/repair.md)"
 
 
 @dataclass
