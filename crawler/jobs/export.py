@@ -14,7 +14,6 @@ import orjson
 
 from crawler.jobs import statements as sql
 from crawler.jobs.counters import lock_jobs
-from crawler.jobs.databases import Statement
 from crawler.jobs.job import unpack
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session
@@ -122,8 +121,7 @@ async def in_order(jobs: Jobs, job: int) -> AsyncIterator[Line]:
     """
     after = -1
     while True:
-        values = {"job": job, "after": after, "limit": LINES_PER_PAGE}
-        rows = await _read(jobs, sql.BY_ROW, values)
+        rows = await jobs.read(sql.BY_ROW, job=job, after=after, limit=LINES_PER_PAGE)
         if not rows:
             return
         followups = _followups(jobs, job, rows[0].position, rows[-1].position)
@@ -140,8 +138,7 @@ async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterat
     """Yield the follow-ups of input lines, in the order of the lines."""
     position = {"row_": first, "key_": b""}
     while True:
-        values = {"job": job, "last": last, "limit": LINES_PER_PAGE, **position}
-        rows = await _read(jobs, sql.FOLLOWUPS, values)
+        rows = await jobs.read(sql.FOLLOWUPS, job=job, last=last, limit=LINES_PER_PAGE, **position)
         for row in rows:
             yield _line(row)
         if len(rows) < LINES_PER_PAGE:
@@ -149,18 +146,12 @@ async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterat
         position = {"row_": rows[-1].row, "key_": rows[-1].key}
 
 
-async def _read(jobs: Jobs, statement: Statement, values: dict[str, Any]) -> list[Any]:
-    rows: list[Any] = await jobs.reads.transact(lambda s: s.execute(statement, values).fetchall(), write=False)
-    return rows
-
-
 async def notes(jobs: Jobs, job: int, root: bytes) -> list[tuple[str, Any]]:
     """Return the codes and notes of a root's finished targets, in the order of their commits.
 
     A spider restores its state from them.
     """
-    rows = await jobs.reads.transact(lambda session: session.rows(sql.NOTES, job=job, root=root), write=False)
-    return [(code, orjson.loads(note)) for code, note in rows]
+    return [(code, orjson.loads(note)) for code, note in await jobs.read(sql.NOTES, job=job, root=root)]
 
 
 async def paused(jobs: Jobs, job: int, root: bytes) -> list[tuple[Any, int | None]]:

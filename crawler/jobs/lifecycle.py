@@ -6,18 +6,16 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import orjson
 
 from crawler.jobs import statements as sql
 from crawler.jobs.counters import Changes, lock_jobs
+from crawler.jobs.databases import Statement
 from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, checked_name
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
-
-if TYPE_CHECKING:
-    from sqlalchemy import Select
 
 ROWS_PER_TRANSACTION = 500
 PAUSE = 2.0
@@ -39,16 +37,20 @@ class Jobs:
     """The jobs of a store, and the connections of a process to it.
 
     ``writes`` has the transactions of workers and of this class. ``reads`` has exports and downloads, which must not
-    wait for writes. ``reservations`` has the short transactions that delay a request.
+    wait for writes.
     """
 
     def __init__(self, location: str) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
-        self.writes, self.reads, self.reservations = (Store(location, SCHEMA) for _ in range(3))
+        self.writes, self.reads = (Store(location, SCHEMA) for _ in range(2))
 
     async def close(self) -> None:
         """Disconnect after all pending transactions."""
-        await asyncio.gather(self.writes.close(), self.reads.close(), self.reservations.close())
+        await asyncio.gather(self.writes.close(), self.reads.close())
+
+    async def read(self, statement: Statement, **values: Any) -> list[Any]:
+        """Return the rows of a query, in a transaction of its own."""
+        return await self.reads.transact(lambda session: session.rows(statement, **values), write=False)
 
     async def create(
         self,
@@ -97,15 +99,11 @@ class Jobs:
 
     async def has_waiting(self, job: int, platform: str) -> bool:
         """Whether a job has waiting targets of a platform."""
-        values = {"job": job, "platform": platform}
-        return bool(await self.reads.transact(lambda session: session.rows(sql.UNFINISHED[0], **values), write=False))
+        return bool(await self.read(sql.UNFINISHED[0], job=job, platform=platform))
 
     async def count_unfinished(self, job: int, platform: str) -> int:
         """Return the number of a job's waiting and running targets of a platform."""
-        values = {"job": job, "platform": platform}
-        return int(
-            await self.reads.transact(lambda s: s.execute(sql.COUNT_UNFINISHED, values).fetchone()[0], write=False)
-        )
+        return int((await self.read(sql.COUNT_UNFINISHED, job=job, platform=platform))[0][0])
 
     async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
         """Return the jobs of all owners with ids greater than ``after``, in the order of their creation."""
@@ -115,14 +113,12 @@ class Jobs:
         """Return the jobs of an owner with ids less than ``before``, the newest first."""
         return await self._list(sql.NEWEST_JOBS_OF, owner=owner, limit=limit, before=before)
 
-    async def _list(self, statement: Select[Any], **values: Any) -> list[Job]:
-        rows = await self.reads.transact(lambda s: s.execute(statement, values).fetchall(), write=False)
-        return [Job.of(row) for row in rows]
+    async def _list(self, statement: Statement, **values: Any) -> list[Job]:
+        return [Job.of(row) for row in await self.read(statement, **values)]
 
     async def tallies(self, job: int) -> dict[tuple[str, str], int]:
         """Return the tallies of a job: (kind, name) -> number."""
-        rows = await self.reads.transact(lambda session: session.rows(sql.TALLIES, job=job), write=False)
-        return {(kind, name.decode()): n for kind, name, n in rows}
+        return {(kind, name.decode()): n for kind, name, n in await self.read(sql.TALLIES, job=job)}
 
     async def describe(self, job: Job, scrapers: Iterable[str], columns: Sequence[str]) -> None:
         """Store which scrapers the targets of a job have, and the names of the user's own columns in a file."""
@@ -143,7 +139,7 @@ class Jobs:
         """Return the position of the first line to add to a job: 0 while it is loading."""
         if job.state == "loading":
             return 0
-        rows = await self.reads.transact(lambda session: session.rows(sql.LAST_ROW, job=job.id), write=False)
+        rows = await self.read(sql.LAST_ROW, job=job.id)
         return 0 if rows[0][0] is None else int(rows[0][0]) + 1
 
     async def push(self, job: Job, lines: Iterable[InputLine], room: Room | None = None) -> int:

@@ -54,7 +54,7 @@ class StoredSeen(ComparesEntries):
             return
         listing = _listing(self.job, root)
         try:
-            rows = await self.jobs.reads.transact(lambda session: session.rows(sql.SEEN, listing=listing), write=False)
+            rows = await self.jobs.read(sql.SEEN, listing=listing)
         except StoreUnavailable as error:
             logger.warning("seen_not_read", error=str(error))
             return
@@ -65,9 +65,6 @@ class StoredSeen(ComparesEntries):
 
     def completed(self, outcome: Outcome) -> None:
         self._seen.pop(outcome.target.id, None)
-
-    async def close(self) -> None:
-        """Do nothing: the worker stores the entries."""
 
     def note(self, outcome: Outcome) -> dict[str, list[str]] | None:
         """Return the note of a page. None: its scraper has no entries, or it has no data."""

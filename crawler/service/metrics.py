@@ -26,8 +26,7 @@ from crawler.downloads.shared import platform_lanes
 from crawler.monitoring.fields import optional_values
 from crawler.registry import spiders
 from crawler.service.calls.stored import STATES
-from crawler.targets.target import InvalidTarget, Outcome
-from crawler.targets.tracker import target_completed
+from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import UNREAD as UNREAD_REASON
 from crawler.targets.warning import unread_paths
 
@@ -138,6 +137,9 @@ UNKNOWN = "unknown"
 SAMPLE_SECONDS = 1.0
 """At most one record per scraper is sampled in this many seconds. Sampling every record would take too much CPU."""
 
+_SAMPLED: dict[str, float] = {}
+"""Scraper -> when its last record was sampled."""
+
 
 def count_call(call: Call, answer: Answer, duration_ms: int) -> None:
     """Count a call that was completed or whose client disconnected, ``duration_ms`` after its arrival.
@@ -176,8 +178,32 @@ def collect_calls(load: tuple[dict[tuple[str, str], int], int]) -> None:
     CALLS_BYTES.set(size)
 
 
+def count_outcome(outcome: Outcome) -> None:
+    """Count the outcome of a target, and from time to time the empty fields of its record.
+
+    The fields are counted if the scraper's last sample is older than ``SAMPLE_SECONDS``.
+    """
+    assert isinstance(outcome.target, Target)
+    scraper = outcome.target.scraper
+    OUTCOMES.labels(scraper.name, outcome.code).inc()
+    if outcome.warnings:
+        for warning in outcome.warnings:
+            if warning.reason != UNREAD_REASON:
+                SOURCE_FAILURES.labels(scraper.platform, warning.source, warning.reason).inc()
+        for source, path in unread_paths(outcome.warnings):
+            UNREAD.labels(scraper.platform, source, path).inc()
+    now = time.monotonic()
+    record = outcome.record
+    if record is not None and now - _SAMPLED.get(scraper.name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
+        _SAMPLED[scraper.name] = now
+        values = Tally(optional_values(scraper.data, record.data))
+        for (field, is_empty), number in values.items():
+            VALUES.labels(scraper.name, field).inc(number)
+            EMPTY.labels(scraper.name, field).inc(number if is_empty else 0)
+
+
 class CrawlerMetrics:
-    """A Scrapy extension that counts an open crawler's outcomes, retries, browser pages and empty fields."""
+    """A Scrapy extension that counts an open crawler's retries and browser pages."""
 
     open: ClassVar[set[CrawlerMetrics]] = set()
     """The extension instances of all open crawlers in this process."""
@@ -185,14 +211,12 @@ class CrawlerMetrics:
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._reported: Tally[str] = Tally()
-        self._sampled: dict[str, float] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CrawlerMetrics:
         metrics = cls(crawler)
         crawler.signals.connect(metrics.spider_opened, signals.spider_opened)
         crawler.signals.connect(metrics.spider_closed, signals.spider_closed)
-        crawler.signals.connect(metrics.target_completed, target_completed)
         return metrics
 
     def spider_opened(self) -> None:
@@ -201,32 +225,6 @@ class CrawlerMetrics:
     def spider_closed(self) -> None:
         self.collect()
         self.open.discard(self)
-
-    def target_completed(self, outcome: Outcome) -> None:
-        """Count an outcome, and from time to time the empty fields of its record.
-
-        The fields are counted if the scraper's last sample is older than ``SAMPLE_SECONDS``.
-        """
-        target = outcome.target
-        if isinstance(target, InvalidTarget):
-            return
-        name = target.scraper.name
-        OUTCOMES.labels(name, outcome.code).inc()
-        platform = target.scraper.platform
-        if outcome.warnings:
-            for warning in outcome.warnings:
-                if warning.reason != UNREAD_REASON:
-                    SOURCE_FAILURES.labels(platform, warning.source, warning.reason).inc()
-            for source, path in unread_paths(outcome.warnings):
-                UNREAD.labels(platform, source, path).inc()
-        now = time.monotonic()
-        record = outcome.record
-        if record is not None and now - self._sampled.get(name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
-            self._sampled[name] = now
-            values = Tally(optional_values(target.scraper.data, record.data))
-            for (field, is_empty), number in values.items():
-                VALUES.labels(name, field).inc(number)
-                EMPTY.labels(name, field).inc(number if is_empty else 0)
 
     @property
     def pages(self) -> int:

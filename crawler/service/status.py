@@ -18,7 +18,7 @@ from crawler.downloads.shared import platform_lanes
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time, utc_text
 from crawler.registry import spiders
-from crawler.service import outcome_counts
+from crawler.service import metrics, outcome_counts
 from crawler.service.calls.stored import WAITING, load
 from crawler.service.headline import headline
 from crawler.service.outcome_counts import MINUTE_SECONDS, History, OutcomeCounts
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from crawler.downloads.lane import Lane
     from crawler.jobs.store import Session, Store
     from crawler.service.calls.open_crawlers import OpenCrawlers
+    from crawler.targets.target import Outcome
 
 WRITE = (
     "INSERT INTO processes (id, at, state) VALUES (:id, :at, :state)"
@@ -55,11 +56,16 @@ class Status:
         self._counts = OutcomeCounts()
         self._lanes = {name: platform_lanes(crawlers.shared, name, settings) for name in sorted(crawlers.load)}
         for lanes in self._lanes.values():
-            lanes.on_completed = self._counts.count
+            lanes.on_completed = self._completed
         self._written: tuple[bytes, float] = b"", 0.0
         """The state in the store, and the Unix time at which it was written."""
         self._purged_minute = 0
         self._write: asyncio.Task[None] | None = None
+
+    def _completed(self, outcome: Outcome, egress: str) -> None:
+        """Count an outcome for ``/metrics`` and for ``/v1/status``."""
+        metrics.count_outcome(outcome)
+        self._counts.count(outcome, egress)
 
     async def flush(self, seconds: float) -> None:
         """Store the counts, and the state if it has changed. Wait at most ``seconds``; the transaction may take longer.

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import structlog
@@ -39,17 +39,19 @@ SCHEMA = (
 )
 
 
-class Since(Protocol):
-    """Interface that decides which entries of a listing are new."""
+class Since:
+    """The base class of what decides which entries of a listing are new."""
 
     async def load(self, target: Target) -> None:
         """Prepare for a page, before it is read."""
 
     def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
         """Whether the pages after this page may contain new entries."""
+        raise NotImplementedError
 
     def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
         """Return the ids of the page's new entries, or None if the scraper has no entries to compare."""
+        raise NotImplementedError
 
     def completed(self, outcome: Outcome) -> None:
         """Handle the outcome of a page."""
@@ -58,14 +60,11 @@ class Since(Protocol):
         """Release everything at the end of the run."""
 
 
-class SinceDate:
+class SinceDate(Since):
     """Selects entries that are from a day (in UTC) or later. An entry without a known time is new."""
 
     def __init__(self, day: date) -> None:
         self._start = datetime.combine(day, time(), UTC).timestamp()
-
-    async def load(self, target: Target) -> None:
-        """Do nothing: no page depends on earlier pages."""
 
     def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
         """Whether the pages after this page may contain new entries.
@@ -84,14 +83,8 @@ class SinceDate:
         rows = [(row[entries.key], row[entries.time]) for row in entries.of(data)]
         return frozenset(id_ for id_, seconds in rows if seconds is None or seconds >= self._start)
 
-    def completed(self, outcome: Outcome) -> None:
-        """Do nothing: no page depends on earlier pages."""
 
-    async def close(self) -> None:
-        """Do nothing: nothing is stored."""
-
-
-class ComparesEntries:
+class ComparesEntries(Since):
     """Compares the entries of pages with the entries of earlier runs."""
 
     def seen(self, target: Target) -> frozenset[str]:
