@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawler.spiders.base import PlatformSpider
+    from crawler.targets.target import Target
 
 logger = structlog.get_logger(__name__)
 
@@ -141,11 +142,12 @@ class ThrottleMiddleware:
         release_slot = weakref.finalize(request, release)
         release_slot.atexit = False
         request.meta["release_slot"] = release_slot
-        if (target := request.meta.get("target")) is not None:
-            target.release.is_sent = True
         self.spider.on_lane(request)
-        left = time_left(request)
-        if left is not None:
+        target: Target | None = request.meta.get("target")
+        if target is None:
+            return
+        target.release.is_sent = True
+        if (left := target.seconds_left) is not None:
             timeout = request.meta.get("download_timeout", left)
             request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 

@@ -60,10 +60,13 @@ class Settings(BaseModel):
     ``scrapy serve`` reads it again at SIGHUP."""
     UNREAD_KEEP: Count = 20
     """Number of responses of each source that are kept in the project's folder ``.scrapy/unread`` because a part of
-    them was unread or the extraction failed (docs/contracts.md#kept-responses). 0: none, as always on Scrapy Cloud."""
+    them was unread or the extraction failed (docs/repair.md). 0: none, as always on Scrapy Cloud."""
     SANDBOX: Switch = False
     """Whether to crawl the simulated platforms instead of the real ones. They are started in this process, and have no
     delays."""
+    SANDBOX_RENAMES: kinds.Renames = {}
+    """Simulated platform -> key -> other name that this key has in its payloads after the first ten pages, to try what
+    a change of a platform does (docs/repair.md)."""
     PROCESSES: Positive = 1
     """Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and
     while ``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it

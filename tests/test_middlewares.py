@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,15 +16,15 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 from crawler.errors import UpstreamTimeout
 from crawler.middlewares import Retry
+from crawler.registry import scrapers
+from crawler.targets.target import Target
 
 URL = "https://shop.example/"
 
 
-@dataclass
-class FakeTarget:
-    """The part of a target that a retry depends on."""
-
-    deadline: float | None = None
+def due(deadline: float) -> Target:
+    scraper = scrapers()["retail-search-v4"]
+    return Target("1", scraper, scraper.params.model_validate({"query": "mustard"}), deadline=deadline)
 
 
 @pytest.fixture
@@ -128,9 +127,9 @@ def test_retry_after_is_waited_for_up_to_the_longest_wait(waits: list[float]) ->
 def test_no_retry_starts_after_the_deadline(waits: list[float]) -> None:
     middleware, response = retry(), unavailable("7")
     now = time.monotonic()
-    assert process_response(middleware, request(target=FakeTarget(now + 5)), response) is response
+    assert process_response(middleware, request(target=due(now + 5)), response) is response
     with pytest.raises(UpstreamTimeout):
-        process_exception(middleware, request(target=FakeTarget(now)), DownloadTimeoutError())
+        process_exception(middleware, request(target=due(now)), DownloadTimeoutError())
     assert (waits, stats(middleware)) == ([], {})
 
 

@@ -123,10 +123,7 @@ def test_us3_6_the_summary_has_the_paths(tmp_path: Path) -> None:
         f"  unread:     1 with {RATING} of search",
         f"  unread:     1 with {UNKNOWN} of search (2 rows not collected)",
         f"  data:       {tmp_path}/out.jsonl (1 line)",
-        (
-            "  next:       the platform may have changed its pages: update the project, or repair the scraper"
-            " (docs/monitors.md)"
-        ),
+        ("  next:       the platform may have changed its pages: scrapy extract --unread --suggest (docs/repair.md)"),
     ]
 
 

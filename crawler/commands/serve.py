@@ -305,7 +305,7 @@ def use_sandbox(settings: Settings) -> None:
     """Start the simulated platforms, and use them with a store of their own unless the settings name a store."""
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
-    settings.set("PLATFORM_ORIGINS", Sandbox().start(), priority="cmdline")
+    settings.set("PLATFORM_ORIGINS", Sandbox(renames=settings.getdict("SANDBOX_RENAMES")).start(), priority="cmdline")
     settings.set("STORE", sandbox_store(settings), priority="cmdline")
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")

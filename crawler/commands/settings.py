@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from difflib import get_close_matches
 from textwrap import indent, wrap
 
 from scrapy.commands.settings import Command as SettingsCommand
+from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from crawler.configuration.check import expectation, schemas, shown
@@ -30,8 +32,12 @@ class Command(SettingsCommand):
         assert self.settings is not None
         if any((opts.get, opts.getbool, opts.getint, opts.getfloat, opts.getlist)):
             super().run(args, opts)
-        else:
-            print("\n".join(listing(self.settings, *args)))
+            return
+        for part in args:
+            if not any(part.upper() in name for name in schemas()):
+                near = get_close_matches(part.upper(), schemas(), n=1)
+                raise UsageError(f"no setting is called {part}" + "".join(f"; did you mean {name}?" for name in near))
+        print("\n".join(listing(self.settings, *args)))
 
 
 def listing(settings: BaseSettings, *parts: str) -> Iterator[str]:

@@ -35,16 +35,11 @@ class Loop(uvloop.Loop):
         super().add_reader(fd, self._read, fd, callback, args)
 
     def _read(self, fd: FileDescriptorLike, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-        if _has_error(fd):
+        poll = select.poll()
+        poll.register(fd, 0)  # poll() reports errors even if no event is requested
+        found = poll.poll(0)
+        if found and found[0][1] & select.POLLERR:  # such as a reset. A read raises it after the data before it
             # After this call, uvloop stops watching the descriptor. A new reader is called for the same error.
             self.remove_reader(fd)
             self.add_reader(fd, callback, *args)
         callback(*args)
-
-
-def _has_error(fd: FileDescriptorLike) -> bool:
-    """Whether a socket has an error, such as a reset. A read raises it after the data that arrived before."""
-    poll = select.poll()
-    poll.register(fd, 0)  # poll() reports errors even if no event is requested
-    found = poll.poll(0)
-    return bool(found) and bool(found[0][1] & select.POLLERR)

@@ -208,6 +208,9 @@ Origins = Annotated[
     Expected("a JSON object of platform to origin, or of platform to an object of role to origin"),
 ]
 Budgets = Annotated[Object[Budget], Expected('a JSON object such as {"retail": {"concurrency": 2, "delay": 2}}')]
+Renames = Annotated[
+    Object[dict[str, str]], Expected('a JSON object such as {"retail": {"averageRating": "starRating"}}')
+]
 IdFiles = Annotated[Object[Any], Expected('a JSON object such as {"microblog": "/path/file.json"}')]
 Egresses = Annotated[
     list[Any] | str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -69,10 +69,20 @@ class _Pending:
         return cls(request, target, target.release, source, target.background, deadline)
 
     async def slots(self, lane: Lane) -> ReleaseSlot:
-        """Take the slots of a lane. See ``Lane.take_slots``."""
+        """Wait for the slots of the source and of the platform. Return the function that releases them.
+
+        Raises:
+            Overloaded: the download cannot start before the deadline.
+            UpstreamTimeout: the deadline passed while no slot was free.
+        """
+        throttles = lane.throttles(self.request.meta.get("source"))
         try:
-            source = self.request.meta.get("source")
-            return await lane.take_slots(source, self.deadline, background=self.background)
+            if len(throttles) == 1:
+                return await throttles[0].acquire(self.deadline, background=self.background)
+            with ExitStack() as slots:
+                for throttle in throttles:
+                    slots.callback(await throttle.acquire(self.deadline, background=self.background))
+                return slots.pop_all().close
         except BaseException:
             if self.source is not None:
                 await lane.withdraw(self.source)

@@ -220,8 +220,17 @@ class CircuitBreaker:
             return 0.0
         return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
 
-    async def record(self, error: ScrapeError | None) -> None:
-        """Count the result of a request. ``error``: None if the response contained data."""
+    async def record(self, error: ScrapeError | None, status: int | None = None) -> None:
+        """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
+
+        The ``retry_after`` of a block or rate limit is limited to ``RETRY_AFTER_MAX``, also in the target's outcome.
+        """
+        if isinstance(error, CircuitOpen):
+            return  # nothing was sent
+        if error is not None and error.retry_after and is_block(error):
+            error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))
+        if status in THROTTLING_STATUSES and isinstance(error, ExtractionFailed):
+            error = UpstreamBlocked(error.message)
         if not self.policy.threshold:
             return
         if error is not None and is_block(error):
@@ -261,16 +270,3 @@ class Breakers(dict[str, CircuitBreaker]):
     def cooldowns(self) -> dict[str, float]:
         """Source -> seconds until the end of its breaker's cooldown, for each source that was requested."""
         return {source: each.cooldown_left for source, each in self.items()}
-
-    async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
-
-        The ``retry_after`` of a block or rate limit is limited to ``RETRY_AFTER_MAX``, also in the target's outcome.
-        """
-        if isinstance(error, CircuitOpen):
-            return  # nothing was sent
-        if error is not None and error.retry_after and is_block(error):
-            error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))
-        if status in THROTTLING_STATUSES and isinstance(error, ExtractionFailed):
-            error = UpstreamBlocked(error.message)
-        await self[source].record(error)

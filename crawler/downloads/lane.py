@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ from crawler.downloads.breaker import (
     resting_seconds,
 )
 from crawler.downloads.egress import Egress
-from crawler.downloads.throttle import ReleaseSlot, Throttle
+from crawler.downloads.throttle import Throttle
 from crawler.errors import EgressFailed, ScrapeError, UpstreamError
 
 NOT_SENT = UpstreamError("not sent", reason="not_sent")
@@ -74,23 +73,6 @@ class Lane:
         own = self.sources.get(source)
         return (self.budget,) if own is None else (own, self.budget)
 
-    async def take_slots(
-        self, source: str | None, deadline: float | None = None, *, background: bool = False
-    ) -> ReleaseSlot:
-        """Wait for the slots of the source and of the platform. Return the function that releases them.
-
-        Raises:
-            Overloaded: the download cannot start before the deadline.
-            UpstreamTimeout: the deadline passed while no slot was free.
-        """
-        throttles = self.throttles(source)
-        if len(throttles) == 1:
-            return await throttles[0].acquire(deadline, background=background)
-        with ExitStack() as slots:
-            for throttle in throttles:
-                slots.callback(await throttle.acquire(deadline, background=background))
-            return slots.pop_all().close
-
     def free_in(self, source: str | None) -> float:
         """Return the seconds until a download from a source can start, 0 if now, ``inf`` if all slots are taken."""
         return max(throttle.free_in() for throttle in self.throttles(source))
@@ -132,7 +114,7 @@ class Lane:
             self.failures += not self.connection.cooldown_left  # else a consequence of a failure that was counted
             await self.connection.record(error)
             return
-        await self.breakers.count(source, error, status)
+        await self.breakers[source].record(error, status)
         if not self.egress.can_fail:
             return
         if is_response(error):

@@ -83,10 +83,6 @@ class PageSpider(Spider):
         Platforms override this method if a scheduled request contains something that belongs to the lane.
         """
 
-    async def count(self, request: Request, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a target's request. ``error``: None if it succeeded. ``status``: the HTTP status."""
-        await self.lanes.count(request.meta["target"], request.meta["source"], error, status)
-
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
         """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
 
@@ -147,26 +143,27 @@ class PageSpider(Spider):
         Raises:
             ScrapeError: the page object raised an error, or the second download failed.
         """
-        page.names = request.meta["target"].release.names
+        target, source = request.meta["target"], request.meta["source"]
+        page.names = target.release.names
         try:
             await self.read_item(page, request)
         except ScrapeError as error:
             again = self._repetition(request, error) if retry else None
             if again is None:
                 counted = UpstreamError("") if error.reason in page.token_reasons else error
-                await self.count(request, counted, page.response.status)
+                await self.lanes.count(target, source, counted, page.response.status)
                 if isinstance(error, ExtractionFailed):
                     self.keep(page, request, error)
                 raise
         else:
-            await self.count(request, page.interruption)
+            await self.lanes.count(target, source, page.interruption)
             for skipped in page.skipped:
-                self.warn(request.meta["target"], request.meta["source"], skipped)
+                self.warn(target, source, skipped)
             for unread in page.unread:
-                self.tracker.warn(request.meta["target"], OutcomeWarning.of_unread(request.meta["source"], unread))
+                self.tracker.warn(target, OutcomeWarning.of_unread(source, unread))
             self.keep(page, request)
             return page
-        return await self.get(type(page), again, request.meta["target"], retry=False)
+        return await self.get(type(page), again, target, retry=False)
 
     @cached_property
     def _keeper(self) -> Keeper:
@@ -254,7 +251,7 @@ class PageSpider(Spider):
         """
         target: Target = request.meta["target"]
         if not isinstance(error, EgressFailed):  # counted by the download handler
-            await self.count(request, error)
+            await self.lanes.count(target, request.meta["source"], error)
         if not target.release.ended and await self.lanes.has_failed(target, error):
             self.tracker.hand_back(target)
         if target.release.successor is not None:

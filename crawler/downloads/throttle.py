@@ -174,8 +174,9 @@ class Throttle:
             Overloaded: the download cannot start before the deadline. This is raised as soon as it is certain.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
-        if deadline is not None and not background and self.earliest() >= deadline:
-            raise no_slot_before_deadline(self._start_in())
+        wait = self._start_in()
+        if deadline is not None and not background and asyncio.get_running_loop().time() + wait >= deadline:
+            raise no_slot_before_deadline(wait)
         token = f"{self.facts.owner}:{next(self._tokens)}"
         try:
             async with asyncio.timeout_at(deadline):

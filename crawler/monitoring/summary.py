@@ -31,7 +31,7 @@ MAX_INCOMPLETE = 5
 """Maximum number of incomplete listings that the summary describes."""
 MAX_UNREAD = 8
 """Maximum number of unread paths that the summary lists."""
-UNREAD_ADVICE = "the platform may have changed its pages: update the project, or repair the scraper (docs/monitors.md)"
+UNREAD_ADVICE = "the platform may have changed its pages: scrapy extract --unread --suggest (docs/repair.md)"
 
 
 @dataclass
@@ -75,9 +75,9 @@ class Summary:
     def target_completed(self, outcome: Outcome) -> None:
         """Log a failed target: at the level INFO in a batch, else at the level ERROR. Collect incomplete listings."""
         if outcome.error is None:
-            found = (each for each in outcome.warnings if each.coverage is not None)
-            self.incomplete += [f"{each.coverage} ({outcome.target.label})" for each in found]
-            del self.incomplete[MAX_INCOMPLETE:]
+            for each in outcome.warnings:
+                if each.coverage is not None and len(self.incomplete) < MAX_INCOMPLETE:
+                    self.incomplete.append(f"{each.coverage} ({outcome.target.label})")
             return
         self.first.setdefault(outcome.code, outcome)
         self.retryable += outcome.error.retryable

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 ROWS_PER_BATCH = 1_000
 """Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
+FIRST_ROWS = 16
+BATCH_BYTES = 1024 * 1024
+"""Size of the rows that are converted at once, if there are fewer of them. Their objects take ten times as much."""
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
 JSON_COLUMNS = frozenset({"params", "columns"})
@@ -75,6 +78,7 @@ class ParquetExporter(BaseItemExporter):
         self.schema = arrow_schema(fields)
         self._writer = pq.ParquetWriter(file, self.schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
+        self._rows_per_batch = FIRST_ROWS
         self._batches: list[pa.RecordBatch] = []
         self._batch_bytes = 0
 
@@ -86,7 +90,7 @@ class ParquetExporter(BaseItemExporter):
     def export_item(self, item: Record | dict[str, Any]) -> None:
         """Add a record, or a row that ``exporters.exploded_rows`` has made."""
         self._rows.append(self._row(item))
-        if len(self._rows) >= ROWS_PER_BATCH:
+        if len(self._rows) >= self._rows_per_batch:
             self._convert()
             if self._batch_bytes >= ROW_GROUP_BYTES:
                 self._write()
@@ -107,6 +111,8 @@ class ParquetExporter(BaseItemExporter):
 
         if self._rows:
             batch = pa.RecordBatch.from_pylist(self._rows, schema=self.schema)
+            rows = len(self._rows) * BATCH_BYTES // max(1, batch.nbytes)
+            self._rows_per_batch = min(ROWS_PER_BATCH, max(FIRST_ROWS, rows))
             self._rows = []
             self._batches.append(batch)
             self._batch_bytes += batch.nbytes

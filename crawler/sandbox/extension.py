@@ -31,7 +31,7 @@ class SandboxExtension:
             raise NotConfigured
         from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # most crawls do not use it
 
-        extension = cls(Sandbox())
+        extension = cls(Sandbox(renames=crawler.settings.getdict("SANDBOX_RENAMES")))
         crawler.signals.connect(extension.spider_opened, signals.spider_opened)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
         return extension

@@ -6,6 +6,7 @@ import time
 from functools import cached_property, partial
 from importlib import import_module
 from pkgutil import iter_modules
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
@@ -17,9 +18,10 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 import crawler.sandbox
 from crawler.sandbox.faults import RequestCounts, respond, respond_after
 from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.renames import RenamingSite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from crawler.sandbox.protocol import FakeSite
@@ -113,10 +115,11 @@ class Sandbox:
     """Serves all simulated platforms in this process.
 
     ``light``: serve small pages, so that a benchmark does not measure page generation. ``tls``: serve ``https``, with a
-    certificate that the sandbox signs itself. ``log``: a file with one line of JSON for each request.
+    certificate that the sandbox signs itself. ``log``: a file with one line of JSON for each request. ``renames``:
+    platform -> key -> its other name (``renames.py``).
     """
 
-    def __init__(  # the options of the command
+    def __init__(  # noqa: PLR0913  # the options of the command
         self,
         seed: int = 1,
         *,
@@ -124,12 +127,14 @@ class Sandbox:
         light: bool = False,
         tls: bool = False,
         log: Path | None = None,
+        renames: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         self.seed = seed
         self.latency = latency
         self.light = light
         self.tls = tls
         self.log = RequestLog(log) if log else None
+        self.renames = renames
         self._ports: dict[str, Any] = {}
 
     def start(self, port: int = 0) -> dict[str, str]:
@@ -153,7 +158,7 @@ class Sandbox:
 
     def _build(self, name: str) -> FakeSite:
         site: FakeSite = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)
-        return site
+        return RenamingSite(site, self.renames[name]) if self.renames.get(name) else site
 
     async def stop(self) -> None:
         """Stop listening, and close the ports."""

@@ -45,7 +45,7 @@ DRAFT_SECONDS = 3600
 """Age of the files of processes that were killed while they wrote them."""
 FIRST = 2
 """This many responses of a source are kept at once. After each further one, the thread that writes them rests."""
-REST = 60
+REST = 100
 """How long it rests, as a multiple of the processor time for the response."""
 WAITING = 4
 """Maximum number of responses that wait for this thread. Further ones are not kept."""

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
@@ -278,7 +279,7 @@ class InvalidTarget:
         return _label(self.raw) if isinstance(self.raw, dict) else one_line(str(self.raw))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """How a target ended: with a record or with an error."""
 
@@ -304,7 +305,7 @@ class Outcome:
         """The data in the shape of the scraper's data model, None if the target failed."""
         return None if self.record is None else self.record.data
 
-    @property
+    @cached_property
     def code(self) -> str:
         """``OK``, or the code of the error."""
         return self.error.code if self.error else "OK"

@@ -207,11 +207,11 @@ class TargetTracker:
             parent.followups.append(target)
         else:
             self._release((target,))
+            self._changed.set()
 
     def _release(self, followups: Iterable[Target]) -> None:
         if self._source is None or not self._source.keeps_followups:
             self._followups.extend(followups)
-        self._changed.set()
 
     async def _change(self) -> None:
         self._changed.clear()
@@ -259,7 +259,9 @@ class TargetTracker:
         duration = round((time.monotonic() - entry.since) * 1000)
         followups, warnings = tuple(entry.followups), tuple(entry.warnings)
         self._report(Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries))
-        self._release(followups)
+        if followups:
+            self._release(followups)
+        self._changed.set()
 
     def abandon(self, target_id: str) -> None:
         """Drop a target in flight, because another worker may have taken it: it has no outcome here."""
@@ -409,18 +411,16 @@ class TargetTracker:
 
     def item_scraped(self, item: object, response: Response) -> None:
         """Complete a target with the item that the last pipeline returned. The item may have any class."""
-        entry = self._entry(target_of(response))
-        if entry is None:
+        target = target_of(response)
+        if target is None:
             return
         if isinstance(item, Record):
-            self.complete(entry.target, record=item)
-            return
-        try:
-            record = _as_record(item, entry, is_line=entry.target.batch)
-        except ServiceError as error:
-            self.complete(entry.target, error=error)
-        else:
-            self.complete(entry.target, record=record)
+            self.complete(target, record=item)
+        elif entry := self._entry(target):
+            try:
+                self.complete(target, record=_as_record(item, entry, is_line=target.batch))
+            except ServiceError as error:
+                self.complete(target, error=error)
 
     def item_dropped(self, item: object, exception: Exception, response: Response) -> None:
         """Complete a target with an error, because a pipeline has dropped its item."""

@@ -7,15 +7,17 @@ import os
 import re
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.exceptions import UsageError
 from scrapy.settings import Settings, default_settings
 
 import crawler.settings
-from crawler.commands.settings import listing
+from crawler.commands.settings import Command, listing
 from crawler.configuration.check import check_settings, misspelled_name, schemas
 from crawler.configuration.kinds import HIDDEN
 from tests import forks, settings_page
@@ -102,6 +104,7 @@ WITHOUT_BOUNDS = {
     "MONITORS_DIR",
     "PLAYWRIGHT_LAUNCH_OPTIONS",
     "RETRY_PRIORITY_ADJUST",
+    "SANDBOX_RENAMES",
     "SEEN_FILE",
     "USER_AGENT",
     "WEBHOOK_SECRET",
@@ -374,6 +377,22 @@ def test_the_listing_has_every_setting_of_the_project_and_no_secrets() -> None:
         "EGRESSES",
         "BREAKER_THRESHOLD",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("stroe", "no setting is called stroe; did you mean STORE?"),
+        ("zzzz", "no setting is called zzzz"),
+    ],
+)
+def test_the_listing_refuses_an_unknown_name_with_the_nearest_one(name: str, message: str) -> None:
+    command = Command()
+    command.settings = settings_with()
+    options = Namespace(**dict.fromkeys(("get", "getbool", "getint", "getfloat", "getlist")))
+    with pytest.raises(UsageError) as refused:
+        command.run([name], options)
+    assert str(refused.value) == message
 
 
 def test_the_check_imports_no_platform() -> None:

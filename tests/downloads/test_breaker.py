@@ -223,8 +223,8 @@ def of_platform(policy: BreakerPolicy) -> Breakers:
 async def test_ph_2_an_answer_of_one_source_does_not_reset_another() -> None:
     found = of_platform(BreakerPolicy(threshold=2, cooldown=60))
     for _ in range(2):
-        await found.count("timeline", LIMIT)
-        await found.count("page", None)
+        await found["timeline"].record(LIMIT)
+        await found["page"].record(None)
     assert not found.closed(["timeline", "page"])
     assert found.closed(["page"])
     assert found.any_open
@@ -232,25 +232,25 @@ async def test_ph_2_an_answer_of_one_source_does_not_reset_another() -> None:
 
 async def test_ph_2_a_throttling_status_counts_even_if_the_page_is_not_recognised() -> None:
     found = of_platform(BreakerPolicy(threshold=1, cooldown=60))
-    await found.count("page", ExtractionFailed("unknown page"), 500)
+    await found["page"].record(ExtractionFailed("unknown page"), 500)
     assert not found.any_open
-    await found.count("page", ExtractionFailed("unknown page"), 403)
+    await found["page"].record(ExtractionFailed("unknown page"), 403)
     assert found.any_open
 
 
 async def test_a_request_that_was_not_sent_does_not_count() -> None:
     """Its error must not end the trial of another request either."""
     found = of_platform(BreakerPolicy(threshold=1, cooldown=0))
-    await found.count("page", BLOCK)
+    await found["page"].record(BLOCK)
     assert await found["page"].enter() == 0
-    await found.count("page", CircuitOpen("open", retry_after=60))
+    await found["page"].record(CircuitOpen("open", retry_after=60))
     assert await found["page"].enter() > 0
 
 
 async def test_ph_2_the_outcome_names_the_retry_after_that_is_obeyed() -> None:
     found = of_platform(BreakerPolicy(threshold=1, cooldown=60, max_retry_after=100))
     error = UpstreamRateLimited("later", retry_after=2**31)
-    await found.count("page", error)
+    await found["page"].record(error)
     assert error.retry_after == 100
 
 

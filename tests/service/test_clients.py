@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
@@ -153,3 +154,26 @@ def test_the_objects_of_the_other_routes_equal_the_responses(service: Service, n
     assert response.parsed.to_dict() == json.loads(response.content)
     path = {"catalogue": "/v1/scrapers", "usage": "/v1/usage"}.get(name, f"/{name}")
     assert call(service.url, path, method="GET").body.keys() == response.parsed.to_dict().keys()
+
+
+def test_a_job_runs_with_the_client(service: Service) -> None:
+    def api(name: str) -> Any:
+        return import_module(f"{PACKAGE}.api.service.{name}")
+
+    targets = [{"id": "a", "scraper": "retail-search-v4", "query": "mustard"}, {"id": "b", "url": "https://x.com/gone"}]
+    with connect(service) as opened:
+        body = [model("JobTarget").from_dict(each) for each in targets]
+        made = api("create_job").sync(client=opened, body=body)
+        assert (made.valid, made.records_at_most) == (2, 2)
+        job_id = made.job.job_id
+        while (job := api("job").sync(job_id, client=opened)).state != "done":
+            time.sleep(0.1)
+        (line,) = api("job_records").sync(job_id, client=opened).splitlines()
+        (failure,) = api("job_failures").sync(job_id, client=opened).splitlines()
+        assert api("jobs").sync(client=opened).jobs[0].to_dict()["job_id"] == job_id
+        assert api("retry_job").sync(job_id, client=opened).retried == 1
+        listing = model("JobListing").from_dict({**targets[0], "max_pages": 2})
+        assert api("create_job").sync(client=opened, body=listing, dry_run=True).requests_at_most == 2
+        assert api("delete_job").sync_detailed(job_id, client=opened).status_code == 204
+    assert (job.targets.done, job.targets.failed) == (1, 1)
+    assert (json.loads(line)["id"], json.loads(failure)["id"]) == ("a", "b")

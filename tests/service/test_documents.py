@@ -15,7 +15,7 @@ from crawler.errors import documented
 from crawler.registry import scrapers
 from crawler.service.description import catalogue
 from crawler.service.description.headers import RATE_LIMIT_HEADERS
-from crawler.service.description.openapi import describe_error
+from crawler.service.description.operations import describe_error
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
 from tests.openapi import DOCUMENT

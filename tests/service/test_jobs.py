@@ -339,6 +339,8 @@ def test_a_cursor_continues_where_the_last_response_ended(made: Made) -> None:
 def test_failures_have_the_line_of_the_upload(made: Made) -> None:
     lines = [json.loads(line) for line in raw(made.url, made.path("failures?code=SCRAPER_NOT_FOUND"))[2].splitlines()]
     assert [(each["id"], each["line"], each["code"]) for each in lines] == [("a4", 5, "SCRAPER_NOT_FOUND")]
+    table = raw(made.url, made.path("failures?format=csv"))[2].decode()
+    assert [(row["id"], row["line"]) for row in csv.DictReader(io.StringIO(table))] == [("a3", "4"), ("a4", "5")]
 
 
 def test_records_of_a_job_that_is_done_are_not_sent_twice_to_a_client_that_has_them(made: Made) -> None:

@@ -18,7 +18,7 @@ from openapi_spec_validator import validate
 from crawler.errors import CallNotFound, JobNotFound, MethodNotAllowed, ScraperNotFound, documented
 from crawler.platforms.model import schema_name
 from crawler.registry import scrapers
-from crawler.service.description.openapi import describe_error
+from crawler.service.description.operations import describe_error
 from tests.openapi import DOCUMENT
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running

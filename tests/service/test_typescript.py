@@ -11,6 +11,7 @@ import pytest
 
 from tests.crawls import ROOT
 from tests.openapi import DOCUMENT
+from tests.service.conftest import Service
 
 MODULES = ROOT / ".venv" / "typescript" / "node_modules"
 """``scripts/test`` installs the compiler here."""
@@ -57,7 +58,23 @@ def compiled(folder: Path, program: str) -> str:
 
 def test_us3_5_the_typescript_example_compiles(folder: Path) -> None:
     """It failed with "'data.data' is possibly 'null'": an accepted asynchronous call has no data."""
-    (example,) = BLOCK.findall((ROOT / "docs/clients.md").read_text())
+    example, job = BLOCK.findall((ROOT / "docs/clients.md").read_text())
     assert compiled(folder, example) == ""
+    assert compiled(folder, job) == ""
     unchecked = re.sub(r"^if \(data\.data === null\).*$", "", example, flags=re.MULTILINE)
     assert "'data.data' is possibly 'null'" in compiled(folder, unchecked), "the compiler checks the types"
+
+
+def test_the_typescript_client_runs_a_job(folder: Path, service: Service) -> None:
+    _, job = BLOCK.findall((ROOT / "docs/clients.md").read_text())
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "job.ts").write_text(
+        "declare const process: unknown;\n" + job.replace("http://127.0.0.1:8000", service.url)
+    )
+    options = command_of("tsc").replace("example.ts", "job.ts")
+    assert run(folder, f"{options} --lib es2022,dom").stdout == ""
+    done = subprocess.run(["node", "job.js"], check=False, cwd=folder, capture_output=True, text=True, timeout=60)  # noqa: S607  # of the PATH
+    assert done.returncode == 0, done.stderr
+    line, _, rest = done.stdout.partition("\n")
+    assert json.loads(line)["id"] == "q1"
+    assert rest.strip() == "1"

@@ -40,7 +40,7 @@ logger = structlog.get_logger(__name__)
 RUN_SECONDS = 120.0
 """Timeout in seconds of a call after it was claimed: the longest timeout of a synchronous call."""
 TICK_SECONDS = 0.5
-"""Interval in seconds at which calls that other processes run are read for the requests that wait for them."""
+"""Interval in seconds at which a process finds calls that another one has completed or deleted."""
 LOAD_SECONDS = 5.0
 """Interval in seconds at which the numbers and the size of the stored calls are read, and expired ones are deleted."""
 DELETED_AT_ONCE = 500
@@ -88,6 +88,8 @@ class AsyncCalls:
         """The size of all stored calls, as it was at most ``LOAD_SECONDS`` ago."""
         self._waiters: defaultdict[Key, set[asyncio.Future[None]]] = defaultdict(set)
         """Job and key of a call -> the requests that wait for its end."""
+        self._scraping: dict[Key, asyncio.Task[Any]] = {}
+        """Job and key of a call that this process scrapes -> the task."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stopped = False
 
@@ -128,6 +130,12 @@ class AsyncCalls:
             if not waiter.done():
                 waiter.set_result(None)
 
+    def deleted(self, key: Key) -> None:
+        """Stop scraping a call, and end the requests that wait for it."""
+        self.notify(key)
+        if task := self._scraping.get(key):
+            task.cancel()
+
     def seconds_until_done(self, platform: str, ahead: int | None) -> int:
         """Estimate the seconds until a call has a response. ``ahead``: number of calls ahead of it; None if it runs."""
         lanes = self.crawlers.of(platform).lanes
@@ -149,6 +157,9 @@ class AsyncCalls:
             CircuitOpen, Overloaded, ShuttingDown: the call must wait again.
         """
         request_id, work = claim.key.decode(), claim.work
+        task = asyncio.current_task()
+        assert task is not None
+        self._scraping[claim.target] = task
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 scraper = scrapers()[work["scraper"]]
@@ -171,6 +182,9 @@ class AsyncCalls:
             except Exception:
                 logger.exception("request_failed")
                 return self.failed(claim, unexpected())
+            finally:
+                if self._scraping.get(claim.target) is task:
+                    del self._scraping[claim.target]
 
     def done(self, claim: Claim, served: Served) -> Finished:
         """Return what is stored of a call that ended with a record."""
@@ -209,13 +223,13 @@ class AsyncCalls:
         self.notify(claim.target)
 
     async def _wake(self) -> None:
-        """Wake the requests whose calls another process has completed or deleted."""
-        waited_for = [*self._waiters]
-        if waited_for:
-            left = await self.store.transact(lambda session: stored.unfinished(session, waited_for), write=False)
-            for key in waited_for:
+        """Wake the requests whose calls another process has completed or deleted, and stop scraping deleted calls."""
+        known = [*{*self._waiters, *self._scraping}]
+        if known:
+            left = await self.store.transact(lambda session: stored.unfinished(session, known), write=False)
+            for key in known:
                 if key[1] not in left:
-                    self.notify(key)
+                    self.deleted(key)
 
     async def _keep_house(self) -> None:
         """Read the numbers of the stored calls, and delete expired ones, unless the clock has just jumped."""

@@ -169,9 +169,9 @@ class OpenCrawler:
             self.source.discard(target.id)
 
     def _check_capacity(self, deadline: float, now: float) -> None:
-        if self.unhealthy:
+        if self._crashes and self.unhealthy:
             raise _unavailable(self.spider.name)
-        if self.in_flight > self.max_waiting and self.in_flight >= self.limit:
+        if len(self._calls) > self.max_waiting and len(self._calls) >= self.limit:
             wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.lanes.earliest() - now)), 3_600)
             raise Overloaded(
                 f"This platform has its maximum of {self.limit} calls, running or waiting.", retry_after=wait

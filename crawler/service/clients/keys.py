@@ -332,7 +332,8 @@ class KeyRing:
     async def holder(self, key: str | None) -> Holder:
         """Return the client that owns the key, as in ``Keys``."""
         if key:
-            await self._refresh()
+            if self._is_failing or self._version is None or self.store.version != self._version:
+                await self._refresh()
             if self._reading is not None and _key_id(key) not in (self._valid or {}):
                 await asyncio.wait([self._reading])
             if self._valid is None:

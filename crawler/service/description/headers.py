@@ -45,7 +45,9 @@ HEADERS: dict[str, Any] = {
     "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
     "Preference-Applied": {"description": "The preferences of `Prefer` that were applied.", "schema": TEXT},
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
-    "Location": {"description": "The URL of an asynchronous call.", "schema": TEXT},
+    "Location": {"description": "The URL of an asynchronous call or a job.", "schema": TEXT},
+    "X-Next-Cursor": {"description": "The value of `after` for the outcomes since.", "schema": TEXT},
+    "ETag": {"description": "Identifies the response. Only jobs that have ended have it.", "schema": TEXT},
     "X-Queue-Position": {
         "description": "The position of a waiting call in the queue of its platform. 1 is the next call.",
         "schema": NUMBER,
@@ -85,3 +87,5 @@ FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
 WAITING_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "Retry-After", "X-Queue-Position")
 ACCEPTED_HEADERS = (*WAITING_HEADERS, "Location", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")
 RESULT_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "X-Cache", "Age", "X-Partial")
+JOB_HEADERS = (*COMMON_HEADERS, "Location", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")
+RECORDS_HEADERS = (*COMMON_HEADERS, "X-Next-Cursor", "ETag")

@@ -12,7 +12,8 @@ import orjson
 
 from crawler.errors import documented
 from crawler.service.description import catalogue
-from crawler.service.description.openapi import DESCRIPTION, SUMMARY, TITLE, describe_error
+from crawler.service.description.openapi import DESCRIPTION, SUMMARY, TITLE
+from crawler.service.description.operations import describe_error
 from crawler.service.http.static import StaticContent
 
 PAGE = """\
@@ -33,6 +34,15 @@ in `X-API-Key`. The response is a JSON object: `success`, `data` (the record, or
 
 With the same API key, `GET {url}/v1/usage` returns the client's calls by day, and the state of its monthly quota.
 `GET {url}/v1/status` returns the state of each platform and the outcomes of the last hour.
+
+## Jobs
+
+A job scrapes many targets in the background. `POST {url}/v1/jobs` with a JSON array of targets, each an object with
+`scraper` and its params, or with `url`, returns 202 and `job.job_id`. A body of one object may have `max_pages`,
+`exhaustive` or `since`, which read further pages of a listing; `?dry_run=true` only returns what it costs at most.
+`GET {url}/v1/jobs/<job_id>` returns the state, `/records` the records as JSON Lines (`format=json`, `csv`, `xlsx`,
+`parquet`; `fields`, `explode`, `after`), `/failures` the failed targets; `POST .../retry` repeats them; `DELETE`
+cancels a job, or deletes one that has ended.
 
 ## Scrapers
 

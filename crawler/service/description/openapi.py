@@ -25,9 +25,8 @@ from crawler.errors import (
     documented,
 )
 from crawler.registry import scrapers, spider
-from crawler.service.calls.envelope import Call, failure
 from crawler.service.calls.stored import STATES
-from crawler.service.description import webhooks
+from crawler.service.description import job_paths, webhooks
 from crawler.service.description.contract import (
     REQUEST_ID,
     Accepted,
@@ -44,7 +43,6 @@ from crawler.service.description.contract import (
 from crawler.service.description.headers import (
     ACCEPTED_HEADERS,
     COMMON_HEADERS,
-    FAILURE_HEADERS,
     HEADERS,
     PARAMETERS,
     RESULT_HEADERS,
@@ -56,6 +54,7 @@ from crawler.service.description.operations import (
     JSON,
     failure_name,
     failure_references,
+    failures,
     get,
     header_references,
     query,
@@ -99,6 +98,7 @@ def document(service_url: str = "") -> Json:
     models: list[type[BaseModel]] = [
         *(Failure, Accepted, Completed, CallList),
         *(Catalogue, UsageReport, ServiceStatus, Health, Readiness),
+        *job_paths.MODELS,
         *webhooks.MODELS,
     ]
     for scraper in distinct.values():
@@ -124,16 +124,14 @@ def document(service_url: str = "") -> Json:
             ),
             {"name": "service", "description": "The service itself."},
         ],
-        "paths": paths | _service_paths(ref) | webhooks.paths(ref),
+        "paths": paths | _service_paths(ref) | job_paths.paths(ref) | webhooks.paths(ref),
         "webhooks": webhooks.events(ref),
         "components": {
             "securitySchemes": {"ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
             "parameters": PARAMETERS,
             "headers": HEADERS,
-            "responses": {
-                failure_name(status): _failures(status, kinds, ref) for status, kinds in _by_status().items()
-            },
-            "schemas": schemas,
+            "responses": {failure_name(status): failures(status, kinds, ref) for status, kinds in _by_status().items()},
+            "schemas": schemas | job_paths.SCHEMAS,
         },
     }
 
@@ -251,7 +249,7 @@ def _call_paths(ref: Refs) -> Json:
             "200": response("The scrape is complete.", ref[Completed], RESULT_HEADERS),
             "202": response("The call waits or runs.", ref[Accepted], WAITING_HEADERS),
             **failure_references(_by_status()),
-            "404": _failures(404, [TargetNotFound, CallNotFound], ref),
+            "404": failures(404, [TargetNotFound, CallNotFound], ref),
         },
     }
     deleted = {
@@ -263,7 +261,7 @@ def _call_paths(ref: Refs) -> Json:
         "responses": {
             "204": {"description": "The call is deleted.", "headers": header_references(COMMON_HEADERS)},
             **failure_references(error.http_status for error in USAGE_ERRORS),
-            "404": _failures(404, [CallNotFound], ref),
+            "404": failures(404, [CallNotFound], ref),
         },
     }
     return {"/v1/calls": {"get": listed}, "/v1/calls/{request_id}": {"get": result, "delete": deleted}}
@@ -277,28 +275,3 @@ def _by_status() -> dict[int, list[type[ScrapeError]]]:
         if error not in NOT_FROM_SCRAPERS:
             by_status.setdefault(error.http_status, []).append(error)
     return dict(sorted(by_status.items()))
-
-
-def _failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
-    """Return the OpenAPI response for one HTTP status, whose body is the envelope with one of these errors."""
-    codes = ", ".join(f"`{kind.code}`" for kind in kinds)
-    headers = (*FAILURE_HEADERS, "WWW-Authenticate") if status == AuthError.http_status else FAILURE_HEADERS
-    found = response(codes, ref[Failure], headers)
-    found["content"][JSON]["examples"] = {
-        kind.code: {"summary": describe_error(kind), "value": _example(kind)} for kind in kinds
-    }
-    return found
-
-
-def _example(kind: type[ScrapeError]) -> Json:
-    """Return an example of the envelope of an error, with constant values."""
-    call = Call("req_01ARZ3NDEKTSV4RRFFQ69G5FAV", client_id="my-client")
-    example: Json = orjson.loads(failure(call, kind(describe_error(kind))).body)
-    example["meta"]["duration_ms"] = 240
-    return example
-
-
-def describe_error(kind: type[ScrapeError]) -> str:
-    """Describe in Markdown when an error occurs: the docstring of its class without the word "Raised"."""
-    text = markdown(" ".join((kind.__doc__ or "").split()).removeprefix("Raised "))
-    return text[:1].upper() + text[1:]

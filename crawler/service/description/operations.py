@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from crawler.errors import InvalidRequest, ScrapeError
-from crawler.service.description.headers import COMMON_HEADERS
-from crawler.service.description.schemas import Json
+import orjson
+
+from crawler.errors import AuthError, InvalidRequest, ScrapeError
+from crawler.service.calls.envelope import Call, failure
+from crawler.service.description.contract import Failure
+from crawler.service.description.headers import COMMON_HEADERS, FAILURE_HEADERS
+from crawler.service.description.schemas import Json, Refs, markdown
 
 JSON = "application/json"
 
@@ -61,3 +65,28 @@ def header_references(headers: tuple[str, ...]) -> Json:
 def failure_name(status: int) -> str:
     """Return the name of the response of the failures with a status."""
     return HTTPStatus(status).phrase.replace(" ", "")
+
+
+def failures(status: int, kinds: list[type[ScrapeError]], ref: Refs) -> Json:
+    """Return the OpenAPI response for one HTTP status, whose body is the envelope with one of these errors."""
+    codes = ", ".join(f"`{kind.code}`" for kind in kinds)
+    headers = (*FAILURE_HEADERS, "WWW-Authenticate") if status == AuthError.http_status else FAILURE_HEADERS
+    found = response(codes, ref[Failure], headers)
+    found["content"][JSON]["examples"] = {
+        kind.code: {"summary": describe_error(kind), "value": _example(kind)} for kind in kinds
+    }
+    return found
+
+
+def _example(kind: type[ScrapeError]) -> Json:
+    """Return an example of the envelope of an error, with constant values."""
+    call = Call("req_01ARZ3NDEKTSV4RRFFQ69G5FAV", client_id="my-client")
+    example: Json = orjson.loads(failure(call, kind(describe_error(kind))).body)
+    example["meta"]["duration_ms"] = 240
+    return example
+
+
+def describe_error(kind: type[ScrapeError]) -> str:
+    """Describe in Markdown when an error occurs: the docstring of its class without the word "Raised"."""
+    text = markdown(" ".join((kind.__doc__ or "").split()).removeprefix("Raised "))
+    return text[:1].upper() + text[1:]

@@ -11,7 +11,7 @@ from html import escape
 from importlib.resources import files
 
 from crawler.errors import ScraperNotFound, documented
-from crawler.service.description.openapi import describe_error
+from crawler.service.description.operations import describe_error
 from crawler.service.http.static import ONE_DAY, StaticContent
 
 MEDIA_TYPES = {

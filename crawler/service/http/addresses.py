@@ -95,7 +95,7 @@ class Addresses:
         ``forwarded_for``: the value of ``X-Forwarded-For``. Each proxy appends the address of its own peer, so that the
         last address that is not a trusted proxy is the client's. The addresses before it may be forged.
         """
-        if not self._is_trusted(peer):
+        if not (self.trusted and self._is_trusted(peer)):
             if forwarded_for is not None and not ip_address(peer).is_global:
                 if len(self._unnamed_proxies) < MAX_UNNAMED_PROXIES:
                     self._unnamed_proxies.add(peer)
@@ -110,8 +110,6 @@ class Addresses:
         return None
 
     def _is_trusted(self, peer: str) -> bool:
-        if not self.trusted:
-            return False
         address = _plain(peer)
         return any(address in network for network in self.trusted)
 

@@ -147,8 +147,7 @@ class CallRoutes:
             key = await self.store.transact(work, seconds=STORE_SECONDS)
         if key is None:
             raise CallNotFound(NOT_FOUND)
-        self.calls.notify(key)
-        self.runs.cancel(key)
+        self.calls.deleted(key)
         return empty_response(call)
 
     async def list(self, request: Request, call: Call, holder: Holder) -> Answer:

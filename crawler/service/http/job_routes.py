@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
-
-import orjson
 
 from crawler.errors import JobNotFound, ShuttingDown
 from crawler.jobs.export import Cursor
@@ -71,6 +70,7 @@ RECORDS_QUERY = {
     "explode": (".{1,200}", "the name of a list"),
     **_POSITIONS,
 }
+FAILURES_QUERY = {"format": ("jsonl|csv", "jsonl or csv"), **_POSITIONS}
 NOT_FOUND = "This client has no job with this id: it is unknown, was deleted, or has expired."
 
 
@@ -183,7 +183,7 @@ class JobRoutes:
         )
 
     async def _failures(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
-        selected = await self._selected(read_query(request, _POSITIONS), job)
+        selected = await self._selected(read_query(request, FAILURES_QUERY), job)
         return await self._streamed(request, call, job, selected, lambda: records.failures(self.jobs, job, selected))
 
     async def _selected(self, query: dict[str, str], job: Job) -> Selected:
@@ -256,7 +256,7 @@ def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
     for name in ARGUMENTS.keys() & target.keys():
         pattern, expected = ARGUMENTS[name]
         given = target.pop(name)
-        arguments[name] = given if isinstance(given, str) else orjson.dumps(given).decode()
+        arguments[name] = given if isinstance(given, str) else json.dumps(given)
         if not re.fullmatch(pattern, arguments[name]):
             raise invalid(name, f"expected {expected}")
-    return io.BytesIO(orjson.dumps([target])), arguments
+    return io.BytesIO(json.dumps([target]).encode()), arguments

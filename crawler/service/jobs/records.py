@@ -21,7 +21,9 @@ from typing import IO, TYPE_CHECKING
 from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.output import TABLES, Layout, Output
 from crawler.jobs.rows import Shape, failure_line, shapes_of
+from crawler.outputs.csv_exporter import CsvExporter
 from crawler.outputs.exporters import JsonLinesExporter
+from crawler.outputs.failures import FAILURE_KEYS
 from crawler.service.jobs.uploads import invalid
 
 if TYPE_CHECKING:
@@ -144,15 +146,19 @@ def _output(rows: dict[str, Shape], settings: BaseSettings, created: datetime, p
 
 
 async def failures(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[bytes]:
-    """Return the pieces of the response with the failures of a job, as JSON Lines."""
+    """Return the pieces of the response with the failures of a job, as JSON Lines or CSV."""
     buffer = Buffer()
-    exporter = JsonLinesExporter(buffer.content)
+    is_table = selected.format == "csv"
+    exporter: CsvExporter | JsonLinesExporter = (
+        CsvExporter(buffer.content, fields_to_export=[*FAILURE_KEYS]) if is_table else JsonLinesExporter(buffer.content)
+    )
+    exporter.start_exporting()
 
     def write(line: Line) -> None:
         if line.is_failure:
             exporter.export_item(failure_line(line))
 
-    return _pages(_selected(jobs, job, selected), buffer, write, lambda: None)
+    return _pages(_selected(jobs, job, selected), buffer, write, exporter.finish_exporting)
 
 
 async def _pages(

@@ -1,0 +1,42 @@
+"""A simulated platform that changes its pages: after some pages, keys of its payloads have other names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
+
+PAGES_BEFORE = 10
+"""Number of pages before the change."""
+
+
+class RenamingSite:
+    """A site that renames keys. Its true records do not change."""
+
+    def __init__(self, site: FakeSite, renames: Mapping[str, str]) -> None:
+        self._site, self._pages = site, 0
+        self._renames = {old.encode(): new.encode() for old, new in renames.items()}
+        self._keys = re.compile(rb'(?<=")(?:%b)(?=\\*"\s*:)' % b"|".join(map(re.escape, self._renames)))
+
+    def fault(self, request: FakeRequest) -> str | None:
+        return self._site.fault(request)
+
+    def page(self, request: FakeRequest) -> FakeResponse:
+        """Return the site's page, with the other names from the page after ``PAGES_BEFORE`` on."""
+        status, headers, body = self._site.page(request)
+        self._pages += 1
+        if self._pages > PAGES_BEFORE:
+            body = self._keys.sub(lambda found: self._renames[found[0]], body)
+        return status, headers, body
+
+    def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
+        return self._site.damaged(name, request)
+
+    def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._site.expected_record(params)
+
+    def catalogue(self) -> dict[str, Any]:
+        return self._site.catalogue()
