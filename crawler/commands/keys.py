@@ -29,9 +29,7 @@ class Command(CheckedCommand):
     ``revoke ID`` revokes the key with this id. ``export`` prints the hashes of the valid keys, as a value for the
     setting ``API_KEYS``. ``quota CLIENT 100000/month`` limits the billable calls of a client in a month, with all of
     its keys together. ``quota CLIENT none`` removes this limit, and ``quota CLIENT`` prints it. ``usage`` prints the
-    calls of the last 31 days, of one or all clients. ``webhook CLIENT URL`` sends the events of a client's jobs to a
-    URL; it prints a new secret, which cannot be printed again, unless the client has one. ``webhook CLIENT none``
-    deletes URL and secret, and ``webhook CLIENT`` prints the URL.
+    calls of the last 31 days, of one or all clients. ``webhook CLIENT URL`` sends the events of a client to a URL.
     """
 
     requires_crawler_process = False
@@ -44,6 +42,13 @@ class Command(CheckedCommand):
 
     def short_desc(self) -> str:
         return "Create, list, revoke and export the endpoint's API keys, and set quotas and webhooks"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}. webhook <client> <url> sends the events of a client's jobs and asynchronous calls to"
+            " a URL, and prints the new secret of their signatures, if the client has none. It cannot be printed again."
+            " webhook <client> none deletes URL and secret, webhook <client> prints the URL (docs/webhooks.md)."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -21,11 +21,7 @@ IDLE_SECONDS = 10.0
 
 
 class Command(CheckedCommand):
-    """Receives the events of an endpoint, verifies their signatures, and prints one line for each of them.
-
-    The secret is read from the environment variable ``CRAWLER_WEBHOOK_SECRET``. An endpoint sends events to private
-    addresses, such as the one of this receiver, only with the setting ``WEBHOOK_PRIVATE``.
-    """
+    """Receives the events of an endpoint, verifies their signatures, and prints one line of JSON for each of them."""
 
     requires_crawler_process = False
 
@@ -34,6 +30,13 @@ class Command(CheckedCommand):
 
     def short_desc(self) -> str:
         return "Receive, verify and print the events of webhooks"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}, whose signatures must fit the secret in the environment variable"
+            " CRAWLER_WEBHOOK_SECRET. Other requests are refused. The endpoint sends events to this machine only with"
+            " the setting WEBHOOK_PRIVATE (docs/webhooks.md)."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -253,7 +253,7 @@ class SharedFacts(Facts):
     async def _run(self) -> None:
         """Make the pending decisions, and then those for whose results callers have begun to wait meanwhile."""
         try:
-            while True:
+            while self._pending:  # none if they were withdrawn since the start of the task
                 batch, self._pending, self._owed = self._owed + self._pending, [], []
                 await self._decide(batch)
                 if not any(each.result for each in self._pending):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -244,3 +245,17 @@ def test_a_process_that_found_no_slot_waits_for_a_time() -> None:
     starts.release(100.6, 1, token="one:0")
     assert starts.take(100.7, 1, limit=limit, token="two:1") == Start(0.0, "two:1")
     assert not starts.is_wanted(100.8, "one")
+
+
+async def test_a_decision_that_is_withdrawn_at_the_last_moment_is_not_stored(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.jobs.shared_facts.SOON_SECONDS", 0.0)
+    async with processes(location) as (facts, _):
+        stored = decisions(facts, monkeypatch)
+        withdraw = facts.change_soon(Starts, "shop", partial(Starts.release, token="own"))
+        while facts._running is None:  # noqa: ASYNC110  # one turn of the event loop, not a wait
+            await asyncio.sleep(0)
+        assert withdraw(), "the task that stores it has not begun"
+        await asyncio.sleep(0.05)
+        assert stored == []

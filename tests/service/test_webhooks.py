@@ -186,6 +186,7 @@ async def test_the_receiver_in_javascript_of_the_documentation(sqlite_store: str
         ("https://127.0.0.1/", False, "public"),
         ("https://[::1]/", False, "public"),
         ("https://[::ffff:10.0.0.1]:8443/", False, "public"),
+        ("https://[1:2]/", False, "public"),
         ("https://169.254.169.254/", True, "public"),
         ("http://93.184.215.14/", True, "public"),
         ("https://user:password@example.com/", False, "user name"),

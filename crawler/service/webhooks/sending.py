@@ -71,7 +71,7 @@ def check_url(url: str, *, private: bool) -> str:
     try:
         allowed = _allows(scheme, host.strip("[]"), private=private)
     except ValueError:  # a name
-        return url
+        allowed = not host.startswith("[")
     if not allowed:
         raise ValueError(f"expected a public address, not {host}")
     return url
@@ -111,7 +111,7 @@ def _reason(error: Exception) -> str:
         case AddressRefusedError():
             return "the host has no allowed address"
         case ssl.SSLError():
-            return f"TLS failed: {getattr(error, 'verify_message', '') or error.reason}"
+            return f"TLS failed: {getattr(error, 'verify_message', '') or error.reason or 'no reason'}"
         case socket.gaierror() | UnicodeError():
             return "the host name cannot be resolved"
         case TimeoutError():
