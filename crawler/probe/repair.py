@@ -18,7 +18,7 @@ from crawler.reading.careful import find
 from crawler.reading.declaration import values
 from crawler.reading.names import NO_NAMES, Line, Names, label, renamed
 from crawler.reading.paths import steps
-from crawler.storage.kept import KeptError, kept
+from crawler.storage.kept import GOOD, KeptError, kept, of_source
 
 NEWEST = 5
 """Number of responses of a source that are looked at."""
@@ -108,15 +108,9 @@ def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides:
     """Repair the kept responses of platforms: the newest ones of each source, with its good ones."""
     result = Repair(names, [], [], [], [])
     for source in dict.fromkeys(path.parent for path in kept(folder, platforms)):
-        platform, refused = source.relative_to(folder).parts[0], list[str]()
-        changed, good = (
-            [
-                *_pages(
-                    [path for path in kept(folder, [platform], good=each) if path.parent == source], overrides, refused
-                )
-            ]
-            for each in (False, True)
-        )
+        refused: list[str] = []
+        changed = list(_pages(of_source(source), overrides, refused))
+        good = list(_pages(of_source(source, GOOD), overrides, refused))
         found = repair(changed[-NEWEST:], good, result.names)
         result = Repair(
             found.names,
@@ -130,8 +124,8 @@ def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides:
 
 def good_pages(folder: Path, platform: str, sources: Collection[str], overrides: Overrides) -> list[PlatformPage]:
     """Return the pages of the kept good responses of sources."""
-    paths = [path for path in kept(folder, [platform], good=True) if path.parent.name in sources]
-    return [*_pages(paths, overrides, [])]
+    paths = [path for source in sources for path in of_source(folder / platform / source, GOOD)]
+    return list(_pages(paths, overrides, []))
 
 
 def _pages(paths: Iterable[Path], overrides: Overrides, refused: list[str]) -> Iterator[PlatformPage]:

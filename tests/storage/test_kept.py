@@ -57,7 +57,7 @@ def files(folder: Path) -> list[Path]:
 def test_a_crawl_keeps_the_unread_responses_and_reads_them_again(tmp_path: Path) -> None:
     crawl(tmp_path, "mustard", RENAMED)
     folder = tmp_path / ".scrapy/unread/sandbox"
-    (path,), (good,) = kept.kept(folder, ["retail"]), kept.kept(folder, ["retail"], good=True)
+    (path,), (good,) = kept.kept(folder, ["retail"]), kept.of_source(folder / "retail/search", kept.GOOD)
     assert sorted(files(tmp_path)) == sorted([path, good])
     assert (load(good).head.unread, load(good).head.params["query"]) == ([], "mustard")
     head, body = load(path)[:2]
@@ -134,7 +134,7 @@ def test_several_writers_at_once_keep_the_last_responses(tmp_path: Path, monkeyp
     found = list(kept.kept(tmp_path, ["retail"]))
     assert len(found) == 5
     assert all(int(load(path).body) > 20 for path in found)
-    assert {load(path).body for path in kept.kept(tmp_path, ["retail"], good=True)} == {b"good"}
+    assert {load(path).body for path in kept.of_source(tmp_path / "retail/search", kept.GOOD)} == {b"good"}
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".gz"}, "no drafts"
 
 
