@@ -33,7 +33,7 @@ from crawler.probe.repair import Repair, as_json, repair, repair_kept, report
 from crawler.probe.reread import MAX_LINE, problems_of
 from crawler.reading.names import Names
 from crawler.registry import find_scraper, scraper_names, spider_for
-from crawler.storage.kept import KeptError, folder_of, kept
+from crawler.storage.kept import folder_of, kept
 from crawler.targets.target import Scraper, check_params
 from crawler.targets.warning import OutcomeWarning
 
@@ -121,10 +121,7 @@ class Command(CheckedCommand):
         folder, in_force = folder_of(self.settings), names_in(self.settings)
         overrides = partial(overrides_for, settings=self.settings)
         if suggest:
-            try:
-                self._print_lines(repair_kept(folder, in_force, names or platforms(), overrides))
-            except KeptError as error:
-                raise UsageError(one_line(str(error), MAX_LINE)) from None
+            self._print_lines(repair_kept(folder, in_force, names or platforms(), overrides))
             return
         unread = []
         for path in kept(folder, names or platforms()):

@@ -12,13 +12,13 @@ import orjson
 from crawler.logs import one_line
 from crawler.platforms.page import PlatformPage
 from crawler.probe.likeness import agreement
-from crawler.probe.reread import Overrides, ReadPage, page_of, read_again
+from crawler.probe.reread import MAX_LINE, Overrides, ReadPage, read_again, reread
 from crawler.probe.suggest import Rows, Suggestion, by_identity, of_kind, rows_of, suggestions
 from crawler.reading.careful import find
 from crawler.reading.declaration import values
-from crawler.reading.names import Line, Names, label, renamed
+from crawler.reading.names import NO_NAMES, Line, Names, label, renamed
 from crawler.reading.paths import steps
-from crawler.storage.kept import kept, load
+from crawler.storage.kept import GOOD, KeptError, kept, of_source
 
 NEWEST = 5
 """Number of responses of a source that are looked at."""
@@ -105,35 +105,36 @@ def _sentence(line: Line, now: dict[Any, Any], was: dict[Any, Any]) -> str:
 
 
 def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides: Overrides) -> Repair:
-    """Repair the kept responses of platforms: the newest ones of each source, with its good ones.
-
-    Raises:
-        KeptError: a file is not a kept response.
-    """
+    """Repair the kept responses of platforms: the newest ones of each source, with its good ones."""
     result = Repair(names, [], [], [], [])
     for source in dict.fromkeys(path.parent for path in kept(folder, platforms)):
-        platform = source.relative_to(folder).parts[0]
-        paths = [path for path in kept(folder, [platform]) if path.parent == source]
-        changed = [page_of(load(path), path, overrides) for path in paths[-NEWEST:]]
-        found = repair(changed, good_pages(folder, platform, {source.name}, overrides), result.names)
+        refused: list[str] = []
+        changed = list(_pages(of_source(source), overrides, refused))
+        good = list(_pages(of_source(source, GOOD), overrides, refused))
+        found = repair(changed[-NEWEST:], good, result.names)
         result = Repair(
             found.names,
             result.proven + found.proven,
             result.unproven + found.unproven,
             result.wrong + found.wrong,
-            result.left + found.left,
+            result.left + found.left + refused,
         )
     return result
 
 
 def good_pages(folder: Path, platform: str, sources: Collection[str], overrides: Overrides) -> list[PlatformPage]:
-    """Return the pages of the kept good responses of sources.
+    """Return the pages of the kept good responses of sources."""
+    paths = [path for source in sources for path in of_source(folder / platform / source, GOOD)]
+    return list(_pages(paths, overrides, []))
 
-    Raises:
-        KeptError: a file is not a kept response.
-    """
-    paths = [path for path in kept(folder, [platform], good=True) if path.parent.name in sources]
-    return [page_of(load(path), path, overrides) for path in paths]
+
+def _pages(paths: Iterable[Path], overrides: Overrides, refused: list[str]) -> Iterator[PlatformPage]:
+    """Yield the pages of kept responses. ``refused``: gets a sentence for each file that is none."""
+    for path in paths:
+        try:
+            yield reread(path, NO_NAMES, overrides).page
+        except (KeptError, OSError) as error:
+            refused.append(one_line(str(error), MAX_LINE))
 
 
 def report(result: Repair) -> Iterator[str]:

@@ -32,6 +32,8 @@ Rows = dict[tuple[type[Contract], str], list[dict[str, Any]]]
 MAX_ROWS = 300
 MAX_KEYS = 500
 """Paths of keys of an object that are looked at."""
+MAX_LENGTH = 150
+"""Characters of the keys of a suggested path."""
 SHAPE_DEPTH, SHAPE_ENTRIES = 3, 10
 MAX_UNPROVEN = 3
 MIN_INNER, MANY = 2, 4
@@ -134,7 +136,8 @@ def _new_keys(gap: Gap, anchors: list[dict[str, Any]], before: list[dict[str, An
     known = {steps(each) for each in beginnings(gap.kind)} - {(*gap.lead, *gap.keys)}
     for keys in _paths(anchors[0], len(gap.keys) + 1) if anchors else ():
         is_near = keys[:-1] == (gap.keys if gap.inside else gap.keys[:-1]) or keys[-1] == gap.keys[-1]
-        if keys != gap.keys and is_near and (*gap.lead, *keys) not in known and _is_path(keys):
+        is_short = len(".".join(keys)) <= MAX_LENGTH
+        if keys != gap.keys and is_near and is_short and (*gap.lead, *keys) not in known and _is_path(keys):
             present = all(find(each, keys).cause is None for each in anchors)
             if present and not any(find(each, keys).cause is None for each in before):
                 yield keys

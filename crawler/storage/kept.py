@@ -174,7 +174,7 @@ def folder_of(settings: BaseSettings) -> Path:
 def _prune(folder: Path, suffix: str, keep: int) -> None:
     """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too."""
     size = 0
-    for number, path in enumerate(reversed(_of(folder, suffix))):
+    for number, path in enumerate(reversed(of_source(folder, suffix))):
         with suppress(FileNotFoundError):
             size += path.lstat().st_size
             if number >= keep or (number > 0 and size > MAX_SOURCE):
@@ -185,16 +185,17 @@ def _prune(folder: Path, suffix: str, keep: int) -> None:
                 draft.unlink()
 
 
-def _of(folder: Path, suffix: str) -> list[Path]:
-    names = (each for each in folder.glob(f"*{suffix}") if not each.name.startswith("."))
-    return sorted(each for each in names if each.name.endswith(GOOD) == (suffix == GOOD))
-
-
-def kept(folder: Path, platforms: Iterable[str], *, good: bool = False) -> Iterator[Path]:
-    """Yield the files of kept responses of platforms, by platform, source and time. ``good``: the good ones instead."""
+def kept(folder: Path, platforms: Iterable[str]) -> Iterator[Path]:
+    """Yield the files of the kept responses of platforms, by platform, source and time."""
     for platform in platforms:
         for source in sorted((folder / platform).glob("*/")):
-            yield from _of(source, GOOD if good else SUFFIX)
+            yield from of_source(source)
+
+
+def of_source(folder: Path, suffix: str = SUFFIX) -> list[Path]:
+    """Return the files in the folder of a source, the oldest first. ``suffix``: ``GOOD`` for the good responses."""
+    names = (each for each in folder.glob(f"*{suffix}") if not each.name.startswith("."))
+    return sorted(each for each in names if each.name.endswith(GOOD) == (suffix == GOOD))
 
 
 def load(path: Path) -> KeptResponse:

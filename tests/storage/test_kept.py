@@ -16,6 +16,7 @@ from web_poet import HttpResponse
 
 from crawler.commands.extract import overrides_for
 from crawler.platforms import platforms
+from crawler.probe.repair import repair_kept
 from crawler.probe.reread import problems_of
 from crawler.reading.names import NO_NAMES
 from crawler.storage import kept
@@ -56,7 +57,7 @@ def files(folder: Path) -> list[Path]:
 def test_a_crawl_keeps_the_unread_responses_and_reads_them_again(tmp_path: Path) -> None:
     crawl(tmp_path, "mustard", RENAMED)
     folder = tmp_path / ".scrapy/unread/sandbox"
-    (path,), (good,) = kept.kept(folder, ["retail"]), kept.kept(folder, ["retail"], good=True)
+    (path,), (good,) = kept.kept(folder, ["retail"]), kept.of_source(folder / "retail/search", kept.GOOD)
     assert sorted(files(tmp_path)) == sorted([path, good])
     assert (load(good).head.unread, load(good).head.params["query"]) == ([], "mustard")
     head, body = load(path)[:2]
@@ -133,7 +134,7 @@ def test_several_writers_at_once_keep_the_last_responses(tmp_path: Path, monkeyp
     found = list(kept.kept(tmp_path, ["retail"]))
     assert len(found) == 5
     assert all(int(load(path).body) > 20 for path in found)
-    assert {load(path).body for path in kept.kept(tmp_path, ["retail"], good=True)} == {b"good"}
+    assert {load(path).body for path in kept.of_source(tmp_path / "retail/search", kept.GOOD)} == {b"good"}
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".gz"}, "no drafts"
 
 
@@ -181,6 +182,10 @@ HOSTILE = {
     "levels in the body": (gzip.compress(LINE % b"{}" + b"[" * 10_000), "EXTRACTION_FAILED"),
     "no JSON": (gzip.compress(b"\x1b[2J\n"), "does not begin with a line about a response"),
     "wrong types": (gzip.compress(LINE % b"[]"), "Expected `object`, got `array`"),
+    "keys of 1 MB": (
+        gzip.compress(LINE % b"{}" + b'{"search":{"searchResult":{"%b":[]}}}' % (b"k" * 1_000_000)),
+        "EXTRACTION_FAILED",
+    ),
     "wrong params": (gzip.compress(LINE % b'{"query":{"a":[]},"page":{}}' + BODY), "EXTRACTION_FAILED"),
     "unknown scraper": (gzip.compress(LINE.replace(b"search-v4", b"x") % b"{}"), "unknown scraper"),
     "unknown source": (gzip.compress(LINE.replace(b'"search"', b'"../../x"') % b"{}"), "the source '../../x', which"),
@@ -194,6 +199,8 @@ def test_a_hostile_file_gives_a_sentence(tmp_path: Path, content: bytes, sentenc
     path.write_bytes(content)
     (problem,) = problems_of(path, NO_NAMES, lambda url: overrides_for(url, Settings()))
     assert sentence in problem
+    found = repair_kept(tmp_path, NO_NAMES, ["retail"], lambda url: overrides_for(url, Settings()))
+    assert (found.names, found.left) == (NO_NAMES, [problem])
     assert problem.isprintable()
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]
     if "EXTRACTION_FAILED" not in sentence and "unknown" not in sentence and "source" not in sentence:

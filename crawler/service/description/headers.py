@@ -29,6 +29,13 @@ PARAMETERS: dict[str, Any] = {
         "schema": {"type": "string"},
         "example": "wait=30",
     },
+    "Fields": {
+        "name": "fields",
+        "in": "query",
+        "description": "The fields of the data to return, with commas between them: `name,price.current_price`. Objects"
+        " in lists keep only these keys. The types of generated clients are those of whole records.",
+        "schema": {"type": "string"},
+    },
     "CacheControl": {
         "name": "Cache-Control",
         "in": "header",
@@ -36,7 +43,7 @@ PARAMETERS: dict[str, Any] = {
         "schema": {"type": "string"},
     },
 }
-SCRAPER_PARAMETERS = ("IdempotencyKey", "Prefer", "CacheControl")
+SCRAPER_PARAMETERS = ("Fields", "IdempotencyKey", "Prefer", "CacheControl")
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}

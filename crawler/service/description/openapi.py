@@ -244,7 +244,7 @@ def _call_paths(ref: Refs) -> Json:
     )
     result |= {
         "security": [{"ApiKeyAuth": []}],
-        "parameters": [call_id, {"$ref": "#/components/parameters/Wait"}],
+        "parameters": [call_id, *({"$ref": f"#/components/parameters/{each}"} for each in ("Fields", "Wait"))],
         "responses": {
             "200": response("The scrape is complete.", ref[Completed], RESULT_HEADERS),
             "202": response("The call waits or runs.", ref[Accepted], WAITING_HEADERS),

@@ -18,6 +18,7 @@ from crawler.errors import (
 from crawler.platforms.model import Model
 from crawler.service.description.contract import REQUEST_ID, Time
 from crawler.service.description.headers import COMMON_HEADERS, RATE_LIMIT_HEADERS, TEXT
+from crawler.service.description.job_contract import JobTargets
 from crawler.service.description.operations import JSON, get, header_references, keyed, query, response
 from crawler.service.description.schemas import Json, Refs
 
@@ -108,27 +109,6 @@ class DeliveryList(Model):
     """The value of `before` for the next page; null on the last page."""
 
 
-class TargetCounts(Model):
-    """The number of targets of a job by state."""
-
-    total: int
-    """All targets."""
-    waiting: int
-    """Targets that have not started."""
-    running: int
-    """Targets in progress."""
-    paused: int
-    """Targets that wait until the job is resumed."""
-    done: int
-    """Targets with a record, or without new data."""
-    failed: int
-    """Targets with an error."""
-    dead: int
-    """Targets that were given up, because workers exited while they were in progress."""
-    cancelled: int
-    """Targets that were cancelled."""
-
-
 class JobChange(Model):
     """A job that is done, cancelled or paused."""
 
@@ -138,7 +118,7 @@ class JobChange(Model):
     """The state of the job."""
     idempotency_key: str | None
     """The `Idempotency-Key` of its upload; null if there was none."""
-    targets: TargetCounts
+    targets: JobTargets
     """The number of its targets by state."""
     created_at: Time
     """When the job was made."""

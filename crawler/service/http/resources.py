@@ -36,6 +36,7 @@ from crawler.service.calls.envelope import (
     success,
     unexpected,
 )
+from crawler.service.calls.fields import fields_of, selected
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
@@ -259,7 +260,8 @@ class Api(Resource):
             with suppress(AuthError):  # the client is named in the response if its key is valid
                 await self._holder(request, call)
         require_method(request, "POST")
-        return await self._scrape(request, call, scraper)
+        fields = fields_of(request, scraper.name)
+        return selected(await self._scrape(request, call, scraper), fields)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
         holder = await self._holder(request, call)
@@ -311,7 +313,8 @@ class Api(Resource):
         if request.method == b"DELETE":
             return await self._calls.delete(call, holder, request_id)
         self._wait(header(request, "Prefer"), call)
-        return await self._calls.result(call, holder, request_id)
+        answer = await self._calls.result(call, holder, request_id)
+        return selected(answer, fields_of(request, call.scraper))
 
     async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
         return await self.parts.jobs.answer(request, call, await self._counted_holder(request, call), path)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.jobs.account import SETTING, Account
+from crawler.jobs.clock import store_time
 from crawler.jobs.events import post
 from crawler.service.calls import once, stored
 from crawler.service.clients import quotas, usage
@@ -58,7 +59,7 @@ def _post_done(session: Session, finished: Finished) -> None:
     claim = finished.claim
     billable = finished.record is not None and finished.outcome.get("billable", True)
     data = {"request_id": claim.key.decode(), "scraper": claim.work["scraper"], "code": finished.code}
-    post(session, claim.owner, "call.done", data | {"billable": billable}, session.now())
+    post(session, claim.owner, "call.done", data | {"billable": billable}, store_time())
 
 
 def room(session: Session, job: Any) -> int | None:

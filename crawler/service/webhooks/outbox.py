@@ -10,7 +10,7 @@ import base64
 import random
 import secrets
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import orjson
@@ -145,7 +145,7 @@ class Delivery:
     attempts: tuple[dict[str, Any], ...]
     url: str | None
     """None: the client's webhook was deleted."""
-    secret: str
+    secret: str = field(repr=False)
 
 
 def claim(session: Session, n: int, in_flight: Counter[str]) -> list[Delivery]:

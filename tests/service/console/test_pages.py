@@ -36,12 +36,14 @@ def test_the_status_of_platforms_is_shown(console: OpenConsole) -> None:
 
 def test_pages_without_a_route_are_not_shown(console: OpenConsole) -> None:
     page = console("retail-search-v4")
-    own: dict[str, Any] = {path: {"post": {}} for path in DOCUMENT["paths"] if path not in {"/v1/calls", "/v1/status"}}
+    hidden = {"/v1/calls", "/v1/jobs", "/v1/status"}
+    own: dict[str, Any] = {path: {"post": {}} for path in DOCUMENT["paths"] if path not in hidden}
     page.route("**/openapi.json", lambda route: route.fulfill(json={**DOCUMENT, "paths": own}))
     page.reload()
     page.locator("main h2").wait_for()
-    assert page.locator(".top nav a").all_inner_texts() == ["Scrapers", "Jobs", "Usage", "Documentation"]
+    assert page.locator(".top nav a").all_inner_texts() == ["Scrapers", "Usage", "Documentation"]
     assert page.get_by_role("button", name="Call in the background").count() == 0
+    assert page.get_by_role("link", name="start a job").count() == 0
 
 
 @pytest.mark.parametrize("name", ["retail-category-v4", "professional-profile"])

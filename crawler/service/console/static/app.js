@@ -9,7 +9,7 @@ import { Status } from "./status.js";
 import { Usage } from "./usage.js";
 
 const PAGES = {
-  jobs: { title: "Jobs", show: Jobs },
+  jobs: { title: "Jobs", path: "/v1/jobs", show: Jobs },
   usage: { title: "Usage", path: "/v1/usage", show: Usage },
   calls: { title: "Background calls", path: "/v1/calls", show: Calls },
   status: { title: "Platform status", path: "/v1/status", show: Status },
@@ -62,7 +62,7 @@ function App() {
   if (!loaded) return html`<main class="alone"><p role="status">Loading …</p></main>`;
   const { scrapers, contract } = loaded;
   const [place, opened] = hash.split("/");
-  const pages = Object.entries(PAGES).filter(([, page]) => !page.path || page.path in contract.paths);
+  const pages = Object.entries(PAGES).filter(([, page]) => page.path in contract.paths);
   const own = pages.find(([name]) => name === place)?.[1];
   const chosen = own ? null : scrapers.find((each) => [each.name, ...each.aliases].includes(place)) ?? scrapers[0];
   document.title = `${own?.title ?? chosen.name} – Console`;

@@ -94,7 +94,8 @@ export function Scraper({ scraper, contract, start }) {
   const next = () => (shown + 1 < pages.length ? setShown(shown + 1) : call(following, { earlier: pages }));
 
   return html`<h2>${scraper.name}</h2>
-    <p class="summary">${described(scraper.summary)} For many links at once, <a href="#jobs">start a job</a>.</p>
+    <p class="summary">${described(scraper.summary)}${"/v1/jobs" in contract.paths &&
+      html` For many links at once, <a href="#jobs">start a job</a>.`}</p>
     <${Form} scraper=${scraper} values=${values} problems=${problemsOf(page?.answer)} isPending=${pending}
       onChange=${setValues} onSubmit=${() => call(params())}>
       <div class="actions">

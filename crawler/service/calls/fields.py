@@ -1,0 +1,57 @@
+"""``fields=``: a part of a record in the response of a call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import orjson
+
+from crawler.outputs.columns import column_type_of_models
+from crawler.outputs.selection import Selection
+from crawler.registry import find_scraper
+from crawler.service.http.body import invalid_query
+
+if TYPE_CHECKING:
+    from twisted.web.server import Request
+
+    from crawler.service.calls.envelope import Answer
+
+MAX_LENGTH = 4_000
+
+
+def fields_of(request: Request, scraper: str) -> Selection | None:
+    """Return the fields that a request selects in the data of a scraper. None: all.
+
+    Raises:
+        InvalidRequest: the data has no such field, or the parameter is repeated.
+    """
+    texts = (request.args or {}).get(b"fields")
+    if texts is None:
+        return None
+    text = texts[0].decode(errors="replace")
+    if len(texts) > 1 or len(text) > MAX_LENGTH:
+        raise invalid_query("fields", f"expected names with commas between them, once, at most {MAX_LENGTH} characters")
+    try:
+        return _selection(scraper, text)
+    except ValueError as error:
+        raise invalid_query("fields", str(error)) from None
+
+
+@lru_cache(256)
+def _selection(name: str, text: str) -> Selection:
+    scraper = find_scraper(name)
+    found = Selection.parse(text, [scraper], None, sliced=False)
+    fields = column_type_of_models([scraper.data]).of
+    if other := found.tree.keys() - fields.keys():
+        raise ValueError(f"the data has no field {min(other)!r}; its fields are {', '.join(fields)}")
+    return found
+
+
+def selected(answer: Answer, fields: Selection | None) -> Answer:
+    """Return a response with the selected fields of its record, if it has one."""
+    if fields is None or answer.status != 200:
+        return answer
+    envelope = orjson.loads(answer.body)
+    return replace(answer, body=orjson.dumps(envelope | {"data": fields.row(envelope["data"])}))
