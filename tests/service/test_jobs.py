@@ -18,6 +18,7 @@ import openpyxl
 import pyarrow.parquet
 import pytest
 
+from crawler.jobs.job import decompress
 from crawler.sandbox.retail.site import Site as Shop
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
@@ -349,7 +350,10 @@ def test_records_of_a_job_that_is_done_are_not_sent_twice_to_a_client_that_has_t
     _, packed, compressed = raw(made.url, path, Accept_Encoding="gzip")
     assert gzip.decompress(compressed) == body
     assert packed["content-encoding"] == "gzip"
-    assert packed["etag"] != plain["etag"]
+    _, better, small = raw(made.url, path, Accept_Encoding="gzip, zstd")
+    assert decompress(small) == body
+    assert better["content-encoding"] == "zstd"
+    assert len({each["etag"] for each in (plain, packed, better)}) == 3
     assert raw(made.url, path, If_None_Match=plain["etag"])[0] == 304
     assert raw(made.url, path, method="HEAD")[2] == b""
 

@@ -42,6 +42,16 @@ MEMORY_MB = 60
 """How much more memory an endpoint may take while it runs the job and sends its records."""
 SCRAPERS = ("retail-search-v4", "retail-category-v4", "photoapp-post-v4")
 
+WITHOUT_PANDAS = """
+import sys
+class Hidden:
+    def find_spec(self, name, *_):
+        if name == "pandas":
+            raise ImportError(name)
+sys.meta_path.insert(0, Hidden())
+"""
+"""Code that hides a library of the tests, which PyArrow imports if it finds it."""
+
 pytestmark = pytest.mark.soak
 
 
@@ -161,18 +171,30 @@ def test_a_job_of_three_processes_of_which_two_are_killed_has_each_record_once(
         settings = {**shop, "STORE": store, "KEYS_FILE": keys.path, "JOB_LEASE": 5, "JOB_EXITS": 9}
         given = [f"{name}={value}" for name, value in settings.items()]
         with (
-            running(tmp_path / "log1", *given, sandbox=False) as first,
+            running(tmp_path / "log1", *given, sandbox=False, before=WITHOUT_PANDAS) as first,
             running(tmp_path / "log2", *given, sandbox=False) as second,
         ):
             endpoint = Endpoint(first, key)
             headers = {"X-API-Key": key, "Content-Type": "application/json"}
             alone = [timed(first.url, headers, number) for number in range(20)]
+            cold = endpoint.megabytes
+            warm_up(endpoint)
             before = endpoint.megabytes
+            print(f"memory at the start {cold:.0f} MB, after a job of ten lines {before:.0f}")  # noqa: T201  # a figure
             with endpoint.sampled():
                 beside = run(endpoint, second, settings, tmp_path, n)
             after = endpoint.megabytes
     report(database, n, alone, beside, before, endpoint.samples, after)
     assert max(endpoint.samples) - before <= MEMORY_MB
+
+
+def warm_up(endpoint: Endpoint) -> None:
+    """Run a small job and read it in all formats, which loads their libraries."""
+    _, body = endpoint.open("/v1/jobs", "POST", targets(10), Content_Type="text/csv")
+    job_id = json.loads(body)["job"]["job_id"]
+    wait_until(endpoint, job_id, 10)
+    for query in ("jsonl", "json", "xlsx", *(f"{kind}&scraper={SCRAPERS[1]}" for kind in ("csv", "parquet"))):
+        endpoint.get(f"/v1/jobs/{job_id}/records?format={query}")
 
 
 def timed(url: str, headers: dict[str, str], number: int) -> float:
@@ -211,7 +233,8 @@ def run(endpoint: Endpoint, second: Service, settings: dict[str, Any], folder: P
     assert job["state"] == "done"
     compare(endpoint, job_id, folder, n)
     usage = json.loads(endpoint.get("/v1/usage"))
-    assert usage["billable"] == job["codes"]["OK"] + 2 * len(beside), "each record is billed once"
+    small = progress(endpoint, "1")["codes"]["OK"]
+    assert usage["billable"] == job["codes"]["OK"] + small + 2 * len(beside), "each record is billed once"
     return beside
 
 

@@ -19,7 +19,7 @@ from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
 from crawler.service.http.body import MAX_BODY_BYTES, header, read_object, read_query, require_method
-from crawler.service.http.static import accepts_gzip
+from crawler.service.http.static import best_coding
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.records import Selected
 from crawler.service.jobs.uploads import Upload, Uploads, invalid
@@ -202,8 +202,8 @@ class JobRoutes:
         selected: Selected,
         pieces: Callable[[], Awaitable[AsyncIterator[bytes]]],
     ) -> Answer:
-        compressed = selected.format not in records.FILES and accepts_gzip(header(request, "Accept-Encoding"))
-        etag = selected.etag(job, "gzip" if compressed else "")
+        coding = "" if selected.format in records.FILES else best_coding(header(request, "Accept-Encoding"))
+        etag = selected.etag(job, coding)
         headers = {"X-Next-Cursor": str(Cursor(job.id, selected.until)), "Vary": "Accept-Encoding"}
         if job.ended is not None and not job.counts["running"]:
             headers |= {"ETag": etag, "Cache-Control": "private, no-cache"}
@@ -211,14 +211,14 @@ class JobRoutes:
         known = {each.strip().removeprefix("W/") for each in (header(request, "If-None-Match") or "").split(",")}
         if "ETag" in headers and known & {etag, "*"}:
             return raw_response(call, media_type, b"", headers, status=304)
-        if compressed:
-            headers["Content-Encoding"] = "gzip"
+        if coding:
+            headers["Content-Encoding"] = coding
         whole = raw_response(call, media_type, b"", headers)
         if request.method == b"HEAD":
             return StreamedAnswer(whole.status, whole.headers, b"")
         async with self._writing if selected.format in records.FILES else nullcontext():
             made = await pieces()
-        made = records.gzipped(made) if compressed else made
+        made = records.compressed(made, coding) if coding else made
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 
     async def _change(self, work: Any) -> Any:

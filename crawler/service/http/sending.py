@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
 from crawler.service.http.body import header
-from crawler.service.http.static import accepts_gzip
+from crawler.service.http.static import best_coding
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,8 +34,12 @@ MIN_COMPRESSED_BYTES = 2_048
 """Smaller responses are not compressed: they fit into two packets."""
 MAX_LOOP_BYTES = 262_144
 """Larger responses are compressed in a thread."""
-GZIP_LEVEL = 1
+LEVEL = 1
 """Takes a third of the time of the default level."""
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": partial(gzip.compress, compresslevel=LEVEL, mtime=0),
+    "zstd": partial(zstd.compress, level=LEVEL),
+}
 
 
 async def compressed(answer: Answer, request: Request) -> Answer:
@@ -36,13 +48,12 @@ async def compressed(answer: Answer, request: Request) -> Answer:
     if size < MIN_COMPRESSED_BYTES or "Content-Encoding" in answer.headers or "ETag" in answer.headers:
         return answer
     headers = {**answer.headers, "Vary": "Accept-Encoding"}
-    if not accepts_gzip(header(request, "Accept-Encoding")):
+    coding = best_coding(header(request, "Accept-Encoding"))
+    if not coding:
         return replace(answer, headers=headers)
-    if size > MAX_LOOP_BYTES:
-        body = await asyncio.to_thread(gzip.compress, answer.body, GZIP_LEVEL, mtime=0)
-    else:
-        body = gzip.compress(answer.body, GZIP_LEVEL, mtime=0)
-    return replace(answer, body=body, headers=headers | {"Content-Encoding": "gzip"})
+    pack = PACKERS[coding]
+    body = pack(answer.body) if size <= MAX_LOOP_BYTES else await asyncio.to_thread(pack, answer.body)
+    return replace(answer, body=body, headers=headers | {"Content-Encoding": coding})
 
 
 @implementer(IPushProducer)

@@ -54,15 +54,29 @@ class StaticContent:
         return raw_response(call, self.media_type, self.gzipped if compressed else self.body, headers)
 
 
-@lru_cache(256)
 def accepts_gzip(accepted: str | None) -> bool:
     """Whether a value of ``Accept-Encoding`` allows gzip.
 
     >>> [accepts_gzip(value) for value in ("br, GZIP;q=0.5", "gzip;q=0", "*", "deflate", None)]
     [True, False, True, False, False]
     """
-    weights = {
+    weights = _weights(accepted)
+    return weights.get("gzip", weights.get("*", False))
+
+
+def best_coding(accepted: str | None) -> str:
+    """Return the content coding for a large response: zstd, else gzip, else "".
+
+    >>> [best_coding(value) for value in ("gzip, zstd", "zstd;q=0, gzip", "*", "br", None)]
+    ['zstd', 'gzip', 'gzip', '', '']
+    """
+    return "zstd" if _weights(accepted).get("zstd", False) else "gzip" if accepts_gzip(accepted) else ""
+
+
+@lru_cache(256)
+def _weights(accepted: str | None) -> dict[str, bool]:
+    """Return whether each coding in a value of ``Accept-Encoding`` is acceptable."""
+    return {
         coding.strip().lower(): not re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", parameters)
         for coding, _, parameters in (each.partition(";") for each in (accepted or "").split(","))
     }
-    return weights.get("gzip", weights.get("*", False))

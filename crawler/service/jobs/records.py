@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import sys
 import tempfile
 import zlib
 from collections.abc import AsyncIterator
@@ -16,7 +17,7 @@ from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.output import TABLES, Layout, Output
@@ -25,6 +26,11 @@ from crawler.outputs.csv_exporter import CsvExporter
 from crawler.outputs.exporters import JsonLinesExporter
 from crawler.outputs.failures import FAILURE_KEYS
 from crawler.service.jobs.uploads import invalid
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +54,7 @@ PAGE = 32
 PIECE_BYTES = 65_536
 MAX_FILE_BYTES = 1_000_000_000
 """Maximum bytes of a file that is written before it is sent."""
-GZIP_LEVEL = 1
+LEVEL = 1
 
 
 @dataclass(frozen=True)
@@ -231,9 +237,10 @@ async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[l
         ]
 
 
-async def gzipped(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Compress the pieces of a response."""
-    packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+async def compressed(pieces: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
+    """Compress the pieces of a response. ``coding``: gzip or zstd."""
+    gzip = partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    packer: Any = zstd.ZstdCompressor(level=LEVEL) if coding == "zstd" else gzip()
     async for piece in pieces:
         if packed := await asyncio.to_thread(packer.compress, piece):
             yield packed
