@@ -153,7 +153,7 @@ def test_rb_24_routes_can_be_moved_to_a_second_port(tmp_path: Path, workers: int
             "SERVICE_HIDDEN_ROUTES: expected '/docs', '/llms.txt', '/metrics' or '/openapi.json', not '/healthz'.",
         ),
         (["--sandbox", "-s", "SERVICE_URL=data.example.com"], "SERVICE_URL: expected a URL such as"),
-        (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=x"], "expected host:port"),
+        (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=x"], "expected an address such as 127.0.0.1:9100, not 'x'"),
         (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=0.0.0.0:1"], "loopback"),
         (
             ["--sandbox", "-s", "SERVICE_TRUSTED_PROXIES=proxy.example"],
