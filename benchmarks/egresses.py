@@ -70,8 +70,14 @@ def proxies() -> Iterator[list[dict[str, Any]]]:
         server = asyncio.run_coroutine_threadsafe(starting, loop).result()
         found.append({"name": name, "proxy": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"})
     yield found
-    loop.call_soon_threadsafe(loop.stop)
+    loop.call_soon_threadsafe(_stop, loop)
     thread.join()
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.call_soon(loop.stop)
 
 
 class Endpoint:
