@@ -30,7 +30,7 @@ INSTALL_HINT = (
 )
 DRIVER_HINT = (
     "Playwright's driver, which controls Chromium, could not be started. 'playwright --version' prints the cause. "
-    "Minimal installations of Debian lack a library of it: apt-get install libatomic1."
+    "Minimal installations of Debian lack a library that it needs: apt-get install libatomic1."
 )
 CONTAINED = (
     # WebRTC would send UDP packets past the proxies of the contexts.

@@ -101,7 +101,7 @@ class Worker:
         await self.close()
 
     async def claim(self, platform: str, n: int, skipped: Skipped | None = None) -> list[Claim]:
-        """Claim targets of a platform: none if there are none, or while the database is unavailable.
+        """Claim waiting targets of a platform. Return none while no target waits or the database is unavailable.
 
         ``n``: at least 1, and not more than can start within a third of the lease. In a job whose roots are claimed
         whole, the result may be longer.

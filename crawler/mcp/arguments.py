@@ -55,7 +55,10 @@ class Links(Sized):
     """The arguments of the tool that makes a job."""
 
     targets: Annotated[list[Annotated[str, Field(max_length=2_000, pattern=r"^[^\r\n]+$")]], Field(max_length=500)] = (
-        Field(min_length=1, description="Links to posts, profiles, channels, searches and categories of any platforms.")
+        Field(
+            min_length=1,
+            description="Links to posts, profiles, channels, searches, categories. Platforms may be mixed.",
+        )
     )
 
 

@@ -4,8 +4,8 @@
 
     {"retail.RenderedRow": {"averageRating": "rating.value", "imageInfo": ["media.image", "media.picture"]}}
 
-A contract is known by its platform and class. Its keys are declared paths, or their beginnings, and the values are the
-paths that are read instead (``crawler/reading/names.py``).
+A contract is identified by its platform and its class. Its keys are declared paths, or their beginnings, and the
+values are the paths that are read instead (``crawler/reading/names.py``).
 """
 
 from __future__ import annotations

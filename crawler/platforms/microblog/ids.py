@@ -106,7 +106,7 @@ class Ids(IdsModel):
         ]
 
     def form_on_page(self, query: Query, named: NamedQuery) -> QueryForm:
-        """Return the form with the id that a profile's page names for a query.
+        """Return the form of a query with the query id that the profile page contains.
 
         If the page names the variables of the data file, or variables without the profile's handle or id, the form has
         the file's variables and flags. Otherwise it has the page's variables and no flags, because the newer web client

@@ -119,7 +119,7 @@ class _Frame:
 
     kind: str
     container: Any = None
-    """The object or array, or None for parentheses and the script itself."""
+    """The object or array that the bracket opens. None: it opens parentheses, or this is the script's top level."""
     key: str | None = None
     assigned_slots: list[str] | None = None
     """The numbers of the slots that the element's value is assigned to."""

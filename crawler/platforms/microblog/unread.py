@@ -1,4 +1,4 @@
-"""Microblog: collects what the contracts cannot express: parts of posts and users that contradict each other."""
+"""Microblog: collects contradictions between parts of posts and users, which the contracts cannot express."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from crawler.targets.coverage import Coverage
 logger = structlog.get_logger(__name__)
 
 MAX_SLICES_SHOWN = 3
-"""Maximum number of slices in progress that a progress line lists."""
+"""A progress line lists at most this many of the slices that are being crawled."""
 
 
 @dataclass

@@ -202,7 +202,7 @@ class ChannelReader:
     # The record
 
     async def _record(self, page: Item, listing: Item | None = None) -> Item:
-        """Build the record: the channel and one page of its items, which ``listing`` has if it was read already.
+        """Build the record of the channel and one page of its items. ``listing``: this page, if it was read already.
 
         For the scraper with more details, the about panel and the enrichments complete the record.
         """

@@ -83,7 +83,7 @@ SCHEMAS: Json = {
             "A target: the params of its scraper, and your own keys, which the records have, too.",
             _TARGET,
         ),
-        ("JobListing", "One listing, and which of its pages are read.", _TARGET | _ARGUMENTS),
+        ("JobListing", "A listing, and the number of its pages to read.", _TARGET | _ARGUMENTS),
     )
 }
 
