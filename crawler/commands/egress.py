@@ -88,7 +88,7 @@ class Command(CheckedCommand):
     def long_desc(self) -> str:
         return (
             "Opens a connection to each platform through each of its egresses, without a request. Only running "
-            "processes suspend egresses; this command shows it if they share limits through STORE."
+            "processes suspend egresses. This command shows that only if they share limits through STORE."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
