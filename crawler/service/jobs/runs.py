@@ -213,6 +213,7 @@ class Runs:
                 worker.drop(claim)
             elif (error := task.exception()) is not None:
                 logger.error("target_failed", exc_info=error)
+                worker.drop(claim)  # its lease ends, and it is tried again
 
         return forget
 
