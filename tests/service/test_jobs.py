@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,9 +28,11 @@ from twisted.web.test.requesthelper import DummyChannel
 
 from crawler.jobs.job import Job, decompress
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.clients.keys import Holder
 from crawler.service.http.sending import send_pieces
+from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.uploads import Upload, Uploads
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
@@ -445,6 +448,24 @@ def test_a_target_whose_task_failed_is_tried_again(tmp_path: Path) -> None:
         job_id = post(service.url, f"{LINK}\n".encode(), "text/plain").body["job"]["job_id"]
         assert ended(service.url, job_id)["state"] == "done"
         assert "ZeroDivisionError" in service.logged()
+
+
+async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def close(_: Worker) -> None:
+        raise WorkerStoppedError("The store was replaced.")
+
+    monkeypatch.setattr(Worker, "close", close)
+    monkeypatch.setattr("crawler.service.jobs.runs.RESTART_SECONDS", 0.0)
+    crawlers: Any = SimpleNamespace(platforms=[])
+    calls: Any = None
+    runs = Runs(Jobs(sqlite_store), crawlers, calls, 60.0, 5)
+    runs.open()
+    await asyncio.sleep(0.05)
+    runs.stop()
+    async with asyncio.timeout(10):
+        await runs.close()
 
 
 # Clients that leave, and large bodies
