@@ -21,7 +21,7 @@ NO_SLOT = "no_turn"
 JITTER = 0.5
 REUSE_SECONDS = 1.0
 """A slot that is released within this time after it was taken is used for the next download of the same process without
-a transaction, unless other processes wait for slots. With a delay, each start is reserved instead."""
+a transaction. Then processes that have no slot go first. With a delay, each start is reserved instead."""
 POLL_SECONDS = 0.02, 0.25
 """Shortest and longest time between two attempts while other processes have taken all slots."""
 WAITING_SECONDS = 1.0
@@ -61,12 +61,14 @@ class Starts(Fact):
 
     def leave_others(self, owner: str) -> None:
         self.slots = {token: until for token, until in self.slots.items() if token.startswith(owner)}
+        self.waiting = {}
 
     def take(  # noqa: PLR0913  # the limits, and what the download accepts
         self, now: float, processes: int, *, limit: Limit, token: str, patience: float = math.inf, spacing: float = 0.0
     ) -> Start | None:
-        """Take a slot and the next start, if it is at most ``patience`` seconds from now. None: no slot is free.
+        """Take a slot and the next start, if it is at most ``patience`` seconds from now.
 
+        None: no slot is free, or the free ones are left to processes that have none and have waited for longer.
         ``spacing``: seconds from this start to the next one.
         """
         if self.slots and min(self.slots.values()) <= now:
@@ -77,7 +79,7 @@ class Starts(Fact):
         start = min(max(now, self.next_at), last)
         if start - now > patience:
             return Start(start - now)
-        if len(self.slots) >= max(1, limit.concurrency // processes):
+        if len(self.slots) + self._ahead(now, owner) >= max(1, limit.concurrency // processes):
             latest = last + limit.lease
             self.slots = {name: min(until, latest) for name, until in self.slots.items()}
             if not now + WAITING_SECONDS / 2 < self.waiting.get(owner, 0.0) <= now + WAITING_SECONDS:
@@ -90,9 +92,14 @@ class Starts(Fact):
             self.next_at = start + spacing * processes
         return Start(start - now, token)
 
-    def is_wanted(self, now: float, owner: str) -> bool:
-        """Whether a process other than ``owner`` waits for a slot."""
-        return any(now < until <= now + WAITING_SECONDS and name != owner for name, until in self.waiting.items())
+    def _ahead(self, now: float, owner: str) -> int:
+        """Return the number of processes that have no slot and have waited for one for longer than ``owner``."""
+        if not self.waiting:
+            return 0
+        holders = {token.rpartition(":")[0] for token in self.slots}
+        waiting = [each for each, until in self.waiting.items() if now < until <= now + WAITING_SECONDS]
+        waiting = [each for each in waiting if each not in holders]
+        return waiting.index(owner) if owner in waiting else len(waiting)
 
     def release(self, _now: float, _processes: int, *, token: str) -> None:
         """Release a slot."""
@@ -221,8 +228,6 @@ class Throttle:
 
     async def _take(self, token: str, patience: float) -> Start | None:
         """Take a slot that this process has just released, or else one of all processes. See ``Starts.take``."""
-        if self._released and self._starts.is_wanted(self.facts.now(), self.facts.owner):
-            self._released.clear()
         while self._released:
             former, (taken_at, withdraw) = self._released.popitem()
             if withdraw():

@@ -28,7 +28,8 @@ class HttpTools:
     """Answers requests of MCP clients. The tools call the endpoint at ``url`` with the API key of the request."""
 
     def __init__(self, url: str) -> None:
-        logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs several lines for each request
+        for library in ("mcp", "httpx2"):  # they log several lines for each request
+            logging.getLogger(library).setLevel(logging.WARNING)
         self._client = EndpointClient(url, "", trust_env=False)
         server = Scrapers(self._client).server()
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)

@@ -210,20 +210,24 @@ async def test_a_released_slot_is_used_again_without_a_transaction(
         await two.acquire(asyncio.get_running_loop().time() + 5)  # it was released after all
 
 
-async def test_a_slot_is_not_kept_from_a_process_that_waits(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with shared(location) as (one, two):
-        stored = decisions(one.facts, monkeypatch)
-        release = await one.acquire()
-        waiting = asyncio.ensure_future(two.acquire(asyncio.get_running_loop().time() + 5))
-        while not one.facts.known(Starts, "shop").waiting:
-            await one.facts.change(Starts, "shop", lambda *_: None)  # brings the facts up to date
-            await asyncio.sleep(0.01)
-        before = len(stored)
-        release()
-        release = await one.acquire()
-        assert len(stored) == before + 1
-        release()
-        await waiting
+@pytest.mark.parametrize("slots", [1, 2])
+async def test_no_process_is_starved_by_others_that_always_have_work(
+    location: str, monkeypatch: pytest.MonkeyPatch, slots: int
+) -> None:
+    monkeypatch.setattr("crawler.downloads.throttle.REUSE_SECONDS", 0.05)
+    turns, started = 3, [0, 0, 0]
+
+    async def work(number: int, throttle: Throttle) -> None:
+        while min(started) < turns:
+            release = await throttle.acquire()
+            started[number] += 1
+            await asyncio.sleep(0.002)
+            release()
+
+    async with processes(location, 3) as facts:
+        throttles = [Throttle(slots, facts=each, name="shop", lease=60) for each in facts]
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(work(n, each) for n, each in enumerate(throttles) for _ in range(3)))
 
 
 async def test_a_slot_that_was_kept_for_long_is_released(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,16 +239,33 @@ async def test_a_slot_that_was_kept_for_long_is_released(location: str, monkeypa
         assert len(stored) == 3
 
 
-def test_a_process_that_found_no_slot_waits_for_a_time() -> None:
+def test_a_free_slot_is_left_to_a_process_that_has_none_and_waits() -> None:
     starts = Starts(0.0, {"one:0": 160.0})
-    limit = Limit(1, 0.0, 60.0)
+    take = partial(starts.take, processes=1, limit=Limit(1, 0.0, 60.0))
+    assert take(100.0, token="two:0") is None
+    starts.release(100.1, 1, token="one:0")
+    assert take(100.1, token="one:1") is None, "the other one has waited for longer"
+    assert take(100.2, token="three:0") is None
+    assert take(100.3, token="two:1") == Start(0.0, "two:1")
+    starts.release(100.4, 1, token="two:1")
+    assert [take(100.4, token=each) for each in ("two:2", "three:0", "one:1")] == [None, None, Start(0.0, "one:1")]
+
+
+@pytest.mark.parametrize(
+    "now", [pytest.param(101.5, id="it may be killed"), pytest.param(50.0, id="the clock was set")]
+)
+def test_a_process_waits_for_a_time(now: float) -> None:
+    starts, limit = Starts(0.0, {"one:0": 160.0}), Limit(1, 0.0, 60.0)
     assert starts.take(100.0, 1, limit=limit, token="two:0") is None
-    assert [starts.is_wanted(100.5, owner) for owner in ("one", "two")] == [True, False]
-    assert not starts.is_wanted(101.5, "one"), "its process may have been killed"
-    assert not starts.is_wanted(50.0, "one"), "the clock was set back"
-    starts.release(100.6, 1, token="one:0")
-    assert starts.take(100.7, 1, limit=limit, token="two:1") == Start(0.0, "two:1")
-    assert not starts.is_wanted(100.8, "one")
+    starts.release(100.1, 1, token="one:0")
+    assert starts.take(now, 1, limit=limit, token="one:1") == Start(0.0, "one:1")
+
+
+def test_slots_for_all_are_taken_at_once_and_waits_of_a_holder_do_not_count() -> None:
+    starts, limit = Starts(0.0, {"one:0": 160.0, "two:0": 160.0}), Limit(2, 0.0, 60.0)
+    assert starts.take(100.0, 1, limit=limit, token="one:1") is None
+    starts.release(100.1, 1, token="two:0")
+    assert starts.take(100.1, 1, limit=limit, token="two:1") == Start(0.0, "two:1")
 
 
 async def test_a_decision_that_is_withdrawn_at_the_last_moment_is_not_stored(

@@ -19,6 +19,7 @@ from mcp.types import PARSE_ERROR
 
 from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS
 from crawler.service.clients.keys import KeyStore
+from crawler.service.http.tools_route import ToolsRoute
 from tests.hanging_platform import hanging_platform
 from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, text_of, with_client
 from tests.mcp.test_waiting import becomes
@@ -180,3 +181,16 @@ def test_a_client_that_disconnects_cancels_its_tool(tmp_path: Path) -> None:
             service.process.communicate(timeout=TIMEOUT)
     assert service.process.returncode == 0
     assert "Traceback" not in service.logged()
+
+
+def test_an_endpoint_whose_tools_cannot_be_loaded_ends_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> None:
+        raise ImportError
+
+    async def scenario() -> None:
+        route = ToolsRoute("http://127.0.0.1:1")
+        route._tools = asyncio.ensure_future(route._load())
+        await route.close()
+
+    monkeypatch.setattr("crawler.service.http.tools_route.import_module", fail)
+    asyncio.run(scenario())

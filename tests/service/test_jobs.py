@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import gzip
 import io
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import openpyxl
 import pyarrow.parquet
 import pytest
+from twisted.internet.error import ConnectionDone
+from twisted.python.failure import Failure
+from twisted.web.http_headers import Headers
+from twisted.web.server import Request
+from twisted.web.test.requesthelper import DummyChannel
 
-from crawler.jobs.job import decompress
+from crawler.jobs.job import Job, decompress
+from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.sandbox.retail.site import Site as Shop
+from crawler.service.clients.keys import Holder
+from crawler.service.http.sending import send_pieces
+from crawler.service.jobs.runs import Runs
+from crawler.service.jobs.uploads import Upload, Uploads
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 
@@ -419,7 +433,85 @@ def test_failed_targets_are_retried(service: Service) -> None:
     assert again["targets"] == first["targets"]
 
 
+FAILS_ONCE = """
+from crawler.service.jobs.runs import Runs
+scrape = Runs._scrape_target
+async def fail_once(self, crawler, claim):
+    Runs._scrape_target = scrape
+    raise ZeroDivisionError
+Runs._scrape_target = fail_once
+"""
+
+
+def test_a_target_whose_task_failed_is_tried_again(tmp_path: Path) -> None:
+    with running(tmp_path / "log", "JOB_LEASE=1", before=FAILS_ONCE) as service:
+        job_id = post(service.url, f"{LINK}\n".encode(), "text/plain").body["job"]["job_id"]
+        assert ended(service.url, job_id)["state"] == "done"
+        assert "ZeroDivisionError" in service.logged()
+
+
+async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def close(_: Worker) -> None:
+        raise WorkerStoppedError("The store was replaced.")
+
+    monkeypatch.setattr(Worker, "close", close)
+    monkeypatch.setattr("crawler.service.jobs.runs.RESTART_SECONDS", 0.0)
+    crawlers: Any = SimpleNamespace(platforms=[])
+    calls: Any = None
+    runs = Runs(Jobs(sqlite_store), crawlers, calls, 60.0, 5)
+    runs.open()
+    await asyncio.sleep(0.05)
+    runs.stop()
+    async with asyncio.timeout(10):
+        await runs.close()
+
+
 # Clients that leave, and large bodies
+
+
+async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = Jobs(sqlite_store)
+    uploads = Uploads(jobs, 10, sandbox=True)
+
+    def make() -> Awaitable[tuple[Job, Any]]:
+        upload = Upload(io.BytesIO(CSV.encode()), "text/csv", key="nightly")
+        return uploads.make(Holder("acme", "key"), upload, "name")
+
+    async def interrupted(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("crawler.jobs.intake.push", interrupted)
+        patched.setattr(jobs, "remove", lambda job, **_: jobs.cancel(job))  # as far as a removal that is killed
+        with pytest.raises(asyncio.CancelledError):
+            await make()
+    made, contents = await make()
+    assert (made.state, contents is not None) == ("open", True)
+    assert await make() == (made, None)
+    await jobs.close()
+
+
+async def test_a_client_that_leaves_during_a_response_is_no_error() -> None:
+    started = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"first"
+        started.set()
+        await asyncio.Future()
+
+    request = Request(DummyChannel(), False)  # noqa: FBT003  # Twisted's
+    request.requestHeaders = Headers()
+    request.clientproto = b"HTTP/1.1"
+    sending = asyncio.ensure_future(send_pieces(request, pieces()))
+    await started.wait()
+    request.connectionLost(Failure(ConnectionDone()))
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
 
 
 @pytest.fixture(scope="module")

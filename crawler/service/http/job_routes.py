@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from crawler.errors import JobNotFound, ShuttingDown
 from crawler.jobs.export import Cursor
+from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
@@ -222,11 +223,18 @@ class JobRoutes:
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 
     async def _change(self, work: Any) -> Any:
-        """Change a job. It goes on if the client disconnects."""
+        """Change a job. It goes on if the client disconnects.
+
+        Raises:
+            InvalidRequest: another request has cancelled or deleted the job meanwhile.
+        """
         task = asyncio.ensure_future(work)
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except JobError:
+            raise invalid("job_id", "the job was cancelled or deleted meanwhile") from None
 
     async def close(self) -> None:
         """Wait for cancellations and removals."""

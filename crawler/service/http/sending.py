@@ -86,7 +86,8 @@ async def send_pieces(request: Request, pieces: AsyncIterator[bytes] | None) -> 
                         await gate.is_open.wait()
                         request.write(piece[start : start + PIECE_BYTES])
         finally:
-            request.unregisterProducer()
+            if request.channel is not None:  # else the client has disconnected
+                request.unregisterProducer()
     request.finish()
 
 

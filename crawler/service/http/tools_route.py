@@ -7,7 +7,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from crawler.errors import ScraperNotFound
+import structlog
+
+from crawler.errors import ScraperNotFound, ShuttingDown
 from crawler.service.calls.envelope import Answer, Call, raw_response
 from crawler.service.http.body import header, require_method
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from twisted.web.server import Request
 
     from crawler.mcp.http import HttpTools
+
+logger = structlog.get_logger(__name__)
 
 PATH = "/mcp"
 PASSED = ("Accept", "Content-Type", "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id")
@@ -34,6 +38,7 @@ class ToolsRoute:
         """``address``: the URL at which this endpoint is called by the tools. "": there are no tools."""
         self._address = address
         self._tools: asyncio.Task[HttpTools] | None = None
+        self._is_closing = False
 
     async def answer(self, request: Request, call: Call, key: str) -> Answer:
         """Respond to an authenticated request.
@@ -41,10 +46,13 @@ class ToolsRoute:
         Raises:
             MethodNotAllowed: the request is not a POST. There are no sessions, and so no streams of notifications.
             ScraperNotFound: the endpoint has no tools.
+            ShuttingDown: the service is shutting down.
         """
         if not self._address or find_spec("mcp") is None:
             raise ScraperNotFound("This endpoint has no MCP: it needs the extra 'mcp'.")
         require_method(request, "POST")
+        if self._is_closing:
+            raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
         call.is_counted = False
         self._tools = self._tools or asyncio.ensure_future(self._load())
         tools = await asyncio.shield(self._tools)
@@ -55,8 +63,12 @@ class ToolsRoute:
 
     async def close(self) -> None:
         """End the tools in progress: they would wait for calls of this endpoint."""
+        self._is_closing = True
         if self._tools is not None:
-            await (await self._tools).close()
+            try:
+                await (await self._tools).close()
+            except Exception:
+                logger.exception("tools_failed")  # the service must still store its usage
 
     async def _load(self) -> HttpTools:
         module = await asyncio.to_thread(import_module, "crawler.mcp.http")

@@ -78,6 +78,7 @@ class Runs:
         self._job_rests: dict[int, float] = {}
         """Job -> the event loop's time before which none of its targets is claimed."""
         self._main: asyncio.Task[None] | None = None
+        self._stopping = False
 
     def open(self) -> None:
         """Start the worker."""
@@ -95,6 +96,7 @@ class Runs:
 
     def stop(self) -> None:
         """Claim no more targets. Those in flight go on."""
+        self._stopping = True
         if self._main is not None:
             self._main.cancel()
 
@@ -106,7 +108,7 @@ class Runs:
         await self.jobs.close()
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopping:  # a worker that cannot be closed raises its own error instead of the cancellation
             worker = Worker(
                 self.jobs.writes,
                 self._stored,
@@ -213,6 +215,7 @@ class Runs:
                 worker.drop(claim)
             elif (error := task.exception()) is not None:
                 logger.error("target_failed", exc_info=error)
+                worker.drop(claim)  # its lease ends, and it is tried again
 
         return forget
 

@@ -238,6 +238,9 @@ class Uploads:
                 ) from None
             if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
+            if job.state == "cancelled" and not (await self.jobs.described(job))[0]:
+                await self.jobs.remove(job)  # an upload that was interrupted, whose removal has not ended
+                return await self.make(holder, upload, name)
             if job.state != "loading":
                 return job, None
             contents = Contents(upload.arguments)

@@ -1,0 +1,86 @@
+"""Nothing of a client is visible to another one: its jobs, calls, webhook and deliveries, with two real keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.service.client import HEADERS
+from tests.service.test_calls import Clients, serving
+
+UPLOAD = b"scraper,query\nretail-search-v4,mustard\nretail-search-v4,\n"
+AS_CSV = {"Content-Type": "text/csv", "Idempotency-Key": "nightly"}
+HOOK = {"url": "https://receiver.invalid/hook"}
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
+    with serving(tmp_path_factory.mktemp("clients")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def job_id(clients: Clients) -> str:
+    made = clients.send("POST", "/v1/jobs", UPLOAD, AS_CSV)
+    assert made.status == 202
+    return str(made.body["job"]["job_id"])
+
+
+@pytest.mark.parametrize(
+    ("method", "route"),
+    [
+        *(("GET", each) for each in ("", "/records", "/failures", "/records?format=xlsx", "/records?after={}.0")),
+        *(("POST", "/retry"), ("DELETE", "")),
+    ],
+)
+def test_a_job_is_unknown_to_other_clients(clients: Clients, job_id: str, method: str, route: str) -> None:
+    path = f"/v1/jobs/{job_id}{route.format(job_id)}"
+    hidden = clients.send(method, path, client="other")
+    unknown = clients.send(method, f"/v1/jobs/999999{route.format(999999)}", client="other")
+    assert (hidden.status, hidden.code) == (404, "JOB_NOT_FOUND")
+    assert hidden.body["error"] == unknown.body["error"]
+    own = clients.send("GET", f"/v1/jobs/{job_id}", client="second")
+    assert (own.status, own.body["state"] == "cancelled") == (200, False), "and nothing has changed"
+
+
+def test_jobs_of_other_clients_are_not_listed_and_keys_do_not_collide(clients: Clients, job_id: str) -> None:
+    for query in ("", f"?after={int(job_id) + 1}"):
+        assert clients.send("GET", f"/v1/jobs{query}", client="other").body["jobs"] == []
+        listed = clients.send("GET", f"/v1/jobs{query}", client="second").body["jobs"]
+        assert job_id in {each["job_id"] for each in listed}
+    made = clients.send("POST", "/v1/jobs", UPLOAD, AS_CSV, "other")
+    assert made.body["job"]["job_id"] != job_id
+    cursor = clients.send("GET", f"/v1/jobs/{made.body['job']['job_id']}/records?after={job_id}.0", client="other")
+    assert cursor.code == "INVALID_REQUEST", "a cursor of another job"
+
+
+def test_a_webhook_and_its_deliveries_are_invisible_to_other_clients(clients: Clients) -> None:
+    secret = clients.send("PUT", "/v1/webhook", HOOK).body["secret"]
+    sent = clients.send("POST", "/v1/webhook/test").body["id"]
+    other = clients.send("GET", "/v1/webhook", client="other")
+    assert (other.body["client_id"], other.body["url"]) == ("other", None)
+    for query in ("", f"?before=msg_{'f' * 32}"):
+        assert clients.send("GET", f"/v1/webhook/deliveries{query}", client="other").body["deliveries"] == []
+        listed = clients.send("GET", f"/v1/webhook/deliveries{query}", client="second").body["deliveries"]
+        assert sent in {each["id"] for each in listed}
+    assert clients.send("POST", "/v1/webhook/test", client="other").code == "INVALID_REQUEST", "it has none"
+    assert clients.send("DELETE", "/v1/webhook", client="other").status == 204
+    own = clients.send("PUT", "/v1/webhook", {"url": "https://receiver.invalid/other"}, client="other")
+    assert own.body["secret"] not in {None, secret}
+    assert clients.send("GET", "/v1/webhook").body["url"] == HOOK["url"]
+
+
+def test_a_call_is_unknown_to_other_clients(clients: Clients) -> None:
+    path = clients.accept("mustard")
+    for method in ("GET", "DELETE"):
+        hidden = clients.send(method, path, client="other")
+        assert (hidden.status, hidden.code) == (404, "CALL_NOT_FOUND")
+    assert clients.send("GET", "/v1/calls", client="other").body["calls"] == []
+    assert clients.done(path, "second").code == "OK"
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/webhook", "/v1/webhook/deliveries", "/v1/calls"])
+def test_an_unknown_key_sees_nothing(clients: Clients, path: str) -> None:
+    for headers in ({}, {**HEADERS, "X-API-Key": "nonsense"}):
+        assert clients.send("GET", path, headers=headers | {"X-API-Key": headers.get("X-API-Key", "")}).status == 401
