@@ -216,8 +216,9 @@ class CircuitBreaker:
         """Return 0 if a request may be sent, else the seconds to wait. Only one process may send the trial."""
         if self.facts.shared and not await self.facts.refresh(Blocks, self.name):
             self.facts.change_soon(Blocks, self.name, Blocks.use)
-        if self._blocks.opened is None:
+        if not self._blocks.number and self._blocks.opened is None:
             return 0.0
+        # After a block, another process may have opened the breaker since this one has read it.
         return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
 
     async def record(self, error: ScrapeError | None, status: int | None = None) -> None:

@@ -150,7 +150,18 @@ class Endpoint:
         self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), tending)]
 
     async def drain(self) -> None:
-        """Wait until the calls in flight have a response, and store the usage counts."""
+        """Wait until the calls in flight have a response, and store the usage counts, whatever fails before."""
+        try:
+            await self._end_work()
+        finally:
+            await self.usage.flush(LAST_FLUSH_SECONDS)
+            if self.usage.pending:
+                logger.error("usage_lost", calls=self.usage.pending)
+            await self.status.close(LAST_FLUSH_SECONDS)
+            await self.store.close()
+            await self.shared.close()
+
+    async def _end_work(self) -> None:
         await self.tools.close()
         self.calls.stop()
         self.runs.stop()
@@ -167,12 +178,6 @@ class Endpoint:
         await self.runs.close()
         await self.sender.close()
         await self.calls.close()
-        await self.usage.flush(LAST_FLUSH_SECONDS)
-        if self.usage.pending:
-            logger.error("usage_lost", calls=self.usage.pending)
-        await self.status.close(LAST_FLUSH_SECONDS)
-        await self.store.close()
-        await self.shared.close()
 
     async def _run_upkeep(self) -> None:
         loop = asyncio.get_running_loop()

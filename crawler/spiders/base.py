@@ -14,6 +14,7 @@ import structlog
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser
@@ -58,8 +59,11 @@ Data = dict[str, Any]
 __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 
 
-class PlatformSpider(PageSpider):
-    """The base class of the platforms' spiders. A spider defines ``scrapers``, ``request()`` and ``scrape()``."""
+class PlatformSpider(PageSpider, Args[CrawlArguments]):
+    """The base class of the platforms' spiders. A spider defines ``scrapers``, ``request()`` and ``scrape()``.
+
+    Scrapy Cloud shows the arguments of subclasses of ``Args``. Scrapy's ``Spider`` does not call its constructor.
+    """
 
     scrapers: ClassVar[tuple[Scraper, ...]]
     """The spider's scrapers. If params fit several of them, the first of these takes the target."""

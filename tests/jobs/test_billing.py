@@ -14,6 +14,7 @@ from scrapy.settings import Settings
 
 from crawler.errors import InvalidRequest
 from crawler.jobs import transactions
+from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.transactions import Holder, Skipped
@@ -134,6 +135,22 @@ async def test_paused_targets_continue_when_there_is_quota_again(jobs: Jobs) -> 
     assert (await current(jobs, other)).counts["paused"] == 2
     await work(jobs)
     assert await report(jobs) == (6, 0)
+
+
+async def test_at_10_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just_jumped(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, own = await owned_job(jobs, "acme", 3), await owned_job(jobs, "", 2, start=50)
+    unfinished = await owned_job(jobs, "acme", 2, start=100)
+    for job in (ended, own):
+        await jobs.cancel(job)
+    for is_steady, keep_days, is_left in ((False, -1, True), (True, 1, True), (True, -1, False)):
+        monkeypatch.setattr(STORE_TIME, "is_steady", is_steady)
+        monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)
+        await upkeep.tend(jobs, Keyring(), keep_days=keep_days)
+        assert (await jobs.get(ended.id) is not None) == is_left
+    assert (await current(jobs, own)).state == "cancelled"
+    assert (await current(jobs, unfinished)).state == "open"
 
 
 async def test_a_job_that_is_loading_is_not_listed_and_only_its_own_upload_removes_it(jobs: Jobs) -> None:

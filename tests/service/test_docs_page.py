@@ -38,7 +38,8 @@ def test_every_operation_is_rendered(page: Page, service: Service, most: int | N
     """All operations are listed. Those of ``most`` scrapers, and all others, are opened: each takes 1.5 s."""
     page.goto(f"{service.url}/docs")
     page.wait_for_selector(".opblock")
-    operations = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+    named = DOCUMENT["paths"] | DOCUMENT["webhooks"]
+    operations = {(method.upper(), path) for path, methods in named.items() for method in methods}
     blocks = {
         (
             block.locator(".opblock-summary-method").inner_text(),

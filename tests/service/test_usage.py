@@ -210,7 +210,7 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("own", ["", "own.sqlite3"])
 def test_us_6_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
-    monkeypatch.setattr("crawler.sandbox.server.Sandbox", lambda: SimpleNamespace(start=dict))
+    monkeypatch.setattr("crawler.sandbox.server.Sandbox", lambda **_: SimpleNamespace(start=dict))
     real, sandbox = Settings({"STORE": own}), Settings({"STORE": own})
     use_sandbox(sandbox)
     assert Path(store_location(sandbox)).name == Path(store_location(real)).name

@@ -8,7 +8,9 @@ writes last.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -235,7 +237,10 @@ def _engine(url: str) -> sa.Engine:
 
 def _disable_driver_transactions(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # otherwise the driver begins a transaction only before the first write
-    connection.execute("PRAGMA journal_mode=WAL")  # other processes can read while the crawl writes
+    # Other processes can then read while the crawl writes. SQLite does not wait for the lock that the change needs: if
+    # another connection has it, that one changes the mode of the file, or a later one does.
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode=WAL")
 
 
 def _begin_immediate(connection: sa.Connection) -> None:

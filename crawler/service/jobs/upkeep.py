@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.service.clients import quotas
 
 if TYPE_CHECKING:
@@ -38,15 +39,17 @@ async def run_upkeep(jobs: Jobs, keys: Keys, keep_days: float) -> None:
 
 
 async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
-    """Continue paused targets of clients with quota, delete expired jobs, and end what was interrupted."""
-    now = await jobs.reads.transact(lambda session: session.now(), write=False)
+    """Continue paused targets of clients with quota, delete expired jobs, and end what was interrupted.
+
+    Nothing is deleted just after a jump of the clock (AT-10).
+    """
     after = 0
     while page := await jobs.page(after, JOBS_PER_PAGE):
         after = page[-1].id
         for job in page:
             if not job.owner:
                 continue
-            if _is_over(job, now, keep_days):
+            if STORE_TIME.is_steady and _is_over(job, store_time(), keep_days):
                 await jobs.remove(job)
             elif job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
                 await jobs.cancel(job)
