@@ -129,7 +129,7 @@ def good_pages(folder: Path, platform: str, sources: Collection[str], overrides:
 
 
 def _pages(paths: Iterable[Path], overrides: Overrides, refused: list[str]) -> Iterator[PlatformPage]:
-    """Yield the pages of kept responses. ``refused``: gets a sentence for each file that is none."""
+    """Yield the pages of kept responses. ``refused`` gets a sentence for each other file."""
     for path in paths:
         try:
             yield reread(path, NO_NAMES, overrides).page

@@ -91,7 +91,7 @@ def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPag
 
 
 def problems_of(path: Path, names: Names, overrides: Overrides) -> list[str]:
-    """Return what cannot be read in a kept response, or why it is none. [] if it is read completely."""
+    """Return what cannot be read in a kept response, or why the file is not one. [] if it is read completely."""
     try:
         return reread(path, names, overrides).problems
     except (KeptError, OSError) as error:

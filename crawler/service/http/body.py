@@ -100,7 +100,7 @@ def require_method(request: Request, *methods: str) -> None:
     """Check the method of a request.
 
     Raises:
-        MethodNotAllowed: it is none of ``methods``.
+        MethodNotAllowed: it is not one of ``methods``.
     """
     allowed = ("GET", "HEAD", *methods[1:]) if methods[0] == "GET" else methods  # Twisted sends no body after HEAD
     if request.method.decode("latin-1") not in allowed:
