@@ -14,14 +14,17 @@ import anyio.to_thread
 import httpx2
 import pytest
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import PARSE_ERROR
 
 from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS
 from crawler.service.clients.keys import KeyStore
 from crawler.service.http.tools_route import ToolsRoute
+from tests.crawls import ROOT
 from tests.hanging_platform import hanging_platform
-from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, text_of, with_client
+from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, text_of
+from tests.mcp.test_command import COMMAND, environment
 from tests.mcp.test_waiting import becomes
 from tests.service.client import call as http_call
 from tests.service.conftest import Service, running
@@ -97,9 +100,22 @@ async def collected(client: Client) -> tuple[list[Any], list[Any]]:
     return read["records"], read["failures"]
 
 
-@pytest.mark.parametrize("over", [over_http, with_client])
+def over_stdio(url: str, use: Callable[[Client], Awaitable[T]]) -> T:
+    """Return what ``use`` returns for the official client, which starts ``scrapy mcp``."""
+    parameters = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], "--url", url], cwd=ROOT, env=environment(CRAWLER_MCP_API_KEY="sandbox")
+    )
+
+    async def run() -> T:
+        async with Client(parameters) as client:
+            return await use(client)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("over", [over_http, over_stdio])
 def test_twenty_links_are_collected_and_read(service: Service, over: Callable[..., Any]) -> None:
-    """Over HTTP, and as ``scrapy mcp`` does over standard input. Results that are too large skip no record."""
+    """Over HTTP, and over standard input and output. Results that are too large skip no record."""
     records, failures = over(service.url, collected)
     queries = [each["params"]["query"] for each in records if each["scraper"] == "retail-search-v4"]
     assert sorted(queries) == sorted(f"mustard {number}" for number in range(16))
