@@ -39,9 +39,8 @@ from tests.service.conftest import Service, running
 
 TARGETS = int(os.environ.get("SOAK_JOB_TARGETS", "10000"))
 SECONDS = 3_600
-MEMORY_MB = 130
-"""How much more memory an endpoint may take while it runs the job and sends its records. The goal is 60. Crawling alone
-takes about 80 at 130 targets a second, with many pages of 650 kB in flight."""
+MEMORY_MB = 60
+"""How much more memory an endpoint may take while it runs the job and sends its records."""
 SCRAPERS = ("retail-search-v4", "retail-category-v4", "photoapp-post-v4")
 
 WITHOUT_PANDAS = """
