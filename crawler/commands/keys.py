@@ -19,7 +19,7 @@ from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import KeyStore, export, monthly_quota, quota_text
 from crawler.service.webhooks import outbox
-from crawler.service.webhooks.sending import check_url
+from crawler.service.webhooks.signed_request import check_url
 
 
 class Command(CheckedCommand):
