@@ -36,7 +36,7 @@ from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.upkeep import run_upkeep
 from crawler.service.status import Status
-from crawler.service.webhooks.sender import Sender
+from crawler.service.webhooks.dispatcher import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

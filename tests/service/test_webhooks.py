@@ -23,7 +23,7 @@ from crawler.jobs.events import post
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.service.webhooks import outbox, sending
-from crawler.service.webhooks.sender import Sender
+from crawler.service.webhooks.dispatcher import Sender
 from tests.crawls import ROOT
 from tests.service.receivers import ENDLESS, Behaviour, Receiver, receiving, silence, status, text
 
@@ -37,8 +37,8 @@ PUBLIC = "93.184.215.14"
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests do not wait for retries, and do not use the network, not even to look up the own address."""
     monkeypatch.setattr(outbox, "DELAYS", (0.05,) * 40)
-    monkeypatch.setattr("crawler.service.webhooks.sender.POLL_SECONDS", 0.05)
-    monkeypatch.setattr("crawler.service.webhooks.sender.CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr("crawler.service.webhooks.dispatcher.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("crawler.service.webhooks.dispatcher.CLOSE_SECONDS", 0.1)
     monkeypatch.setattr(public, "_is_own", lambda _ip: False)
 
 
