@@ -14,7 +14,7 @@ from twisted.internet.defer import AlreadyCalledError
 from web_poet import HttpResponseHeaders
 
 from crawler.browser.sessions import in_browser
-from crawler.downloads.lanes import Lanes
+from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.shared import SharedState, platform_lanes
 from crawler.errors import (
     EgressFailed,

@@ -24,7 +24,7 @@ from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress import egresses_of
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
-from crawler.downloads.lanes import Lanes
+from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.refusals import Refusals
 from crawler.downloads.throttle import Throttle
 

@@ -15,7 +15,7 @@ from crawler.downloads.breaker import CONNECTION, BreakerKey, BreakerPolicy, Bre
 from crawler.downloads.egress import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
-from crawler.downloads.lanes import Lanes
+from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.refusals import Refusals
 from crawler.downloads.shared import SharedState
 from crawler.downloads.throttle import Throttle
