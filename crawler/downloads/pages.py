@@ -15,7 +15,7 @@ from web_poet import HttpResponseHeaders
 
 from crawler.browser.sessions import in_browser
 from crawler.downloads.platform_lanes import Lanes
-from crawler.downloads.shared import SharedState, platform_lanes
+from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import (
     EgressFailed,
     ExtractionFailed,

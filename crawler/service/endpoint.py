@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from crawler.downloads.shared import SharedState, platform_facts
+from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.errors import StoreUnavailable
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location

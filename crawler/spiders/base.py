@@ -20,7 +20,7 @@ from crawler import platforms
 from crawler.browser.sessions import carry_browser
 from crawler.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.pages import PageSpider
-from crawler.downloads.shared import SharedState
+from crawler.downloads.shared_state import SharedState
 from crawler.errors import (
     InvalidRequest,
     ScrapeError,

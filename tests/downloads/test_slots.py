@@ -17,7 +17,7 @@ from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
 from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.refusals import Refusals
-from crawler.downloads.shared import SharedState
+from crawler.downloads.shared_state import SharedState
 from crawler.downloads.throttle import Throttle
 from crawler.errors import ShuttingDown
 from crawler.middlewares import ThrottleMiddleware

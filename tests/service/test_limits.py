@@ -12,7 +12,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.configuration.kinds import rate
-from crawler.downloads.shared import SharedState, platform_facts
+from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.errors import ConcurrencyLimited, RateLimited
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits, Rate, Release
