@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from crawler.downloads.egress import Proxy
+from crawler.downloads.egress_setting import Proxy
 from crawler.downloads.public import AddressRefusedError, connect_checked, is_public
 from crawler.downloads.tunnel import PORTS, Connect, Connection
 

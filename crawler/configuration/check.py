@@ -14,7 +14,7 @@ from scrapy.settings import BaseSettings, default_settings
 from scrapy.spiderloader import get_spider_loader
 
 from crawler.configuration.kinds import HIDDEN, without_password
-from crawler.downloads.egress import check_egresses
+from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
 from crawler.platforms.names import check_payload_names

@@ -17,7 +17,7 @@ from scrapy.exceptions import (
 )
 from twisted.internet.error import ConnectError, ConnectionLost
 
-from crawler.downloads.egress import Egress, egresses
+from crawler.downloads.egress_setting import Egress, egresses
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.tunnel import ProxyError, check
 

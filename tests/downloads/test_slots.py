@@ -12,7 +12,7 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from crawler.downloads.breaker import CONNECTION, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
-from crawler.downloads.egress import DIRECT
+from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
 from crawler.downloads.platform_lanes import Lanes
