@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawler.downloads.pages import PageSpider
+    from crawler.downloads.page_spider import PageSpider
     from crawler.errors import EgressFailed
 
 logger = structlog.get_logger(__name__)

@@ -19,7 +19,7 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser
 from crawler.components import ABOVE_COMMAND_LINE, require
-from crawler.downloads.pages import PageSpider
+from crawler.downloads.page_spider import PageSpider
 from crawler.downloads.shared_state import SharedState
 from crawler.errors import (
     InvalidRequest,
