@@ -16,7 +16,7 @@ import pytest
 from crawler.browser import proxy
 from crawler.browser.proxy import FilteringProxy, launch_proxy
 from crawler.downloads import public
-from crawler.downloads.public import is_public
+from crawler.downloads.public_addresses import is_public
 from crawler.downloads.tunnel import Connection, through_proxy
 from tests.browsers import require_chromium
 
