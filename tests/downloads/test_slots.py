@@ -21,7 +21,7 @@ from crawler.downloads.shared_state import SharedState
 from crawler.downloads.throttle import Throttle
 from crawler.errors import ShuttingDown
 from crawler.middlewares import ThrottleMiddleware
-from crawler.targets.closing import crawler_closing
+from crawler.targets.shutdown import crawler_closing
 
 URL = "https://shop.example/"
 
