@@ -18,9 +18,9 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import feed_process_params_from_cli
 
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.jobs.arguments import argument_problems
 from crawler.monitoring import summary

@@ -24,9 +24,9 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
+from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.event_loop import LOOP
-from crawler.configuration.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.configuration.kinds import host_and_port
 from crawler.jobs.location import prepare, store_location

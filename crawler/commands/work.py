@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED
 from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
