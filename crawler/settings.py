@@ -326,7 +326,7 @@ ADDONS = {
     "scrapy_poet.Addon": 300,
     "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
 }
-ASYNCIO_EVENT_LOOP = "crawler.configuration.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
+ASYNCIO_EVENT_LOOP = "crawler.runtime.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
 DEFAULT_REQUEST_HEADERS = {  # those of a browser. The platforms' formats of numbers and dates depend on the language
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",
