@@ -1,7 +1,7 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
 ``Settings`` has the type, the default and the meaning of each setting. Commands check the values of all its fields when
-they start (``configuration/check.py``). ``scrapy settings`` and docs/settings.md list them.
+they start (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list them.
 
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
 is not valid JSON.

@@ -12,7 +12,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands.exit_codes import WRONG_USE
-from crawler.configuration.check import check_settings
+from crawler.configuration.settings_check import check_settings
 from crawler.settings import Settings
 
 
