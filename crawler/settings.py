@@ -19,7 +19,16 @@ from scrapy.settings import default_settings
 
 from crawler import logs
 from crawler.configuration import kinds
-from crawler.configuration.kinds import Count, Database, Items, Optional, Positive, PositiveSeconds, Seconds, Switch
+from crawler.configuration.setting_types import (
+    Count,
+    Database,
+    Items,
+    Optional,
+    Positive,
+    PositiveSeconds,
+    Seconds,
+    Switch,
+)
 from crawler.runtime.hidden_package import refuse_hidden_package
 
 refuse_hidden_package()

@@ -11,7 +11,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.kinds import rate
+from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store

@@ -26,7 +26,7 @@ from scrapy.utils.reactor import install_reactor
 
 from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.kinds import host_and_port
+from crawler.configuration.setting_types import host_and_port
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms

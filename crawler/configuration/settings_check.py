@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from scrapy.settings import BaseSettings, default_settings
 from scrapy.spiderloader import get_spider_loader
 
-from crawler.configuration.kinds import HIDDEN, without_password
+from crawler.configuration.setting_types import HIDDEN, without_password
 from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids

@@ -18,7 +18,7 @@ from scrapy.settings import Settings, default_settings
 
 import crawler.settings
 from crawler.commands.settings import Command, listing
-from crawler.configuration.kinds import HIDDEN
+from crawler.configuration.setting_types import HIDDEN
 from crawler.configuration.settings_check import check_settings, misspelled_name, schemas
 from tests import forks, settings_page
 from tests.crawls import ROOT

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawler.configuration.kinds import rate
+from crawler.configuration.setting_types import rate
 from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.errors import ConcurrencyLimited, RateLimited
 from crawler.service.clients.keys import Holder
