@@ -96,7 +96,7 @@ def shown(schema: Mapping[str, Any], value: object) -> str:
 
 
 def expectation(schema: Mapping[str, Any]) -> str:
-    """Describe what a value must be: with the words of its type in ``kinds.py``, or else by its type and bounds."""
+    """Describe valid values: in the words of their type in ``setting_types.py``, or else by JSON type and bounds."""
     match schema:
         case {"expected": words}:
             return str(words)

@@ -32,7 +32,7 @@ CLOSE_SECONDS = 5.0
 DELETED = Response(None, "the webhook was deleted")
 
 
-class Sender:
+class Dispatcher:
     """Sends the events of all clients. ``private``: the setting ``WEBHOOK_PRIVATE``."""
 
     def __init__(self, store: Store, *, private: bool) -> None:
