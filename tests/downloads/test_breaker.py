@@ -26,7 +26,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.reading.values import retry_after_seconds
-from tests.downloads.shared import UNREACHABLE, processes
+from tests.downloads.processes import UNREACHABLE, processes
 
 BLOCK = UpstreamBlocked("blocked")
 LIMIT = UpstreamRateLimited("limited")
