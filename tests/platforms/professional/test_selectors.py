@@ -26,7 +26,7 @@ def names_of(lines: dict[str, Any]) -> Names:
     return parse_names(orjson.dumps({TABLE.label: lines}))
 
 
-def page_of(renames: dict[str, str], kind: type[ProfilePage] = ProfilePage) -> Any:
+def page_of(renames: dict[str, str], kind: type[ProfilePage | ContentPage] = ProfilePage) -> Any:
     """Return the page of a member, in which classes and names of sections have changed."""
     site = RenamingSite(Site(light=True), renames)
     body = [site.page(MARA)[2] for _ in range(PAGES_BEFORE + 1)][-1]
