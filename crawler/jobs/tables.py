@@ -11,8 +11,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from crawler.jobs.job import STATES
+from crawler.jobs.schema_version import VersionedSchema
 from crawler.jobs.takeover import take_over
-from crawler.jobs.versions import VersionedSchema
 
 metadata = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # an SQLite key must be INTEGER to be numbered

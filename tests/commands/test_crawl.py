@@ -23,8 +23,8 @@ from scrapy.settings import Settings
 import crawler.settings
 import social_retail_crawler
 from crawler.commands.crawl import check_arguments, with_formats_of_gzip
+from crawler.commands.exit_codes import WRONG_USE
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import WRONG_USE
 from crawler.registry import spider
 from crawler.targets.sources import WrongTargetsError
 from social_retail_crawler import OutsideProject

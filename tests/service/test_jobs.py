@@ -31,7 +31,7 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.clients.keys import Holder
-from crawler.service.http.sending import send_pieces
+from crawler.service.http.response_writer import send_pieces
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.uploads import Upload, Uploads
 from tests.service.client import Reply, call

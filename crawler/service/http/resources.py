@@ -43,7 +43,7 @@ from crawler.service.http import call_routes, job_routes, tools_route, webhook_r
 from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_query, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
-from crawler.service.http.sending import Sender, compressed, send_pieces
+from crawler.service.http.response_writer import Sender, compressed, send_pieces
 from crawler.targets.target import Scraper, Target, check_params, limited_numbers
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from crawler.service.jobs.billing import account_settings
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from crawler.downloads.shared import SharedState
+    from crawler.downloads.shared_state import SharedState
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
 

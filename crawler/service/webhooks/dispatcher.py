@@ -14,7 +14,7 @@ from crawler.jobs.clock import store_time, utc_text
 from crawler.service import metrics
 from crawler.service.webhooks import outbox
 from crawler.service.webhooks.outbox import Attempt, Delivery
-from crawler.service.webhooks.sending import Response, send
+from crawler.service.webhooks.signed_request import Response, send
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Store
@@ -33,7 +33,7 @@ DELETED = Response(None, "the webhook was deleted")
 FAILED = Response(None, "internal error")
 
 
-class Sender:
+class Dispatcher:
     """Sends the events of all clients. ``private``: the setting ``WEBHOOK_PRIVATE``."""
 
     def __init__(self, store: Store, *, private: bool) -> None:
