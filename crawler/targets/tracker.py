@@ -249,6 +249,9 @@ class TargetTracker:
         if error is not None:
             arguments = {"target": target, "error": error, "has_note": entry.note is not None}
             self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
+            error.with_traceback(
+                None
+            )  # its frames refer to the page and to the error: only the collector would free them
         del self._in_flight[target.id]
         target.release.end()
         if entry.timer:
