@@ -123,6 +123,7 @@ class ShortvideoSpider(PlatformSpider):
             item=ShortvideoPhotoSearchV4Item,
             example={"keywords": "whales"},
             pages=(ResultsPage, SearchPage),
+            requests=1,
         ),
     )
 
