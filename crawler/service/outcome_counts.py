@@ -1,8 +1,8 @@
 """Counts of completed targets by platform, egress, minute and code, and of their warnings, for ``GET /v1/status``.
 
-They are counted in memory and stored regularly. The store has the counts of 60 minutes, and the time of each egress's
-last success. The number of keys is bounded: the project defines codes, sources, reasons and paths, the operator the
-egresses.
+The same keys are counted in ``/metrics``. The counts are kept in memory and stored regularly. The store has the counts
+of 60 minutes, and the time of each egress's last success. The number of keys is bounded: the project defines codes,
+sources, reasons and paths, and the operator defines the egresses.
 """
 
 from __future__ import annotations
@@ -69,20 +69,21 @@ class OutcomeCounts:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def count(self, outcome: Outcome, egress: str) -> None:
-        """Count a completed target. ``egress``: the name of its egress, "" if it had none."""
+    def count(self, outcome: Outcome, egress: str) -> list[CountKey]:
+        """Count a completed target, and return its keys. ``egress``: the name of its egress, "" if it had none."""
         assert isinstance(outcome.target, Target)
         now = store_time()
         minute, platform, code = int(now) // MINUTE_SECONDS, outcome.target.scraper.platform, outcome.code
-        self._counts[CountKey(minute, platform, egress, code)] += 1
+        keys = [CountKey(minute, platform, egress, code)]
         if outcome.error is None:
             self._successes[platform, egress] = now
-        if not outcome.warnings:
-            return
-        for warned_code, source, reason in {(each.code, each.source, each.reason) for each in outcome.warnings}:
-            self._counts[CountKey(minute, platform, egress, warned_code, source, reason)] += 1
-        for source, path in unread_paths(outcome.warnings):
-            self._counts[CountKey(minute, platform, egress, "", source, path=path)] += 1
+        if outcome.warnings:
+            causes = {(each.code, each.source, each.reason) for each in outcome.warnings}
+            keys += [CountKey(minute, platform, egress, *cause) for cause in causes]
+            unread = unread_paths(outcome.warnings)
+            keys += [CountKey(minute, platform, egress, "", source, path=path) for source, path in unread]
+        self._counts.update(keys)
+        return keys
 
     def take(self) -> OutcomeCounts:
         """Move all counts to a new object, and return it."""

@@ -63,9 +63,8 @@ class Status:
         self._write: asyncio.Task[None] | None = None
 
     def _completed(self, outcome: Outcome, egress: str) -> None:
-        """Count an outcome for ``/metrics`` and for ``/v1/status``."""
-        metrics.count_outcome(outcome)
-        self._counts.count(outcome, egress)
+        """Count an outcome for ``/v1/status`` and, under the same keys, for ``/metrics``."""
+        metrics.count_outcome(outcome, self._counts.count(outcome, egress))
 
     async def flush(self, seconds: float) -> None:
         """Store the counts, and the state if it has changed. Wait at most ``seconds``; the transaction may take longer.
