@@ -18,8 +18,9 @@ from crawler.jobs.job import Claim, Finished, Followup, Key, followup_key
 from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target
 from crawler.targets.warning import UNREAD, unread_paths
 
 if TYPE_CHECKING:

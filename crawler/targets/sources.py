@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import InvalidTarget, Outcome, Target
 
 
 class TargetsUnavailableError(Exception):

@@ -26,7 +26,8 @@ from crawler.service.clients import usage
 from crawler.service.clients.keys import Holder, Key, KeyRing, KeyStore
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 
 
 @contextmanager

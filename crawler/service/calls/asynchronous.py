@@ -23,7 +23,8 @@ from crawler.service import metrics
 from crawler.service.calls import stored
 from crawler.service.calls.envelope import unexpected
 from crawler.service.clients.keys import Holder
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

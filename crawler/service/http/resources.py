@@ -44,7 +44,8 @@ from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_q
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import Sender, compressed, send_pieces
-from crawler.targets.target import Scraper, Target, check_params, limited_numbers
+from crawler.targets.parser import check_params, limited_numbers
+from crawler.targets.target import Scraper, Target
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

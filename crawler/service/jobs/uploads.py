@@ -27,8 +27,9 @@ from crawler.registry import find_scraper, spiders
 from crawler.service.calls.once import check_key
 from crawler.service.clients import quotas
 from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -15,7 +15,7 @@ from crawler.targets.files.plain import read_list
 from crawler.targets.files.rows import Row, UnreadableFileError
 from crawler.targets.files.text import TextFile
 from crawler.targets.files.xlsx import read_xlsx
-from crawler.targets.target import TargetParser
+from crawler.targets.parser import TargetParser
 
 TABLES = {".csv": ",;\t", ".tsv": "\t,;", ".tab": "\t,;"}
 """Suffix of a table -> its possible separators, the usual one first."""

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from crawler.targets.files.columns import check_columns
 from crawler.targets.files.rows import MAX_CELL_CHARACTERS, Row, UnreadableFileError
-from crawler.targets.target import TargetParser
+from crawler.targets.parser import TargetParser
 
 if TYPE_CHECKING:
     from pyarrow import Array, Scalar

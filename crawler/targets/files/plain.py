@@ -12,7 +12,8 @@ from crawler.platforms.links import LinkError, is_host, is_link, read_link
 from crawler.targets.files.columns import candidates, required_params
 from crawler.targets.files.rows import MAX_LINE_BYTES, Row, replaced_value
 from crawler.targets.files.text import TextFile
-from crawler.targets.target import Scraper, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import Scraper
 
 _ANY_TEXT = "Any text: 1 + 1?"
 """Neither an id nor a handle nor a URL: a param that accepts it accepts any text."""
