@@ -20,8 +20,8 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.conf import arglist_to_dict
 from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
 
+from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.logs import one_line
 from crawler.pipelines import validated

@@ -22,8 +22,8 @@ from crawler.commands.collect import (
     summary,
     unlimited,
 )
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.errors import StoreUnavailable
 from crawler.jobs.arguments import OF_JOBS, needs_whole_roots
 from crawler.jobs.clock import utc_text

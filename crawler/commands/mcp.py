@@ -15,11 +15,11 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.reactor import install_reactor
 
+from crawler.commands.exit_codes import RUN_FAILED
 from crawler.commands.serve import check_components, use_sandbox
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.event_loop import LOOP
-from crawler.configuration.exit_codes import RUN_FAILED
 from crawler.logs import structure_everything
+from crawler.runtime.event_loop import LOOP
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure

@@ -15,9 +15,9 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import check_arguments
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.commands.extract import overrides_for
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.platforms.names import names_in
 from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields

@@ -11,7 +11,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.reactor import install_reactor
 
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.event_loop import LOOP
+from crawler.runtime.event_loop import LOOP
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorCore
