@@ -17,7 +17,8 @@ from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
-from crawler.service.clients.keys import KeyStore, export, monthly_quota, quota_text
+from crawler.service.clients.key_store import KeyStore
+from crawler.service.clients.keys import export, monthly_quota, quota_text
 from crawler.service.webhooks import outbox
 from crawler.service.webhooks.signed_request import check_url
 

@@ -20,16 +20,8 @@ from crawler.errors import (
 )
 from crawler.items import MicroblogProfileItem
 from crawler.platforms.ids import platform_ids
-from crawler.platforms.microblog.api import (
-    BAD_REQUEST,
-    STALE_QUERY,
-    TOKEN_REFUSED,
-    USER_PATH,
-    ApiPage,
-    GuestTokenPage,
-    TimelinePage,
-    UserPage,
-)
+from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
+from crawler.platforms.microblog.api_page import BAD_REQUEST, STALE_QUERY, TOKEN_REFUSED, ApiPage
 from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.guest_query import CurrentQueries, GuestQuery
 from crawler.platforms.microblog.guest_token import SharedToken

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from crawler.platforms.model import Model
-from crawler.service.description.contract import Detail, SourceWarnings, Time
+from crawler.service.description.contract import Detail, Time
+from crawler.service.description.status_contract import SourceWarnings
 
 
 class JobTargets(Model):
