@@ -55,7 +55,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
     },
     "EXTENSIONS": {
-        "crawler.targets.closing.AnnounceClosing": 0,
+        "crawler.targets.shutdown.AnnounceClosing": 0,
         "scrapy.extensions.feedexport.FeedExporter": None,
         "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter: a target's failure has a line, too
         "crawler.monitoring.monitors.Monitors": 500,

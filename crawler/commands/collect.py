@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy.exceptions import UsageError
 
 from crawler.commands.crawl import replace_log
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.commands.options import add_values, named_values
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
 from crawler.jobs.arguments import LIMITS, OF_JOBS, argument_problems, needs_whole_roots, problem_of
 from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
 from crawler.platforms import platforms
 from crawler.registry import spider, spiders
+from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.targets.files import FileSource
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import TargetParser

@@ -18,16 +18,16 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import feed_process_params_from_cli
 
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.jobs.arguments import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
 from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.feeds import FAILED
+from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.tracker import outcomes_by_code

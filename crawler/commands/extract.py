@@ -19,9 +19,9 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
 
+from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.logs import one_line
 from crawler.pipelines import validated

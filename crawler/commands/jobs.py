@@ -24,9 +24,9 @@ from crawler.commands.collect import (
     summary,
     unlimited,
 )
+from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.jobs.arguments import OF_JOBS, needs_whole_roots
 from crawler.jobs.clock import utc_text
 from crawler.jobs.location import job_options

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 from crawler.commands.options import at_least_one
 from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.kinds import rate
+from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
@@ -20,7 +20,7 @@ from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.keys import KeyStore, export, monthly_quota, quota_text
 from crawler.service.webhooks import outbox
-from crawler.service.webhooks.sending import check_url
+from crawler.service.webhooks.signed_request import check_url
 
 
 class Command(CheckedCommand):

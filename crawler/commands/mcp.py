@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 
+from crawler.commands.exit_codes import RUN_FAILED
 from crawler.commands.serve import check_components, use_sandbox
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.event_loop import installed_reactor
-from crawler.configuration.exit_codes import RUN_FAILED
 from crawler.logs import structure_everything
+from crawler.runtime.event_loop import installed_reactor
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure

@@ -14,10 +14,10 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.commands.crawl import check_arguments
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.commands.extract import overrides_for
 from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.platforms.names import names_in
 from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields

@@ -9,7 +9,7 @@ import orjson
 from scrapy.exceptions import UsageError
 
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.event_loop import installed_reactor
+from crawler.runtime.event_loop import installed_reactor
 
 
 class Command(CheckedCommand):

@@ -23,16 +23,16 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 
+from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.commands.options import at_least_one
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.event_loop import installed_reactor
-from crawler.configuration.exit_codes import RUN_FAILED, WRONG_USE
-from crawler.configuration.garbage_collection import tune_garbage_collector
-from crawler.configuration.kinds import host_and_port
+from crawler.configuration.setting_types import host_and_port
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders
+from crawler.runtime.event_loop import installed_reactor
+from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import sys
 
 from scrapy.exceptions import UsageError
 
+from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.commands.target_files import Check, print_retries
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.registry import spiders
 from crawler.targets.files import FileSource, check_encoding
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED
-from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.jobs.queue import first_waiting, open_jobs_of
 from crawler.platforms import platforms
+from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.service.jobs.billing import account_settings
 
 if TYPE_CHECKING:

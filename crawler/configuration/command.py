@@ -11,8 +11,8 @@ from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler.configuration.check import check_settings
-from crawler.configuration.exit_codes import WRONG_USE
+from crawler.commands.exit_codes import WRONG_USE
+from crawler.configuration.settings_check import check_settings
 from crawler.settings import Settings
 
 if TYPE_CHECKING:

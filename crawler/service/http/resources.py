@@ -43,7 +43,7 @@ from crawler.service.http import call_routes, job_routes, tools_route, webhook_r
 from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_query, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
-from crawler.service.http.sending import Sender, compressed, send_pieces
+from crawler.service.http.response_writer import Sender, compressed, send_pieces
 from crawler.targets.target import Scraper, Target, check_params, limited_numbers
 
 if TYPE_CHECKING:
@@ -169,6 +169,22 @@ class Api(Resource):
 
         request.notifyFinish().addErrback(cancel)
         return NOT_DONE_YET
+
+    async def admit(self, request: Request, uri: bytes) -> Answer | None:
+        """Check an upload before its body is read. Return the response that refuses it, or None."""
+        call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
+        with structlog.contextvars.bound_contextvars(request_id=call.request_id):
+            try:
+                await self.parts.jobs.admit(request, await self._holder(request, call), uri)
+            except ScrapeError as error:
+                answer = failure(call, error)
+            except Exception:
+                logger.exception("request_failed")
+                answer = failure(call, unexpected())
+            else:
+                return None
+            self._done(call, answer)
+            return answer
 
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""

@@ -13,7 +13,7 @@ from crawler.service.calls.envelope import Answer, Call, empty_response, json_re
 from crawler.service.http.body import read_object, read_query, require_method
 from crawler.service.jobs.uploads import invalid
 from crawler.service.webhooks import outbox
-from crawler.service.webhooks.sending import check_url
+from crawler.service.webhooks.signed_request import check_url
 
 if TYPE_CHECKING:
     from twisted.web.server import Request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,32 +30,38 @@ JOBS_PER_PAGE = 500
 async def run_upkeep(jobs: Jobs, keys: Keys, keep_days: float) -> None:
     """Do the work of this module regularly, until cancelled. ``keep_days``: the setting ``JOBS_KEEP``."""
     while True:
-        try:
+        with suppress(StoreUnavailable):  # the store has logged it
             await tend(jobs, keys, keep_days)
-        except StoreUnavailable:
-            pass  # the store has logged it
-        except Exception:
-            logger.exception("job_upkeep_failed")  # the next jobs must still be continued and deleted
         await asyncio.sleep(UPKEEP_SECONDS)
 
 
 async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
     """Continue paused targets of clients with quota, delete expired jobs, and end what was interrupted.
 
-    Nothing is deleted just after a jump of the clock (AT-10).
+    An error of one job is logged, and does not stop the round.
     """
     after = 0
     while page := await jobs.page(after, JOBS_PER_PAGE):
         after = page[-1].id
         for job in page:
-            if not job.owner:
-                continue
-            if STORE_TIME.is_steady and _is_over(job, store_time(), keep_days):
-                await jobs.remove(job)
-            elif job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
-                await jobs.cancel(job)
-            elif job.state in {"open", "paused"} and (job.counts["paused"] or "quota" in job.options):
-                await _continue(jobs, keys, job)
+            try:
+                await _tend(jobs, keys, keep_days, job)
+            except StoreUnavailable:
+                pass  # the store has logged it
+            except Exception:
+                logger.exception("job_upkeep_failed", job=job.id)
+
+
+async def _tend(jobs: Jobs, keys: Keys, keep_days: float, job: Job) -> None:
+    """Do what a job needs. Nothing expires just after a jump of the clock (AT-10)."""
+    if job.kind == "removed" or (job.owner and STORE_TIME.is_steady and _is_over(job, store_time(), keep_days)):
+        await jobs.remove(job)
+    elif not job.owner:
+        pass
+    elif job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
+        await jobs.cancel(job)
+    elif job.state in {"open", "paused"} and (job.counts["paused"] or "quota" in job.options):
+        await _continue(jobs, keys, job)
 
 
 async def _continue(jobs: Jobs, keys: Keys, job: Job) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Ts = TypeVarTuple("Ts")
 
-LOOP = "crawler.configuration.event_loop.Loop"
+LOOP = "crawler.runtime.event_loop.Loop"
 """The path of the class, for Scrapy."""
 
 

@@ -14,8 +14,8 @@ from twisted.internet.defer import AlreadyCalledError
 from web_poet import HttpResponseHeaders
 
 from crawler.browser.sessions import in_browser
-from crawler.downloads.lanes import Lanes
-from crawler.downloads.shared import SharedState, platform_lanes
+from crawler.downloads.platform_lanes import Lanes
+from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import (
     EgressFailed,
     ExtractionFailed,
@@ -28,8 +28,8 @@ from crawler.errors import (
 from crawler.platforms import platforms
 from crawler.platforms.page import P, PlatformPage
 from crawler.storage.kept import Head, Keeper, KeptResponse
-from crawler.targets.closing import Closing
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error
+from crawler.targets.shutdown import Closing
 from crawler.targets.target import Target
 from crawler.targets.tracker import TargetTracker
 from crawler.targets.warning import OutcomeWarning
