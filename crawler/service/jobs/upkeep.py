@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-import structlog
-
-from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.service.clients import quotas
 
@@ -17,8 +13,6 @@ if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs
     from crawler.service.clients.keys import Keys
 
-logger = structlog.get_logger(__name__)
-
 UPKEEP_SECONDS = 60.0
 DAY_SECONDS = 86_400.0
 UPLOAD_SECONDS = 3_600.0
@@ -26,22 +20,13 @@ UPLOAD_SECONDS = 3_600.0
 JOBS_PER_PAGE = 500
 
 
-async def run_upkeep(jobs: Jobs, keys: Keys, keep_days: float) -> None:
-    """Do the work of this module regularly, until cancelled. ``keep_days``: the setting ``JOBS_KEEP``."""
-    while True:
-        try:
-            await tend(jobs, keys, keep_days)
-        except StoreUnavailable:
-            pass  # the store has logged it
-        except Exception:
-            logger.exception("job_upkeep_failed")  # the next jobs must still be continued and deleted
-        await asyncio.sleep(UPKEEP_SECONDS)
-
-
 async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
     """Continue paused targets of clients with quota, delete expired jobs, and end what was interrupted.
 
-    Nothing is deleted just after a jump of the clock (AT-10).
+    ``keep_days``: the setting ``JOBS_KEEP``. Nothing is deleted just after a jump of the clock (AT-10).
+
+    Raises:
+        StoreUnavailable: the rest is done when this is repeated.
     """
     after = 0
     while page := await jobs.page(after, JOBS_PER_PAGE):
