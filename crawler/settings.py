@@ -64,9 +64,9 @@ class Settings(BaseModel):
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
     and client versions that the platform changes at will. Commands check the files when they start."""
     PAYLOAD_NAMES: Optional[setting_types.File] = None
-    """Path or URI of a JSON file of at most 1 MB with further paths of the platforms' contracts, so that a changed
-    payload is read without a release (docs/contracts.md#a-changed-key). Commands check it when they start, and
-    ``scrapy serve`` reads it again at SIGHUP."""
+    """Path or URI of a JSON file of at most 1 MB with further paths of the platforms' contracts and further selectors,
+    so that a changed page is read without a release (docs/contracts.md#a-changed-key). Commands check it when they
+    start, and ``scrapy serve`` reads it again at SIGHUP."""
     UNREAD_KEEP: Count = 20
     """Number of responses of each source that are kept in the project's folder ``.scrapy/unread`` because a part of
     them was unread or the extraction failed (docs/repair.md). 0: none, as always on Scrapy Cloud."""
@@ -75,7 +75,7 @@ class Settings(BaseModel):
     delays."""
     SANDBOX_RENAMES: setting_types.Renames = {}
     """Simulated platform -> key -> other name that this key has in its payloads after the first ten pages, to try what
-    a change of a platform does (docs/repair.md)."""
+    a change of a platform does (docs/repair.md). Names with a dot in front are classes: ``.skills``."""
     PROCESSES: Positive = 1
     """Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and
     while ``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it

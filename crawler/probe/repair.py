@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,12 +12,13 @@ import orjson
 
 from crawler.logs import one_line
 from crawler.platforms.page import PlatformPage
+from crawler.probe.explain import fields
 from crawler.probe.likeness import agreement
 from crawler.probe.reread import MAX_LINE, Overrides, ReadPage, read_again, reread
 from crawler.probe.suggest import Rows, Suggestion, by_identity, of_kind, rows_of, suggestions
 from crawler.reading.careful import find
 from crawler.reading.declaration import values
-from crawler.reading.names import NO_NAMES, Line, Names, label, renamed
+from crawler.reading.names import NO_NAMES, Line, Names, SelectorTable, label, renamed
 from crawler.reading.paths import steps
 from crawler.storage.kept import GOOD, KeptError, kept, of_source
 
@@ -45,7 +47,7 @@ def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: N
     ``good``: pages of the same sources from before the change, as far as there are any.
     """
     before, read = rows_of(read_again(good, names), names), read_again(pages, names)
-    wrong = list(wrong_lines(names, rows_of(read, names), before))
+    wrong = [*wrong_lines(names, rows_of(read, names), before), *wrong_selectors(names, good)]
     proven: list[Suggestion] = []
     failed: list[Suggestion] = []
     found = suggestions(rows_of(read, names), before, names)
@@ -78,7 +80,10 @@ def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:
 def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
     """Yield a sentence for each line with other values than good pages: its path is that of another value."""
     for line in names.lines:
-        for kind in dict.fromkeys(each for each, _ in good if issubclass(each, line.contract)):
+        contract = line.contract
+        if isinstance(contract, SelectorTable):
+            continue
+        for kind in dict.fromkeys(each for each, _ in good if issubclass(each, contract)):
             for path in (path for value in values(kind) if not value.contracts for path in value.paths):
                 further = renamed(path, line)
                 if further is None:
@@ -95,6 +100,22 @@ def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
                 if agreement(now, known).is_refutation:
                     yield _sentence(line, now, known)
                     break
+
+
+def wrong_selectors(names: Names, good: Sequence[PlatformPage]) -> Iterator[str]:
+    """Yield a sentence for each line of a table of selectors with which a good page gives another record."""
+    for line in names.lines:
+        for page in good if isinstance(line.contract, SelectorTable) else ():
+            (with_line,), (declared,) = read_again([page], Names((line,))), read_again([page], NO_NAMES)
+            now, was = _first_values(with_line), _first_values(declared)
+            if any(now.get(field) not in (None, value) for field, value in was.items()):
+                yield _sentence(line, now, was)
+                break
+
+
+def _first_values(read: ReadPage) -> dict[str, Any]:
+    """Return the first value of each field of a page's data, {} if it has none."""
+    return {} if read.error else {each: found[0] for each, found in fields(asyncio.run(read.page.to_item())).items()}
 
 
 def _sentence(line: Line, now: dict[Any, Any], was: dict[Any, Any]) -> str:
