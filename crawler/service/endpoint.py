@@ -27,7 +27,7 @@ from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.addresses import Addresses
-from crawler.service.http.edge import EdgeSite
+from crawler.service.http.edge import EdgeSite, Uploads
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
 from crawler.service.http.tools_route import ToolsRoute
@@ -133,8 +133,10 @@ class Endpoint:
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
         largest = self.settings.getint("SERVICE_MAX_JOB_BYTES")
-        self.site = EdgeSite(self.api, connections, addresses, url, largest)
-        self.internal_site = EdgeSite(self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url, largest)
+        self.site = EdgeSite(self.api, connections, addresses, url, Uploads(largest, self.api.admit))
+        self.internal_site = EdgeSite(
+            self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url, Uploads(largest, self.internal_api.admit)
+        )
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, self.store, self.usage)
         self._upkeep: list[asyncio.Task[None]] = []

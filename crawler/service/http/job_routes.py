@@ -123,6 +123,23 @@ class JobRoutes:
             raise JobNotFound(NOT_FOUND)
         return job
 
+    async def admit(self, request: Request, holder: Holder, uri: bytes) -> None:
+        """Check an upload before its body is read. ``uri``: its path and query.
+
+        Raises:
+            UnsupportedMediaType, InvalidRequest, ShuttingDown, StoreUnavailable: as the upload itself.
+            ConcurrencyLimited: the client has too many jobs that are not done.
+        """
+        key = header(request, "Idempotency-Key")
+        self._check(Upload(io.BytesIO(), header(request, "Content-Type") or "", key=key))
+        if key is None and b"dry_run=true" not in uri:  # an upload with a key may have made its job before
+            await self.uploads.check_room(holder)
+
+    def _check(self, upload: Upload) -> None:
+        upload.check()
+        if self.runs.crawlers.draining:
+            raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
+
     async def _post(self, request: Request, call: Call, holder: Holder) -> Answer:
         query = read_query(request, POST_QUERY)
         content, arguments = _listing(request)
@@ -132,9 +149,7 @@ class JobRoutes:
         media_type = header(request, "Content-Type") or ""
         key = header(request, "Idempotency-Key")
         upload = Upload(content, media_type, query.get("scraper"), key, arguments)
-        upload.check()
-        if self.runs.crawlers.draining:
-            raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
+        self._check(upload)
         async with self._reading:
             if query.get("dry_run") == "true":
                 contents = await self.uploads.check(upload)
@@ -239,8 +254,8 @@ class JobRoutes:
 
     async def close(self) -> None:
         """Wait for cancellations and removals."""
-        if self._changes:
-            await asyncio.wait(self._changes, timeout=5)
+        if changes := self._changes | self.uploads.removals:
+            await asyncio.wait(changes, timeout=5)
 
 
 def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:

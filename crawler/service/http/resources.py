@@ -165,6 +165,22 @@ class Api(Resource):
         request.notifyFinish().addErrback(cancel)
         return NOT_DONE_YET
 
+    async def admit(self, request: Request, uri: bytes) -> Answer | None:
+        """Check an upload before its body is read. Return the response that refuses it, or None."""
+        call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
+        with structlog.contextvars.bound_contextvars(request_id=call.request_id):
+            try:
+                await self.parts.jobs.admit(request, await self._holder(request, call), uri)
+            except ScrapeError as error:
+                answer = failure(call, error)
+            except Exception:
+                logger.exception("request_failed")
+                answer = failure(call, unexpected())
+            else:
+                return None
+            self._done(call, answer)
+            return answer
+
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
         while calls := self._tasks - self._streams:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.service.clients import quotas
+from crawler.service.periodic import logged
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -23,23 +24,26 @@ JOBS_PER_PAGE = 500
 async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
     """Continue paused targets of clients with quota, delete expired jobs, and end what was interrupted.
 
-    ``keep_days``: the setting ``JOBS_KEEP``. Nothing is deleted just after a jump of the clock (AT-10).
-
-    Raises:
-        StoreUnavailable: the rest is done when this is repeated.
+    ``keep_days``: the setting ``JOBS_KEEP``. An error of one job is logged, and does not stop the round.
     """
     after = 0
     while page := await jobs.page(after, JOBS_PER_PAGE):
         after = page[-1].id
         for job in page:
-            if not job.owner:
-                continue
-            if STORE_TIME.is_steady and _is_over(job, store_time(), keep_days):
-                await jobs.remove(job)
-            elif job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
-                await jobs.cancel(job)
-            elif job.state in {"open", "paused"} and (job.counts["paused"] or "quota" in job.options):
-                await _continue(jobs, keys, job)
+            with logged("job_upkeep_failed", job=job.id):
+                await _tend(jobs, keys, keep_days, job)
+
+
+async def _tend(jobs: Jobs, keys: Keys, keep_days: float, job: Job) -> None:
+    """Do what a job needs. Nothing expires just after a jump of the clock (AT-10)."""
+    if job.kind == "removed" or (job.owner and STORE_TIME.is_steady and _is_over(job, store_time(), keep_days)):
+        await jobs.remove(job)
+    elif not job.owner:
+        pass
+    elif job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
+        await jobs.cancel(job)
+    elif job.state in {"open", "paused"} and (job.counts["paused"] or "quota" in job.options):
+        await _continue(jobs, keys, job)
 
 
 async def _continue(jobs: Jobs, keys: Keys, job: Job) -> None:
