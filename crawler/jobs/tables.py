@@ -23,7 +23,7 @@ jobs = sa.Table(
     sa.Column("id", Number, sa.Identity(), primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
-    sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | calls
+    sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | calls | removed
     sa.Column("state", sa.Text, nullable=False),  # loading | open | paused | cancelled | done
     sa.Column("whole_roots", sa.Boolean, nullable=False),
     sa.Column("options", sa.LargeBinary, nullable=False),

@@ -117,6 +117,25 @@ async def test_an_event_is_delivered_once_the_receiver_is_up(location: str) -> N
     assert (event["type"], event["data"]) == ("job.done", {"job_id": "7"})
 
 
+async def test_an_unexpected_error_counts_as_a_try_and_is_logged(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was repeated every 30 s, and nothing showed it."""
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("crawler.service.webhooks.sender.send", fail)
+    monkeypatch.setattr(outbox, "DELAYS", (0.0,) * 2)
+    with structlog.testing.capture_logs() as logs:
+        async with outbox_of(sqlite_store) as box:
+            await box.watch("http://127.0.0.1:1/")
+            await box.post()
+            last = await box.ended()
+    assert (last["state"], [each["error"] for each in last["attempts"]]) == ("failed", ["internal error"] * 3)
+    assert [each["event"] for each in logs].count("webhook_failed") == 3
+
+
 async def test_a_delivery_fails_after_its_last_try(sqlite_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "DELAYS", (0.01, 0.01))
     async with outbox_of(sqlite_store) as box, receiving(status(500)) as receiver:
