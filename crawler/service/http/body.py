@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from twisted.web.server import Request
 
 from crawler.errors import (
-    Detail,
     InvalidJson,
     InvalidRequest,
     MethodNotAllowed,
@@ -125,18 +124,12 @@ def read_query(request: Request, parameters: Mapping[str, tuple[str, str]]) -> d
         expected = parameters.get(name)
         if expected is None or len(texts) > 1:
             known = f"expected {', '.join(parameters)}, each at most once" if parameters else "this route has none"
-            raise invalid_query(name, known)
+            raise InvalidRequest.of(name, known)
         pattern, description = expected
         values[name] = texts[0].decode(errors="replace")
         if not re.fullmatch(pattern, values[name]):
-            raise invalid_query(name, f"expected {description}")
+            raise InvalidRequest.of(name, f"expected {description}")
     return values
-
-
-def invalid_query(name: str, message: str) -> InvalidRequest:
-    """Return the error for an invalid query parameter."""
-    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
-    return InvalidRequest(f"{name}: {message}", details=[detail])
 
 
 def header(request: Request, name: str) -> str | None:
@@ -196,11 +189,11 @@ def days(request: Request) -> tuple[date | None, date | None]:
         name = raw.decode("latin-1")
         day = _parse_day(values[0]) if len(values) == 1 and name in found else None
         if day is None:
-            raise invalid_query(name, "expected from and to as YYYY-MM-DD, each at most once")
+            raise InvalidRequest.of(name, "expected from and to as YYYY-MM-DD, each at most once")
         found[name] = day
     since, until = found["from"], found["to"]
     if since and until and since > until:
-        raise invalid_query("from", "must not be after to")
+        raise InvalidRequest.of("from", "must not be after to")
     return since, until
 
 

@@ -15,12 +15,7 @@ import structlog
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.errors import (
-    AuthError,
-    RateLimited,
-    ScrapeError,
-    ScraperNotFound,
-)
+from crawler.errors import AuthError, RateLimited, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.registry import scrapers
 from crawler.service import metrics
