@@ -95,9 +95,7 @@ EMPTY = Counter("crawler_field_empty", "Sampled values that were empty.", ["scra
 PAGES_OPENED = Counter("crawler_browser_pages_opened", "Browser pages opened since the start.", ["platform"])
 
 STORE_FAILURES = Counter("crawler_store_failures", "Failed reads and writes of a store: keys, service.", ["store"])
-STORE_LOSSES = Counter(
-    "crawler_store_losses", "How often the data of a store was found to be lost: deleted or damaged.", ["store"]
-)
+STORE_LOSSES = Counter("crawler_store_losses", "Data losses of a store: its data was deleted or damaged.", ["store"])
 USAGE_PENDING = Gauge("crawler_usage_pending", "Calls whose usage is not stored yet.", multiprocess_mode="livesum")
 
 PAGES = Gauge("crawler_browser_pages", "Open browser pages.", ["platform"], multiprocess_mode="livesum")
@@ -109,7 +107,7 @@ BREAKER = Gauge(
     ["platform"],
     multiprocess_mode="livemax",
 )
-EGRESS_RESTING = Gauge(
+EGRESS_SUSPENDED = Gauge(
     "crawler_egress_resting",
     "1 while the egress is suspended for the platform, after refusals or failures of its own.",
     ["platform", "egress"],
@@ -293,7 +291,7 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
 
 def _collect_lane(platform: str, lane: Lane) -> None:
     labels = platform, lane.egress.name
-    EGRESS_RESTING.labels(*labels).set(lane.usable_in > 0)
+    EGRESS_SUSPENDED.labels(*labels).set(lane.usable_in > 0)
     EGRESS_TARGETS.labels(*labels).set(lane.targets)
     EGRESS_CAPACITY.labels(*labels).set(0 if lane.usable_in else lane.targets_per_hour)
     EGRESS_FAILURES.labels(*labels).inc(lane.take_failures())

@@ -42,7 +42,7 @@ KEEP_SUCCESS_SECONDS = 30 * 24 * 3_600.0
 
 
 class CountKey(NamedTuple):
-    """The key of a count of targets: with the same code, with the same warning, or with the same unread path."""
+    """Identifies a count: of targets with a code, of targets with a warning, or of targets with an unread path."""
 
     minute: int
     """Minutes since the epoch."""
@@ -55,7 +55,7 @@ class CountKey(NamedTuple):
     """The source of the warning; "" for an outcome."""
     reason: str = ""
     path: str = ""
-    """The unread path; "" for an outcome or a warning, which includes all paths of its source."""
+    """The unread path; "" for an outcome or a warning."""
 
 
 class OutcomeCounts:
@@ -141,7 +141,7 @@ class History:
         self._successes = session.rows("SELECT platform, egress, at FROM successes")
 
     def outcomes(self, platform: str, egress: str | None = None) -> dict[str, list[int]]:
-        """Return code -> 60 numbers, the oldest first. ``egress``: only its targets; None: all of the platform."""
+        """Return code -> 60 numbers, the oldest first. ``egress``: count only its targets. None: all egresses."""
         found: dict[str, list[int]] = {}
         for key, number in self._of(platform, egress):
             if not key.source and key.minute < self.first + MINUTES:

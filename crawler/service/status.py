@@ -38,9 +38,9 @@ WRITE = (
 )
 
 REWRITE_SECONDS = 10.0
-"""An unchanged state is written again after this many seconds, to show that its process is running."""
+"""Interval in seconds at which an unchanged state is written, to show that its process is running."""
 FORGET_SECONDS = 30.0
-"""The state of a process that has not written for this long is ignored, because the process was probably killed."""
+"""After this many seconds without a write, the state of a process is ignored: it was probably killed."""
 STORE_SECONDS = 2.0
 """Maximum seconds for which a report waits for the last counts to be stored, and then for the states."""
 
@@ -93,7 +93,7 @@ class Status:
 
         try:
             await self.store.transact(store)
-        except StoreUnavailable:  # the store has logged it
+        except StoreUnavailable:  # the store logs it
             self._counts.put_back(counts)
         else:
             self._written = state, now

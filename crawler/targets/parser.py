@@ -19,7 +19,7 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
     """Validate params with the scraper's model, and return the model's instance.
 
     ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Params
-    that a link in ``url`` states, such as the page of a listing, are added.
+    in the link ``url``, such as the page of a listing, are added.
 
     Raises:
         InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
@@ -41,7 +41,7 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
 
 
 def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
-    """Return a sentence for each number in a request that is above its limit, and for which the limit was used."""
+    """Return a sentence for each number in a request that was replaced by its limit."""
     sentences = []
     for name, value in given.items():
         used = getattr(params, name)

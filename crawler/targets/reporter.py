@@ -29,7 +29,7 @@ PARTIAL = "targets/partial"
 REPEATED = "rows/repeated"
 """Stat: outcomes of rows of targets files that repeat the target of an earlier row. It was fetched once."""
 REPEATS_PER_TURN = 50
-"""Outcomes of such rows that are reported in one turn of the event loop: any number of rows may repeat one target."""
+"""Maximum number of outcomes of repeating rows that are reported in one turn of the event loop."""
 
 
 def outcomes_by_code(stats: Mapping[str, Any]) -> dict[str, int]:

@@ -80,7 +80,7 @@ class Scraper:
 
 @dataclass(slots=True)
 class Release:
-    """The way of a target from its first request to its outcome. If its egress fails, the target is released again.
+    """The state of a target from its first request to its outcome. If its egress fails, the target is released again.
 
     Each release has a ``Target`` object of its own. All requests of the release have this object in their meta.
     """
@@ -90,7 +90,7 @@ class Release:
     lane: Lane | None = None
     """The lane of all requests. None: none has been sent."""
     is_sent: bool = False
-    """Whether a request has had its download slot, so that the platform may be why the target takes long."""
+    """Whether a request has had a download slot. If not, the platform is not the cause of a passed deadline."""
     is_refused: bool = False
     """Whether the platform has refused a request. The target then keeps its lane."""
     names: Names = NO_NAMES
@@ -114,7 +114,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One thing to scrape. It has exactly one outcome."""
+    """A page or listing to scrape: a scraper and its params. It has exactly one outcome."""
 
     id: str
     scraper: Scraper
@@ -169,19 +169,21 @@ class Target:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The params as JSON data, equal for all targets of the scraper that are the same: a link by what it means."""
+        """The params as JSON data. A link is replaced by the params of the linked page, so that equal targets have
+        equal data.
+        """
         if isinstance(self.params, Params):
             return self.params.identity()
         return self.params.model_dump(mode="json", exclude_none=True)
 
     @property
     def key(self) -> bytes:
-        """The key of the target's data: the same for equal params of a scraper, also if one is a link."""
+        """The key of the target's data. Targets of a scraper with equal ``identity`` have the same key."""
         return target_key(self.scraper.name, self.identity)
 
     @property
     def label(self) -> str:
-        """The params that differ from their defaults, as short text for people: ``cat_id=4044 page=2``."""
+        """A short text with the params that differ from their defaults: ``cat_id=4044 page=2``."""
         return _label(self.params.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     def dump(self) -> dict[str, Any]:
@@ -279,13 +281,13 @@ class InvalidTarget:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a target ended: with a record or with an error."""
+    """The outcome of a target: a record or an error."""
 
     target: Target | InvalidTarget
     record: Record | None
     """The item that the last pipeline returned. None if the target failed.
 
-    If the error is None, too, the target succeeded without new data, and no line is written for it.
+    If the error is also None, the target succeeded without new data, and no line is written.
     """
     error: ScrapeError | None
     duration_ms: int
@@ -294,7 +296,7 @@ class Outcome:
     warnings: tuple[OutcomeWarning, ...] = ()
     """The optional sources that failed, and the parts of payloads that were unread."""
     note: dict[str, Any] | None = None
-    """Data about this target, from which the worker that continues a job's root restores the spider's state."""
+    """Data from which the next worker of a job's root restores the state of the spider."""
     new_entries: frozenset[str] | None = None
     """The ids of the listing's entries that ``-a since=`` selects. None: all entries."""
 

@@ -1,8 +1,8 @@
-"""The target tracker: makes sure that each target has exactly one outcome.
+"""The target tracker, which ensures that each target has exactly one outcome.
 
 The first of these events determines the outcome of a target: an item, a typed error, a dropped item, an exception, a
 callback without an item, the deadline, the end of the crawl. Later events of the same target are ignored. No other
-component decides how a target ends.
+component sets an outcome.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def _as_record(item: Any, entry: _InFlight, *, is_line: bool) -> Record:
 
 
 class TargetTracker:
-    """Tracks the targets in flight and decides how each one ends.
+    """Tracks the targets in flight and sets their outcomes.
 
-    It is a spider middleware, because only a middleware is informed when a callback ends. All other events of Scrapy
+    It is a spider middleware, because only a middleware is called when a callback ends. All other events of Scrapy
     reach it as signals. It limits the targets in flight to ``TARGETS_IN_FLIGHT``, or to the source's own limit, because
     Scrapy would take targets from ``start()`` without waiting for earlier targets.
     """
@@ -241,7 +241,7 @@ class TargetTracker:
         self._changed.set()
 
     def abandon(self, target_id: str) -> None:
-        """Drop a target in flight, because another worker may have taken it: it has no outcome here."""
+        """Drop a target in flight without an outcome, because another worker may have taken it."""
         entry = self._in_flight.pop(target_id, None)
         if entry is not None:
             entry.target.release.end()
@@ -281,7 +281,9 @@ class TargetTracker:
             add_warning(entry.warnings, warning)
 
     def note(self, target: Target, note: dict[str, Any]) -> None:
-        """Add a note to the target's outcome. The worker that continues a job's root gets the note back."""
+        """Add a note to the target's outcome. The next worker of a job's root restores the state of the spider from
+        it.
+        """
         entry = self._entry(target)
         if entry is not None:
             entry.note = note

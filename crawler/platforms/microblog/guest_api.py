@@ -38,8 +38,11 @@ class GuestApi:
     def __init__(self, spider: PlatformSpider, load_page: Callable[[Target], Awaitable[object]]) -> None:
         self.spider = spider
         self._load_page = load_page
-        self._origin = spider.origin("api")
         self._ids = platform_ids(Ids, spider.platform, spider.settings)
+
+    @property
+    def _origin(self) -> str:
+        return self.spider.origin("api")  # the sandbox sets it when the spider is opened
 
     async def user(self, target: Target, first: First | None = None) -> Part:
         """Return the item of the query for a target's user. ``first``: the response, if it was the scheduled request.
@@ -85,8 +88,8 @@ class GuestApi:
     async def _send(self, query: GuestQuery, target: Target, first: First | None, *, optional: bool) -> ApiPage:
         """Send a query. After an error with a remedy, apply the remedy and send the query again.
 
-        ``first`` is the response if the query was the scheduled request. With ``optional``, the
-        query fails at once if a circuit breaker is open; otherwise it waits.
+        ``first``: the response, if the query was the scheduled request. ``optional``: fail at once if a circuit breaker
+        is open, instead of waiting.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.

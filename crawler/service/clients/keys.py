@@ -132,7 +132,7 @@ class ConfiguredKey(BaseModel):
     rate: Rate | None = None
     concurrency: int | None = Field(default=None, ge=1)
     quota: Annotated[str, Expected("a quota such as 100000/month", monthly_quota)] | None = None
-    """Such as ``100000/month``. It must be the same for all keys of a client, because they share it."""
+    """The client's quota, such as ``100000/month``. All keys of a client share it, so they must have the same quota."""
 
 
 _CONFIGURED = TypeAdapter(dict[str, ConfiguredKey])
@@ -147,7 +147,7 @@ class ConfiguredKeys:
         """``keys`` is the value of the setting: key id -> ``ConfiguredKey``.
 
         Raises:
-            ValueError: a key is not valid. The message has its place, and never a hash.
+            ValueError: a key is not valid. The message contains the location of the key, but never a hash.
         """
         try:
             found = _CONFIGURED.validate_python(keys, strict=True)
@@ -218,7 +218,7 @@ def find_client(client: str, valid: Mapping[str, Key]) -> Holder | None:
 
 
 def id_of(key: str) -> str:
-    """Return the id in a key, or an empty string if the key does not have the form of one."""
+    """Return the id in a key, "" if the text does not have the form of a key."""
     return key.split("_", 2)[1] if key.count("_") > 1 else ""
 
 

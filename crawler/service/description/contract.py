@@ -38,7 +38,7 @@ class AcceptedStatus(Model):
     code: Literal["ACCEPTED"]
     """Always `ACCEPTED`."""
     message: str
-    """Text for people: whether the call waits or runs. The wording may change."""
+    """Text for people about the state of the call. It may change."""
     retryable: bool
     """Whether the same request returns the response later: false after a `POST`, which would make a second call."""
 
@@ -62,9 +62,9 @@ class Detail(Model):
     loc: list[str | int]
     """The path to the value, in the request or in the platform's payload."""
     msg: str
-    """What is wrong with the value, or which value is expected."""
+    """The problem with the value, or the expected value."""
     type: str
-    """A short identifier of what is wrong, such as `string_type`."""
+    """A short identifier of the problem, such as `string_type`."""
 
 
 class Upstream(Model):

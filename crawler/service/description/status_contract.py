@@ -43,7 +43,7 @@ class CircuitBreaker(Model):
     until: Time | None
     """The end of the cooldown; null if it is not `open`."""
     reason: str | None
-    """The reason or the error code of the last block, rate limit or failure of the egress; null if it is not known."""
+    """The reason or error code of the last block, rate limit or egress failure; null if it is not known."""
 
 
 class SourceWarnings(Model):
@@ -76,7 +76,7 @@ class Outcomes(Model):
     outcomes: dict[str, PerMinute]
     """Completed targets by code: 60 numbers, one per minute, the oldest first. The last minute is not over yet."""
     warnings: list[SourceWarnings]
-    """The warnings about records that lack something, the most frequent first."""
+    """The warnings about incomplete records, the most frequent first."""
     unread: list[UnreadPath]
     """The parts of payloads that could not be read, the most frequent first."""
     last_success: Time | None

@@ -218,7 +218,8 @@ class Uploads:
         )
 
     async def make(self, holder: Holder, upload: Upload, name: str) -> tuple[Job, Contents | None]:
-        """Return the open job of an upload, and the lines. None: an earlier upload with the same key made the job.
+        """Return the open job of an upload, and its lines. The lines are None if an earlier upload with the same key
+        made the job.
 
         ``name``: the name of a job without an ``Idempotency-Key``. Targets beyond the client's quota are paused.
 
@@ -249,7 +250,7 @@ class Uploads:
             if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
             if job.kind == "removed":
-                await self.jobs.remove(job)  # its removal has not ended
+                await self.jobs.remove(job)  # the job is still being removed
                 return await self.make(holder, upload, name)
             if job.state != "loading":
                 return job, None

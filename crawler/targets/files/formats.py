@@ -33,7 +33,7 @@ _OTHER_FORMATS = {
 def read_rows(file: IO[bytes], path: str, parser: TargetParser, encoding: str | None = None) -> Iterator[Row]:
     """Return the rows of a file. JSON objects have values of any type, all other rows have texts.
 
-    ``path``: its name, whose suffix selects Parquet, Excel, tables and JSON. ``encoding``: that of files of text
+    ``path``: its name, whose suffix selects Parquet, Excel, tables and JSON. ``encoding``: the encoding of text files
     without a byte order mark, UTF-8 by default.
 
     Raises:

@@ -125,7 +125,7 @@ class FileSource(TargetSource):
 
     @cached_property
     def _all_known(self) -> frozenset[str]:
-        """The names that no row has as its own."""
+        """The names that cannot be columns of the user."""
         return frozenset(known_names((), self.parser))
 
     @property
