@@ -41,8 +41,9 @@ TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
 class ThroughEgress:
-    """A mixin for download handlers, which connects through the egress of a request. Requests in callbacks and
-    middlewares contain only the name of the egress. The handler adds the credentials.
+    """A mixin for download handlers, which connects through the egress of a request.
+
+    Requests in callbacks and middlewares contain only the name of the egress. The handler adds the credentials.
     """
 
     def __init__(self, crawler: Crawler) -> None:

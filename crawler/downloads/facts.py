@@ -108,8 +108,9 @@ class Facts:
         return decision(fact, self.now(), self.processes)
 
     def change_soon(self, kind: type[F], name: str, decision: Decision[F, Any]) -> Withdraw:
-        """Make a decision about a fact without waiting for the result. Return the function that withdraws the
-        decision.
+        """Make a decision about a fact without waiting for the result.
+
+        Return the function that withdraws the decision.
         """
         fact = self._facts[kind].get(name) or self.known(kind, name)
         decision(fact, self.now(), self.processes)

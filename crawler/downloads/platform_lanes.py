@@ -99,8 +99,10 @@ class Lanes:
 
     @property
     def in_use(self) -> tuple[Lane, ...]:
-        """The lanes that are not suspended. If all are suspended, the lanes whose egress is not: through such a lane, a
-        source that was not requested yet may still work as a fallback.
+        """The lanes that are not suspended.
+
+        If all are suspended, the lanes whose egress is not: through such a lane, a source that was not requested yet
+        may still work as a fallback.
         """
         if self.only and not self.only.egress.can_fail:
             return self.lanes
@@ -175,8 +177,9 @@ class Lanes:
             await self._meet_wall(platform, lane, source, error)
 
     async def _meet_wall(self, platform: CircuitBreaker, met_by: Lane, source: str, error: ScrapeError) -> None:
-        """Record that an egress has met a wall (``refusals.py``). If more than half of the egresses have, suspend the
-        platform.
+        """Record that an egress has met a wall (``refusals.py``).
+
+        If more than half of the egresses have, suspend the platform.
         """
         reason = refusal_reason(error)
         wall = f"{source}:{reason}"

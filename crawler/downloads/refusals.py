@@ -48,8 +48,9 @@ class Wall(Fact):
         return max(self.met.values(), default=0.0) + WALL_SECONDS
 
     def meet(self, now: float, _processes: int, *, egress: str) -> int:
-        """Record that an egress has met the wall. Return the number of egresses that met it in the last
-        ``WALL_SECONDS``.
+        """Record that an egress has met the wall.
+
+        Return the number of egresses that met it in the last ``WALL_SECONDS``.
         """
         self.met = {name: at for name, at in self.met.items() if abs(now - at) <= WALL_SECONDS} | {egress: now}
         return len(self.met)

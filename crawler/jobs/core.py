@@ -38,8 +38,9 @@ class Compiled:
 
 
 def compiled(dialect: sa.Dialect, statement: sa.Executable, values: Mapping[str, Any]) -> Compiled:
-    """Return a compiled statement for values. The length of a list is rounded up to a power of two, so that few are
-    compiled.
+    """Return a compiled statement for values.
+
+    The length of a list is rounded up to a power of two, so that few are compiled.
     """
     form = [(name, _places(value) if isinstance(value, list | tuple) else 0) for name, value in values.items()]
     return _compiled(dialect, statement, tuple(form))

@@ -221,8 +221,9 @@ class PostgreSqlDatabase:
     losses = 0
 
     def __init__(self, url: str, schema: VersionedSchema, *, durable: bool) -> None:
-        """``durable``: whether commits wait for the disk. Otherwise, a crash of the server may lose the last
-        commits.
+        """``durable``: whether commits wait for the disk.
+
+        Otherwise, a crash of the server may lose the last commits.
         """
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
         import sqlalchemy as sa  # noqa: PLC0415  # likewise

@@ -146,8 +146,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a claimed target. ``paused``: a limit was reached, so the job is paused, and scrapes the target again
-    after it is resumed.
+    """The end of a claimed target.
+
+    ``paused``: a limit was reached, so the job is paused, and scrapes the target again after it is resumed.
     """
 
     claim: Claim

@@ -26,9 +26,7 @@ PAGES_PER_VACUUM = 500
 MAX_ID = 2**63 - 1
 
 Room: TypeAlias = Callable[[Session], int]
-"""Returns how many further targets of a job's owner may wait. The counted rows are locked until the end of the
-transaction.
-"""
+"""Returns how many further targets of a job's owner may wait, and locks the counted rows until the commit."""
 
 
 class TooManyJobsError(JobError):
@@ -36,9 +34,7 @@ class TooManyJobsError(JobError):
 
 
 class Jobs:
-    """The jobs of a store, with two connections. ``writes`` is for workers and for this class. ``reads`` is for exports
-    and downloads, which must not wait for writes.
-    """
+    """The jobs of a store. ``reads`` is a second connection, for exports and downloads, which must not wait for writes."""
 
     def __init__(self, location: str) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
@@ -167,8 +163,7 @@ class Jobs:
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("loading",)))
 
     async def cancel(self, job: Job) -> None:
-        """Cancel a job: its waiting and paused targets are cancelled. Its running targets end, and their follow-ups do
-        not start.
+        """Cancel a job and its waiting and paused targets. Its running targets end, and their follow-ups do not start.
 
         A cancellation that was killed can be repeated.
         """
@@ -195,8 +190,9 @@ class Jobs:
         return await self._sweep(job, ("failed", "dead"), _retry, room, sql.SWEEP_TARGETS)
 
     async def mark_removed(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> bool:
-        """Hide a job from its owner until ``remove()`` has deleted it. Return False if its state is not one ``of``
-        these.
+        """Hide a job from its owner until ``remove()`` has deleted it.
+
+        Return False if its state is not one ``of`` these.
         """
 
         def mark(session: Session) -> bool:
@@ -330,8 +326,9 @@ def _push(
 
 
 def _pause(session: Session, job: Job, targets: list[dict[str, Any]], room: Room) -> int:
-    """Pause the new targets beyond ``room``. Return their number. Invalid lines have no platform, and are not
-    paused.
+    """Pause the new targets beyond ``room``.
+
+    Return their number. Invalid lines have no platform, and are not paused.
     """
     stored = {key for (key,) in session.rows(sql.STORED, job_=job.id, keys=[row["key"] for row in targets])}
     new: dict[bytes, dict[str, Any]] = {}

@@ -96,8 +96,9 @@ def open_jobs(settings: BaseSettings) -> Jobs:
 
 
 def prepare(location: str) -> None:
-    """Create the tables of a store, or bring them up to date. If the store is unavailable, the first transaction does
-    this.
+    """Create the tables of a store, or bring them up to date.
+
+    If the store is unavailable, the first transaction does this.
 
     Raises:
         UsageError: the store has another version, or PostgreSQL needs an extra that is not installed.

@@ -198,8 +198,9 @@ class Output:
         return exporter
 
     def close(self) -> list[str]:
-        """Complete the files, and return their paths. A workbook opens with the sheet of records, even if a target
-        failed first.
+        """Complete the files, and return their paths.
+
+        A workbook opens with the sheet of records, even if a target failed first.
         """
         filled = [each for each in self._exporters if each != FAILURES]
         if self.store_empty:

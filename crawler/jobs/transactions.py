@@ -44,8 +44,9 @@ def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
 
 @dataclass(frozen=True)
 class Holder:
-    """A worker, for the time of its leases. ``exits``: a target is dead after more than this number of workers have
-    exited.
+    """A worker, for the time of its leases.
+
+    ``exits``: a target is dead after more than this number of workers have exited.
     """
 
     worker: str
@@ -88,8 +89,9 @@ def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[
 
 
 def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim]:
-    """Claim at most ``n`` targets, first those of the owners with the fewest running targets. In a job of whole roots,
-    claim one root. An owner's calls are claimed before the targets of its jobs.
+    """Claim at most ``n`` targets, first those of the owners with the fewest running targets.
+
+    In a job of whole roots, claim one root. An owner's calls are claimed before the targets of its jobs.
     """
     if holder.job is not None:
         return _start(session, holder, _free(session, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)))

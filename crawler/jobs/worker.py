@@ -255,8 +255,9 @@ class Worker:
                 self._changed.set()
 
     async def _flush(self) -> None:
-        """Store one batch. If the store refuses it, store each outcome alone. A refused outcome is stored as
-        ``INTERNAL_ERROR``.
+        """Store one batch.
+
+        If the store refuses it, store each outcome alone. A refused outcome is stored as ``INTERNAL_ERROR``.
         """
         batch = list(self._unstored.values())[:BATCH]
         stored = await asyncio.to_thread(lambda: [Stored.of(each) for each in batch])

@@ -29,8 +29,9 @@ def logged(failed: str, **facts: Any) -> Iterator[None]:
 
 
 async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
-    """Repeat work at an interval, also after an exception, until cancelled. ``failed``: the event to log for an
-    exception.
+    """Repeat work at an interval, also after an exception, until cancelled.
+
+    ``failed``: the event to log for an exception.
     """
     while True:
         with logged(failed):

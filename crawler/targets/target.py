@@ -169,8 +169,9 @@ class Target:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The params as JSON data. A link is replaced by the params of the linked page, so that equal targets have
-        equal data.
+        """The params as JSON data.
+
+        A link is replaced by the params of the linked page, so that equal targets have equal data.
         """
         if isinstance(self.params, Params):
             return self.params.identity()

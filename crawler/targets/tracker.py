@@ -281,8 +281,9 @@ class TargetTracker:
             add_warning(entry.warnings, warning)
 
     def note(self, target: Target, note: dict[str, Any]) -> None:
-        """Add a note to the target's outcome. The next worker of a job's root restores the state of the spider from
-        it.
+        """Add a note to the target's outcome.
+
+        The next worker of a job's root restores the state of the spider from it.
         """
         entry = self._entry(target)
         if entry is not None:

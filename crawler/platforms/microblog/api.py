@@ -24,7 +24,7 @@ from crawler.platforms.microblog.payload_web import WebInstruction, WebProfile, 
 from crawler.platforms.microblog.timeline import Row, Timeline, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.reading.contract import values
-from crawler.reading.json import decode, dicts, dig, find_all
+from crawler.reading.json import all_dicts, decode, dicts, dig
 from crawler.reading.paths import join, steps
 from crawler.reading.values import text
 
@@ -106,8 +106,8 @@ class TimelinePage(ApiPage):
         self.raise_for_other_profile(self._profile.screen_name or "" if self._profile else "")
         unread = self._timeline.unread
         if self._timeline.has_empty_parts and self._is_web:
-            listed = (each for each in find_all(self._plain, "instructions") if isinstance(each, list))
-            unread += lacking_parts(dicts(next(listed, [])))
+            listed = (each["instructions"] for each in all_dicts(self._plain) if "instructions" in each)
+            unread += lacking_parts(dicts(next((each for each in listed if isinstance(each, list)), [])))
         if unread:
             self.unread += [each._replace(path=join(self._root, each.path)) for each in unread]
         self.raise_if_no_row_is_understood()

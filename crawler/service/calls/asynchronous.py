@@ -234,8 +234,9 @@ class AsyncCalls:
                     self.deleted(key)
 
     async def _keep_house(self) -> None:
-        """Read the numbers of the stored calls, and delete expired calls. Nothing is deleted just after the clock was
-        changed.
+        """Read the numbers of the stored calls, and delete expired calls.
+
+        Nothing is deleted just after the clock was changed.
         """
         platforms = self.crawlers.platforms
         load = await self.store.transact(lambda session: stored.load(session, platforms), write=False)

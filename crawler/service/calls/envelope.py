@@ -172,8 +172,9 @@ def partial_header(warnings: Iterable[OutcomeWarning]) -> str:
 
 
 def _shown(warnings: Iterable[OutcomeWarning]) -> tuple[list[OutcomeWarning], list[OutcomeWarning], int]:
-    """Return the failed sources, the unread parts to list, and the number of unlisted parts. Lost rows are listed
-    first.
+    """Return the failed sources, the unread parts to list, and the number of unlisted parts.
+
+    Lost rows are listed first.
     """
     failed: list[OutcomeWarning] = []
     lost: list[OutcomeWarning] = []

@@ -110,8 +110,9 @@ class Once:
             raise
 
     async def _release(self, claim: Claim) -> None:
-        """Release the key. Wait at most ``STORE_SECONDS`` for the transaction, which then continues. After a failure,
-        the claim expires.
+        """Release the key.
+
+        Wait at most ``STORE_SECONDS`` for the transaction, which then continues. After a failure, the claim expires.
         """
         release = asyncio.ensure_future(
             self.store.transact(lambda session: release_key(session, claim.client, claim.key, claim.owner))

@@ -158,8 +158,9 @@ class Channel(HTTPChannel):
         super().allHeadersReceived()
 
     async def _begin_upload(self, admission: Awaitable[Answer | None]) -> None:
-        """Receive the body if the headers are valid. A client without a valid key must not take the place of an
-        upload.
+        """Receive the body if the headers are valid.
+
+        A client without a valid key must not take the place of an upload.
         """
         answer = await admission
         self._admission = None
@@ -263,8 +264,9 @@ def scraper_of(target: bytes) -> str:
 
 
 class _RefusedConnection(Protocol):
-    """A connection above the maximum number of connections. The response is ``OVERLOADED``, and the connection is
-    closed.
+    """A connection above the maximum number of connections.
+
+    The response is ``OVERLOADED``, and the connection is closed.
     """
 
     def __init__(self, message: str, service_url: str) -> None:

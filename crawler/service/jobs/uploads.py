@@ -218,8 +218,9 @@ class Uploads:
         )
 
     async def make(self, holder: Holder, upload: Upload, name: str) -> tuple[Job, Contents | None]:
-        """Return the open job of an upload, and its lines. The lines are None if an earlier upload with the same key
-        made the job.
+        """Return the open job of an upload, and its lines.
+
+        The lines are None if an earlier upload with the same key made the job.
 
         ``name``: the name of a job without an ``Idempotency-Key``. Targets beyond the client's quota are paused.
 
