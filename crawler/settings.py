@@ -20,9 +20,11 @@ from scrapy.settings import default_settings
 from crawler import logs
 from crawler.configuration import kinds
 from crawler.configuration.collision import refuse_hidden_package
+from crawler.configuration.garbage_collection import spare_modules
 from crawler.configuration.kinds import Count, Database, Items, Optional, Positive, PositiveSeconds, Seconds, Switch
 
 refuse_hidden_package()
+spare_modules()
 logs.configure()
 
 
