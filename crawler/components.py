@@ -55,13 +55,14 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
     },
     "EXTENSIONS": {
-        "crawler.targets.closing.AnnounceClosing": 0,
+        "crawler.targets.shutdown.AnnounceClosing": 0,
         "scrapy.extensions.feedexport.FeedExporter": None,
         "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter: a target's failure has a line, too
         "crawler.monitoring.monitors.Monitors": 500,
         "crawler.jobs.extension.JobWorker": 400,
         "crawler.monitoring.progress.Progress": 600,
         "crawler.monitoring.summary.Summary": 600,
+        "crawler.probe.advice.Advice": 600,
         "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
         "crawler.sandbox.extension.SandboxExtension": 100,
     },

@@ -18,10 +18,10 @@ from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.utils.response import response_status_message
 
 from crawler.downloads.admission import Admission, time_left
-from crawler.downloads.shared import platform_lanes
+from crawler.downloads.shared_state import platform_lanes
 from crawler.errors import UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
-from crawler.targets.closing import Closing
+from crawler.targets.shutdown import Closing
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -1,7 +1,7 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
 ``Settings`` has the type, the default and the meaning of each setting. Commands check the values of all its fields when
-they start (``configuration/check.py``). ``scrapy settings`` and docs/settings.md list them.
+they start (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list them.
 
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
 is not valid JSON.
@@ -18,10 +18,19 @@ from pydantic import BaseModel, ConfigDict
 from scrapy.settings import default_settings
 
 from crawler import logs
-from crawler.configuration import kinds
-from crawler.configuration.collision import refuse_hidden_package
-from crawler.configuration.garbage_collection import spare_modules
-from crawler.configuration.kinds import Count, Database, Items, Optional, Positive, PositiveSeconds, Seconds, Switch
+from crawler.configuration import setting_types
+from crawler.configuration.setting_types import (
+    Count,
+    Database,
+    Items,
+    Optional,
+    Positive,
+    PositiveSeconds,
+    Seconds,
+    Switch,
+)
+from crawler.runtime.garbage_collection import spare_modules
+from crawler.runtime.hidden_package import refuse_hidden_package
 
 refuse_hidden_package()
 spare_modules()
@@ -40,35 +49,35 @@ class Settings(BaseModel):
 
     # The platforms: origins, rate limits, circuit breakers
 
-    PLATFORM_ORIGINS: kinds.Origins = {}
+    PLATFORM_ORIGINS: setting_types.Origins = {}
     """Platform -> origin, or platform -> role (``page``, ``api``, ``feed``, ``image``, ``script``) -> origin. These
     replace the real origins in ``crawler/platforms/<platform>/``."""
-    PLATFORM_BUDGETS: kinds.Budgets = {}
+    PLATFORM_BUDGETS: setting_types.Budgets = {}
     """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Each egress has a
     budget of its own. ``sources`` maps sources to budgets within the platform's (docs/settings.md#budgets-of-sources).
     Platforms and keys that are not named keep the budget on the platform's page."""
-    EGRESSES: kinds.Egresses = []
+    EGRESSES: setting_types.Egresses = []
     """The operator's own addresses: a list of ``name``, ``proxy``, ``bind``, ``platforms`` and ``budgets``, or the path
     of a JSON file with this list (docs/egress.md). Empty: the direct connection."""
     CONNECT_TIMEOUT: PositiveSeconds = 5.0
     """Seconds for opening a connection, including the response of a proxy to ``CONNECT``. If it cannot be opened, the
     egress has failed, and its targets are sent through another one (docs/egress.md#when-an-egress-fails)."""
-    PLATFORM_IDS: kinds.IdFiles = {}
+    PLATFORM_IDS: setting_types.IdFiles = {}
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
     and client versions that the platform changes at will. Commands check the files when they start."""
-    PAYLOAD_NAMES: Optional[kinds.File] = None
-    """Path or URI of a JSON file of at most 1 MB with further paths of the platforms' contracts, so that a changed
-    payload is read without a release (docs/contracts.md#a-changed-key). Commands check it when they start, and
-    ``scrapy serve`` reads it again at SIGHUP."""
+    PAYLOAD_NAMES: Optional[setting_types.File] = None
+    """Path or URI of a JSON file of at most 1 MB with further paths of the platforms' contracts and further selectors,
+    so that a changed page is read without a release (docs/contracts.md#a-changed-key). Commands check it when they
+    start, and ``scrapy serve`` reads it again at SIGHUP."""
     UNREAD_KEEP: Count = 20
     """Number of responses of each source that are kept in the project's folder ``.scrapy/unread`` because a part of
     them was unread or the extraction failed (docs/repair.md). 0: none, as always on Scrapy Cloud."""
     SANDBOX: Switch = False
     """Whether to crawl the simulated platforms instead of the real ones. They are started in this process, and have no
     delays."""
-    SANDBOX_RENAMES: kinds.Renames = {}
+    SANDBOX_RENAMES: setting_types.Renames = {}
     """Simulated platform -> key -> other name that this key has in its payloads after the first ten pages, to try what
-    a change of a platform does (docs/repair.md)."""
+    a change of a platform does (docs/repair.md). Names with a dot in front are classes: ``.skills``."""
     PROCESSES: Positive = 1
     """Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and
     while ``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it
@@ -77,7 +86,7 @@ class Settings(BaseModel):
     """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys
     (docs/many-machines.md#how-many-workers). Always on for jobs (``scrapy collect``, ``scrapy work``, ``-a job=``), for
     ``scrapy serve --workers N``, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL."""
-    ZYTE_API_KEY: Optional[kinds.Secret] = None
+    ZYTE_API_KEY: Optional[setting_types.Secret] = None
     """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
     BREAKER_THRESHOLD: Count = 5
     """A source's circuit breaker opens after this many consecutive blocks or rate limits
@@ -91,7 +100,7 @@ class Settings(BaseModel):
     The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
     RETRY_AFTER_MAX: Seconds = 3_600.0
     """Maximum seconds for which a platform's ``Retry-After`` is obeyed."""
-    USER_AGENT: kinds.Text = (
+    USER_AGENT: setting_types.Text = (
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
     )
     """That of a plain browser. Update its version from time to time: platforms may refuse old ones."""
@@ -125,7 +134,7 @@ class Settings(BaseModel):
     which all crawlers of the process share."""
     GUEST_TOKEN_PAUSE: Seconds = 60.0
     """Seconds to wait after a failed request for a guest token before the next such request."""
-    SEEN_FILE: Optional[kinds.File] = None
+    SEEN_FILE: Optional[setting_types.File] = None
     """SQLite file in which ``since=last`` stores the entries that it has seen. The entries of the sandbox are kept
     apart from the real ones. None: ``seen.sqlite`` in the project's ``.scrapy`` folder."""
     LISTING_CEILING: Positive = 400
@@ -168,9 +177,9 @@ class Settings(BaseModel):
     """Retries of one download, also after a crash of the browser. Blocks are never retried."""
     RETRY_HTTP_CODES: Items[Positive] = [500, 502, 503, 504, 522, 524]
     """Without 408 and 429: a rate limit is not retried."""
-    RETRY_PRIORITY_ADJUST: kinds.Integer = 0
+    RETRY_PRIORITY_ADJUST: setting_types.Integer = 0
     """A retry has already waited, and its target may have a deadline."""
-    RETRY_GIVE_UP_LOG_LEVEL: kinds.LogLevel = "DEBUG"
+    RETRY_GIVE_UP_LOG_LEVEL: setting_types.LogLevel = "DEBUG"
     """The target's outcome already shows the failure."""
 
     # The browser. Only crawlers whose spiders may use it have its download handler.
@@ -194,13 +203,13 @@ class Settings(BaseModel):
         *("clarity.ms", "scorecardresearch.com", "hotjar.com", "branch.io", "appsflyer.com"),
     ]
     """Hosts of trackers. The browser's requests to them and to their subdomains are aborted."""
-    PLAYWRIGHT_LAUNCH_OPTIONS: kinds.LaunchOptions = {}
+    PLAYWRIGHT_LAUNCH_OPTIONS: setting_types.LaunchOptions = {}
     """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``proxy`` (HTTP proxies only),
     ``chromium_sandbox`` (docs/architecture.md#chromiums-sandbox) etc."""
 
     # Feeds
 
-    FAILURES_FEED: Optional[kinds.Uri] = "auto"
+    FAILURES_FEED: Optional[setting_types.Uri] = "auto"
     """URI of the feed that has one line for each failed target, with Scrapy's placeholders and storages. ``auto``:
     ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target whose error is on the terminal or in the log.
     ``%(job)s`` is the job's id on Scrapyd, and the start time elsewhere. None disables the feed. Without failures, no
@@ -219,15 +228,15 @@ class Settings(BaseModel):
     MONITORS: Switch = False
     """Whether to compare the fields and outcomes of each run with the last runs, and to write a report
     (docs/monitors.md)."""
-    MONITORS_DIR: Optional[kinds.Folder] = None
+    MONITORS_DIR: Optional[setting_types.Folder] = None
     """Folder in which runs and reports are stored; those of the sandbox in its subfolder ``sandbox``. None:
     ``monitors`` in the project's ``.scrapy`` folder."""
     MONITORS_RUNS: Positive = 10
     """Number of previous runs that a run is compared with."""
-    MONITORS_MAX_FAILED: kinds.Share = 0.1
+    MONITORS_MAX_FAILED: setting_types.Share = 0.1
     """Share of targets that may be invalid, or fail with the same upstream or internal error. A higher share is
     reported (docs/monitors.md)."""
-    MONITORS_SUITE: kinds.ClassPath = "crawler.monitoring.suite.Suite"
+    MONITORS_SUITE: setting_types.ClassPath = "crawler.monitoring.suite.Suite"
     """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
 
     # The endpoint
@@ -242,7 +251,7 @@ class Settings(BaseModel):
     SERVICE_MAX_CALLS: Positive = 2_000
     """Maximum number of calls in flight. At the maximum, a platform with less than its equal share still gets calls.
     Other calls get ``OVERLOADED``."""
-    KEY_RATE: Optional[kinds.Rate] = None
+    KEY_RATE: Optional[setting_types.Rate] = None
     """Rate limit of each API key, such as ``600/minute``. None: no limit. ``scrapy keys create`` can set another limit
     for a key."""
     KEY_CONCURRENCY: Count = 0
@@ -256,19 +265,19 @@ class Settings(BaseModel):
     SERVICE_ADDRESS_FAILED_KEYS: Count = 30
     """Maximum number of calls without a valid API key in a minute from one client address. Further ones get
     ``RATE_LIMITED``. Calls with a valid key are not affected. 0: no limit."""
-    SERVICE_TRUSTED_PROXIES: Items[kinds.Network] = []
+    SERVICE_TRUSTED_PROXIES: Items[setting_types.Network] = []
     """Addresses or networks of proxies whose ``X-Forwarded-For`` header is used to find the client's address."""
-    SERVICE_HIDDEN_ROUTES: Items[kinds.Route] = []
+    SERVICE_HIDDEN_ROUTES: Items[setting_types.Route] = []
     """Routes that the port of the service does not serve."""
-    SERVICE_CORS_ORIGINS: Items[kinds.Origin] = []
+    SERVICE_CORS_ORIGINS: Items[setting_types.Origin] = []
     """Origins of web pages that may call the service from a browser, such as ``https://app.example.com``
     (docs/service.md#calls-from-web-pages). ``*`` allows the pages of all origins. Empty: no CORS headers are sent."""
-    SERVICE_URL: Optional[kinds.ServiceUrl] = None
+    SERVICE_URL: Optional[setting_types.ServiceUrl] = None
     """URL under which clients reach the service, such as ``https://data.example.com``. Links in errors, in
     ``/openapi.json`` and in ``/llms.txt`` begin with it. None: links are paths."""
-    SERVICE_INTERNAL_ADDRESS: Optional[kinds.Address] = None
+    SERVICE_INTERNAL_ADDRESS: Optional[setting_types.Address] = None
     """A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
-    CONSOLE: kinds.Automatic = "auto"
+    CONSOLE: setting_types.Automatic = "auto"
     """Whether ``/`` is the console, a web page to call scrapers (docs/console.md). False: ``/`` redirects to ``/docs``.
     ``auto``: True only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
     SERVICE_STORE: Optional[Database] = None
@@ -292,25 +301,25 @@ class Settings(BaseModel):
     """Days after which a finished job of a client is deleted, with its records."""
     WEBHOOK_PRIVATE: Switch = False
     """Whether webhooks may have private addresses, also without TLS (docs/webhooks.md)."""
-    WEBHOOK_SECRET: Optional[kinds.Secret] = None
+    WEBHOOK_SECRET: Optional[setting_types.Secret] = None
     """Secret with which ``scrapy webhook listen`` verifies events (docs/webhooks.md). Set it in the environment, as
     ``CRAWLER_WEBHOOK_SECRET``."""
-    RESPONSE_CACHE: kinds.CacheTimes = {}
+    RESPONSE_CACHE: setting_types.CacheTimes = {}
     """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
     RESPONSE_CACHE_MB: Count = 64
     """Maximum megabytes of memory for cached records, per process."""
-    API_KEYS: kinds.KeyHashes = {}
+    API_KEYS: setting_types.KeyHashes = {}
     """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/service.md#api-keys). If it is not
     empty, the endpoint does not read ``KEYS_FILE``."""
-    KEYS_FILE: Optional[kinds.File] = None
+    KEYS_FILE: Optional[setting_types.File] = None
     """SQLite file with the hashes of the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
-    MCP_API_KEY: Optional[kinds.Secret] = None
+    MCP_API_KEY: Optional[setting_types.Secret] = None
     """API key with which ``scrapy mcp --url`` calls the endpoint (docs/mcp.md). Set it in the environment, as
     ``CRAWLER_MCP_API_KEY``."""
 
     # Operation
 
-    LOG_LEVEL: kinds.LogLevel = "INFO"
+    LOG_LEVEL: setting_types.LogLevel = "INFO"
     """Scrapy's default prints every item."""
     LOGSTATS_INTERVAL: Seconds = 60.0
     """Seconds between progress lines. 0 disables them and the progress bar."""
@@ -328,7 +337,7 @@ ADDONS = {
     "scrapy_poet.Addon": 300,
     "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
 }
-ASYNCIO_EVENT_LOOP = "crawler.configuration.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
+ASYNCIO_EVENT_LOOP = "crawler.runtime.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
 DEFAULT_REQUEST_HEADERS = {  # those of a browser. The platforms' formats of numbers and dates depend on the language
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",

@@ -10,7 +10,7 @@ from typing import Any
 
 from scrapy.settings import default_settings
 
-from crawler.configuration.check import expectation, schemas
+from crawler.configuration.settings_check import expectation, schemas
 from tests.crawls import ROOT
 from tests.platform_pages import table
 

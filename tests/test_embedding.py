@@ -21,10 +21,10 @@ from scrapy.settings import Settings
 from web_poet import HttpResponse, PageParams
 
 from crawler import settings as project_settings
-from crawler.configuration.collision import hidden_package
 from crawler.platforms import platforms
 from crawler.platforms.retail.pages import ListingPage
 from crawler.registry import find_scraper, scrapers
+from crawler.runtime.hidden_package import hidden_package
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from crawler.spiders.retail import RetailSpider

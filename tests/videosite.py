@@ -16,14 +16,13 @@ from web_poet import PageParams
 
 import crawler.settings
 from crawler.pipelines import validated
-from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.registry import scrapers
 from crawler.sandbox.faults import _ANSWERS
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import Site
 from crawler.spiders.base import First
-from crawler.spiders.videosite import VideositeSpider
+from crawler.spiders.videosite import ChannelReader, VideositeSpider
 from crawler.targets.target import Target, check_params
 from crawler.targets.warning import LIMIT, UNREAD, OutcomeWarning
 

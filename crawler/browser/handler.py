@@ -22,7 +22,7 @@ from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 from crawler.browser.chromium import Chromium
 from crawler.browser.proxy import FilteringProxy, launch_proxy
 from crawler.browser.sessions import PageSession
-from crawler.downloads.egress_transfers import ThroughEgress
+from crawler.downloads.egress_handler import ThroughEgress
 from crawler.downloads.facts import Facts
 from crawler.downloads.handlers import BoundedTransfers
 from crawler.downloads.lane import egress_failed

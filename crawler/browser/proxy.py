@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from crawler.downloads.egress import Proxy
-from crawler.downloads.public import AddressRefusedError, connect_checked, is_public
+from crawler.downloads.egress_setting import Proxy
+from crawler.downloads.public_addresses import AddressRefusedError, connect_checked, is_public
 from crawler.downloads.tunnel import PORTS, Connect, Connection
 
 logger = structlog.get_logger(__name__)

@@ -18,16 +18,16 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import feed_process_params_from_cli
 
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.jobs.arguments import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
 from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.feeds import FAILED
+from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.tracker import outcomes_by_code
@@ -44,11 +44,12 @@ class Command(CheckedCommand, CrawlCommand):
     a feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
     """
 
+    requires_crawler_process = True
+
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         output, overwrite_output = opts.output, opts.overwrite_output
         opts.output = opts.overwrite_output = None  # the spider decides which formats there are
         super().process_options(args, opts)
-        assert self.settings is not None
         if len(args) != 1:
             raise UsageError("Expected one spider: scrapy crawl <spider>")
         loader = get_spider_loader(self.settings)
@@ -68,7 +69,6 @@ class Command(CheckedCommand, CrawlCommand):
         self.prints_summary = replace_log(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(args[0])
         self.crawler_process.crawl(crawler, **opts.spargs)
         tune_garbage_collector(collect=False)

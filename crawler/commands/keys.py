@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
+from crawler.commands.options import at_least_one
 from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.kinds import rate
+from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.service.clients.keys import KeyStore, export, monthly_quota, quota_text
-from crawler.service.webhooks.sending import check_url
+from crawler.service.webhooks.signed_request import check_url
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Store
@@ -31,8 +32,6 @@ class Command(CheckedCommand):
     its keys together. ``quota CLIENT none`` removes this limit, and ``quota CLIENT`` prints it. ``usage`` prints the
     calls of the last 31 days, of one or all clients. ``webhook CLIENT URL`` sends the events of a client to a URL.
     """
-
-    requires_crawler_process = False
 
     def syntax(self) -> str:
         return (
@@ -57,7 +56,7 @@ class Command(CheckedCommand):
             "--rate", type=rate, help="calls per period, as 60/minute (default is the setting KEY_RATE)"
         )
         limits.add_argument(
-            "--concurrency", type=concurrency, help="calls in flight (default is the setting KEY_CONCURRENCY)"
+            "--concurrency", type=at_least_one, help="calls in flight (default is the setting KEY_CONCURRENCY)"
         )
         limits.add_argument(
             "--quota",
@@ -78,11 +77,9 @@ class Command(CheckedCommand):
         from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
         from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # likewise
 
-        assert self.settings is not None
         return Store(store_location(self.settings), SCHEMA)
 
     def _manage(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
         store = KeyStore(keys_file(self.settings))
         match args:
             case ["create", client]:
@@ -152,7 +149,6 @@ class Command(CheckedCommand):
         """Print, set or delete (``none``) the webhook of a client."""
         from crawler.service.webhooks import outbox  # noqa: PLC0415  # as above
 
-        assert self.settings is not None
         configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
         if client not in (configured or {key.client for key in keys.all() if key.revoked is None}):
             self._fail_without_key(client)
@@ -204,11 +200,3 @@ def monthly(text: str) -> int:
         return monthly_quota(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def concurrency(text: str) -> int:
-    """Parse the maximum number of calls in flight."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")
-    return number

@@ -11,7 +11,7 @@ from scrapy.commands.settings import Command as SettingsCommand
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from crawler.configuration.check import expectation, schemas, shown
+from crawler.configuration.settings_check import expectation, schemas, shown
 
 WIDTH = 100
 

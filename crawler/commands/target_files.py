@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.downloads.egress import egresses_of
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.downloads.egress_setting import egresses_of
 from crawler.monitoring.progress import clock
 from crawler.targets.files import FileSource, read_json_objects
 from crawler.targets.repeats import FetchedOnce

@@ -22,8 +22,6 @@ IDLE_SECONDS = 10.0
 class Command(CheckedCommand):
     """Receives the events of an endpoint, verifies their signatures, and prints one line of JSON for each of them."""
 
-    requires_crawler_process = False
-
     def syntax(self) -> str:
         return "listen"
 
@@ -47,7 +45,6 @@ class Command(CheckedCommand):
             raise UsageError(f"Usage: scrapy webhook {self.syntax()}")
         from crawler.service.webhooks.outbox import check_secret  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
 
-        assert self.settings is not None
         try:
             secret = check_secret(str(self.settings["WEBHOOK_SECRET"] or ""))
         except ValueError as error:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 
+from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import ALL_HAVE_DATA, RUN_FAILED
-from crawler.configuration.garbage_collection import tune_garbage_collector
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.platforms import platforms
+from crawler.runtime.garbage_collection import tune_garbage_collector
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -30,6 +30,8 @@ POLL_SECONDS = 1.0
 
 class Command(CheckedCommand):
     """Exit codes: 0 when it was ended by SIGTERM or Ctrl-C, or with --drain, 1 if a crawl failed, 2 for wrong use."""
+
+    requires_crawler_process = True
 
     def syntax(self) -> str:
         return "[--drain]"
@@ -46,7 +48,6 @@ class Command(CheckedCommand):
             raise UsageError("scrapy work takes no arguments: it works on all open jobs of STORE.")
         from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs it when the process is made
 
-        assert self.settings is not None
         assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # as ASYNCIO_EVENT_LOOP and the reactor require
         self.process = self.crawler_process
         install(self.settings)
@@ -111,7 +112,6 @@ class Command(CheckedCommand):
         """
         from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # as above
 
-        assert self.settings is not None
         sandbox = self.settings.getbool("SANDBOX")
         found = await open_jobs_of(jobs, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):

@@ -1,1 +1,1 @@
-"""How the project is set up: the types and checks of its settings, its add-on and components, the event loop."""
+"""The types of the settings, their checks, and the base class of commands that check them."""

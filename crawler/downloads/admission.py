@@ -11,9 +11,9 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
-from crawler.downloads.egress import DIRECT
+from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.lane import Lane, egress_failed
-from crawler.downloads.lanes import Lanes, earliest_of
+from crawler.downloads.platform_lanes import Lanes, earliest_of
 from crawler.downloads.throttle import ReleaseSlot, no_slot_before_deadline, no_slot_in_time
 from crawler.errors import CircuitOpen, Overloaded
 from crawler.targets.target import Release, Target

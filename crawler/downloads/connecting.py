@@ -15,7 +15,7 @@ from twisted.internet.interfaces import IProtocolFactory, IStreamClientEndpoint
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from crawler.downloads.heads import BoundedHeads
+from crawler.downloads.response_heads import BoundedHeads
 from crawler.downloads.tunnel import ProxyError
 
 MAX_CONNECT_BYTES = 64 * 1024

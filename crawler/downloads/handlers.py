@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
 from crawler.downloads.connecting import LimitedEndpoint
-from crawler.downloads.egress_transfers import ThroughEgress
-from crawler.targets.closing import Closing
+from crawler.downloads.egress_handler import ThroughEgress
+from crawler.targets.shutdown import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -14,7 +14,7 @@ from crawler.downloads.breaker import (
     is_response,
     resting_seconds,
 )
-from crawler.downloads.egress import Egress
+from crawler.downloads.egress_setting import Egress
 from crawler.downloads.throttle import Throttle
 from crawler.errors import EgressFailed, ScrapeError, UpstreamError
 

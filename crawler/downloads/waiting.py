@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from crawler.downloads.breaker import CircuitBreaker
-from crawler.downloads.egress import DIRECT
+from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.lane import Lane
-from crawler.downloads.lanes import Lanes
+from crawler.downloads.platform_lanes import Lanes
 
 MAX_NAMED = 5
 """Maximum number of suspensions that are named; the others are counted."""

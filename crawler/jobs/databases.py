@@ -13,7 +13,7 @@ import structlog
 from filelock import FileLock
 
 from crawler.jobs.core import compiled, named_rows
-from crawler.jobs.versions import StoreVersionError, VersionedSchema
+from crawler.jobs.schema_version import StoreVersionError, VersionedSchema
 from crawler.storage.sqlite import SqliteFile, transaction
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The events of clients' jobs and asynchronous calls, for their webhooks.
 
 An event is a row of the table ``deliveries``, and is stored in the transaction that causes it: if the transaction is
-committed, the event is sent, whatever process is killed. The endpoint sends it (``service/webhooks/sender.py``).
+committed, the event is sent, whatever process is killed. The endpoint sends it (``service/webhooks/dispatcher.py``).
 """
 
 from __future__ import annotations

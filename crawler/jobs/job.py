@@ -17,8 +17,10 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-JobKind: TypeAlias = Literal["job", "calls"]
-"""``calls``: the standing job of a client, whose targets are its asynchronous calls."""
+JobKind: TypeAlias = Literal["job", "calls", "removed"]
+"""``calls``: the standing job of a client, whose targets are its asynchronous calls.
+``removed``: it is being deleted.
+"""
 JobState: TypeAlias = Literal["loading", "open", "paused", "cancelled", "done"]
 TargetState: TypeAlias = Literal["waiting", "running", "paused", "done", "failed", "dead", "cancelled"]
 STATES: tuple[TargetState, ...] = get_args(TargetState)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, get_args
 import orjson
 
 from crawler.jobs import statements as sql
+from crawler.jobs.check import check
 from crawler.jobs.counters import Changes, lock_jobs
 from crawler.jobs.databases import Statement
 from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, checked_name
@@ -105,6 +106,10 @@ class Jobs:
         """Return the number of a job's waiting and running targets of a platform."""
         return int((await self.read(sql.COUNT_UNFINISHED, job=job, platform=platform))[0][0])
 
+    async def count_unfinished_of(self, owner: str) -> int:
+        """Return the number of an owner's jobs that are loading, open or paused."""
+        return await self.reads.transact(lambda session: _count_unfinished(session, owner), write=False)
+
     async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
         """Return the jobs of all owners with ids greater than ``after``, in the order of their creation."""
         return await self._list(sql.LIST_JOBS, after=after, limit=limit)
@@ -187,14 +192,25 @@ class Jobs:
         Raises:
             JobError: the job is cancelled or was removed.
         """
-        return await self._sweep(job, ("failed", "dead"), _retry, room)
+        return await self._sweep(job, ("failed", "dead"), _retry, room, sql.SWEEP_TARGETS)
+
+    async def mark_removed(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> bool:
+        """Hide a job from its owner until ``remove()`` has deleted it. Return False if it is in no state ``of``."""
+
+        def mark(session: Session) -> bool:
+            is_marked = _set_state(session, job, "cancelled", of=of)
+            if is_marked:
+                session.run(sql.MARK_REMOVED, job_=job.id)
+            return is_marked
+
+        return await self.writes.transact(mark)
 
     async def remove(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> None:
         """Delete a job with all that belongs to it, if it is in one of the states ``of``.
 
         A removal that was killed can be repeated.
         """
-        if not await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=of)):
+        if not await self.mark_removed(job, of):
             return
         while await self._paced(lambda session: _drop_inputs(session, job)):
             pass
@@ -205,16 +221,18 @@ class Jobs:
 
     async def check(self, job: Job) -> list[str]:
         """Compare the counters of a job with its targets, records and sequence numbers. Return what differs."""
-        return await self.reads.transact(lambda session: _check(session, job), write=False)
+        return await self.reads.transact(lambda session: check(session, job), write=False)
 
-    async def _sweep(self, job: Job, states: tuple[str, ...], change: Any, room: Room | None = None) -> int:
+    async def _sweep(
+        self, job: Job, states: tuple[str, ...], change: Any, room: Room | None = None, piece_of: Statement = sql.SWEEP
+    ) -> int:
         """Change the targets in some states, in pieces, at most ``room`` of them. Return their number."""
         total, after = 0, b""
         while True:
             values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}
 
             def piece(session: Session, values: dict[str, Any] = values) -> list[Any]:
-                rows = session.execute(sql.SWEEP, values).fetchall()
+                rows = session.execute(piece_of, values).fetchall()
                 if rows:
                     changes = _changes(session, job)
                     rows = rows if room is None else rows[: room(session)]
@@ -244,13 +262,15 @@ def _create(session: Session, values: dict[str, Any], most_open: int | None) -> 
     named = {"owner": values["owner"], "name": values["name"]}
     found = session.execute(sql.FIND_JOB, named).fetchone()
     if found is None:
-        unfinished = ["loading", "open", "paused"]
-        counted = session.rows(sql.COUNT_OPEN, owner=values["owner"], states=unfinished) if most_open else [(-1,)]
-        if most_open is not None and counted[0][0] >= most_open:
+        if most_open is not None and _count_unfinished(session, values["owner"]) >= most_open:
             raise TooManyJobsError(f"{most_open} jobs are not done.")
         session.execute(sql.ADD_JOB[session.dialect], values | {"created": session.now()})
         found = session.execute(sql.FIND_JOB, named).fetchone()
     return Job.of(found)
+
+
+def _count_unfinished(session: Session, owner: str) -> int:
+    return int(session.rows(sql.COUNT_OPEN, owner=owner, states=["loading", "open", "paused"])[0][0])
 
 
 def _changes(session: Session, job: Job) -> Changes:
@@ -376,24 +396,3 @@ def _vacuum(session: Session) -> bool:
     session.rows(f"PRAGMA incremental_vacuum({PAGES_PER_VACUUM})")
     ((left,),) = session.rows("PRAGMA freelist_count")
     return bool(0 < left < before)
-
-
-def _check(session: Session, job: Job) -> list[str]:
-    found = session.execute(sql.JOB, {"job": job.id}).fetchone()
-    if found is None:
-        return [f"The job {job.name!r} was removed."]
-    stored = Job.of(found)
-    rows = {state: (int(n), int(records)) for state, n, records in session.rows(sql.BOOKS, job=job.id)}
-    problems = [
-        f"{stored.counts[state]} targets are counted as {state}, and {rows.get(state, (0, 0))[0]} are."
-        for state in STATES
-        if stored.counts[state] != rows.get(state, (0, 0))[0]
-    ]
-    records = {state: n for state, (_, n) in rows.items() if n and state != "done"}
-    if records or rows.get("done", (0, 0)) != (stored.counts["done"], stored.counts["done"]):
-        problems.append(f"{rows.get('done', (0, 0))[1]} records belong to {stored.counts['done']} done targets.")
-    ended = sum(rows.get(state, (0, 0))[0] for state in ("done", "failed", "dead"))
-    numbered, last, distinct = (int(each or 0) for each in session.rows(sql.NUMBERED, job=job.id)[0])
-    if not numbered == distinct == ended or last > stored.seq:
-        problems.append(f"{ended} targets have an outcome, and {distinct} sequence numbers up to {last}.")
-    return problems

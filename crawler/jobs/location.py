@@ -12,7 +12,7 @@ import structlog
 from scrapy.exceptions import UsageError
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.versions import StoreVersionError
+from crawler.jobs.schema_version import StoreVersionError
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:

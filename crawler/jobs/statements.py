@@ -41,7 +41,7 @@ OF_KEYS = (T.job == param("job_")) & T.key.in_(param("keys", expanding=True))
 FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
 JOB = sa.select(jobs).where(J.id == param("job"))
 OF_USERS = J.kind == "job"
-LIST_JOBS = sa.select(jobs).where(J.id > param("after"), OF_USERS).order_by(J.id).limit(param("limit"))
+LIST_JOBS = sa.select(jobs).where(J.id > param("after"), J.kind != "calls").order_by(J.id).limit(param("limit"))
 NEWEST_JOBS_OF = (
     sa.select(jobs)
     .where(J.owner == param("owner"), J.id < param("before"), OF_USERS, J.state != "loading")
@@ -62,6 +62,7 @@ COUNT = (
     .values({name: param(f"{name}_") for name in (*STATES, "seq", "state", "ended")})
 )
 SET_OPTIONS = sa.update(jobs).where(J.id == param("job_")).values(options=param("options_"))
+MARK_REMOVED = sa.update(jobs).where(J.id == param("job_")).values(kind="removed")
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
 HAS_WEBHOOK = sa.select(webhooks.c.client).where(webhooks.c.client == param("client"))
 ADD_DELIVERY = sa.insert(deliveries)
@@ -188,6 +189,8 @@ SWEEP = (
     .with_for_update()
 )
 """A piece of a job's targets, in the order of their keys."""
+SWEEP_TARGETS = SWEEP.where(T.platform != "")
+"""The same without the lines that are not targets."""
 RETRY = sa.update(targets).where(ONE).values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
 DROP_TARGETS = (
     sa.delete(records).where(records.c.job == param("job_"), records.c.seq.in_(sa.select(T.seq).where(OF_KEYS))),

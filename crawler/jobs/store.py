@@ -31,7 +31,7 @@ from crawler.jobs.databases import (
 
 if TYPE_CHECKING:
     from crawler.jobs.databases import Connection, Database, Statement, Values
-    from crawler.jobs.versions import VersionedSchema
+    from crawler.jobs.schema_version import VersionedSchema
 
 logger = structlog.get_logger(__name__)
 

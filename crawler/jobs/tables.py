@@ -11,8 +11,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from crawler.jobs.job import STATES
+from crawler.jobs.schema_version import VersionedSchema
 from crawler.jobs.takeover import take_over
-from crawler.jobs.versions import VersionedSchema
 
 metadata = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # an SQLite key must be INTEGER to be numbered
@@ -23,7 +23,7 @@ jobs = sa.Table(
     sa.Column("id", Number, sa.Identity(), primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
-    sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | calls
+    sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | calls | removed
     sa.Column("state", sa.Text, nullable=False),  # loading | open | paused | cancelled | done
     sa.Column("whole_roots", sa.Boolean, nullable=False),
     sa.Column("options", sa.LargeBinary, nullable=False),

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import structlog
 
 from crawler.jobs.clock import utc_text
-from crawler.jobs.versions import StoreVersionError
+from crawler.jobs.schema_version import StoreVersionError
 
 logger = structlog.get_logger(__name__)
 

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import INTERNAL_ERROR
 from pydantic_core import from_json
 
 from crawler.mcp.endpoint import EndpointClient
-from crawler.mcp.server import Scrapers, refusal_of
+from crawler.mcp.server import Scrapers, error_of, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.types import Message
 
+JSON = {"content-type": "application/json"}
+ENDED = "The service is shutting down, and has ended the tool; retry the call."
 METHODS = ("POST",)
 """The methods of the route. Without sessions, there is nothing to GET or to DELETE."""
 
@@ -37,14 +41,19 @@ class HttpTools:
         self._is_open = asyncio.Event()
         self._main = asyncio.ensure_future(self._run())
 
+    async def opened(self) -> None:
+        """Wait until requests can be answered. Raise what prevents it."""
+        await self._is_open.wait()
+        if self._main.done():
+            await self._main
+
     async def answer(self, body: bytes, headers: Mapping[str, str], api_key: str) -> tuple[int, dict[str, str], bytes]:
         """Answer a POST. Return the status, the headers and the body of the response.
 
         If the task is cancelled, the tool that it calls is cancelled, too.
         """
-        await self._is_open.wait()
         if refused := _refused(body):
-            return 400, {"Content-Type": "application/json"}, refused
+            return 400, JSON, refused
         sent = {**{name.lower(): value for name, value in headers.items()}, "x-api-key": api_key}
         scope = {
             "type": "http",
@@ -68,6 +77,9 @@ class HttpTools:
             answered.append(message)
 
         await self._manager.handle_request(scope, receive, send)
+        if not answered or (self._closing.is_set() and answered[0]["status"] >= HTTPStatus.BAD_REQUEST):
+            error = error_of(body, INTERNAL_ERROR, ENDED)  # the library's own error lacks the id of the request
+            return 503, JSON, b"" if error is None else error.model_dump_json(by_alias=True).encode()
         named = {name.decode("latin-1"): value.decode("latin-1") for name, value in answered[0]["headers"]}
         return answered[0]["status"], named, b"".join(message.get("body", b"") for message in answered[1:])
 
@@ -77,9 +89,12 @@ class HttpTools:
         await self._main
 
     async def _run(self) -> None:
-        async with self._client, self._manager.run():  # which must be entered and left in one task
-            self._is_open.set()
-            await self._closing.wait()
+        try:
+            async with self._client, self._manager.run():  # which must be entered and left in one task
+                self._is_open.set()
+                await self._closing.wait()
+        finally:
+            self._is_open.set()  # so that opened() raises the error
 
 
 def _refused(body: bytes) -> bytes | None:

@@ -106,11 +106,16 @@ def refusal_of(text: str | bytes, problem: str) -> JSONRPCError | None:
 
     ``problem``: the sentence of the parser, without a full stop.
     """
+    message = f"{problem}. Texts must not contain lone surrogates, and numbers must not be NaN or Infinity."
+    return error_of(text, PARSE_ERROR, message)
+
+
+def error_of(text: str | bytes, code: int, message: str) -> JSONRPCError | None:
+    """Return an error as the answer to a request. None: it has no id that can be read."""
     try:
         request_id = json.loads(text)["id"]  # the standard library reads lone surrogates
         str(request_id).encode()  # an answer with an id that cannot be encoded would end the server
-        message = f"{problem}. Texts must not contain lone surrogates, and numbers must not be NaN or Infinity."
-        return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=PARSE_ERROR, message=message))
+        return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
 

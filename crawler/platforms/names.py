@@ -3,9 +3,11 @@
 ::
 
     {"retail.RenderedRow": {"averageRating": "rating.value", "imageInfo": ["media.image", "media.picture"]}}
+    {"professional.sections": {"skills": "member-skills", "skills[].name": ".skill__title"}}
 
 A contract is identified by its platform and its class. Its keys are declared paths, or their beginnings, and the
 values are the paths that are read instead (``crawler/reading/names.py``).
+The keys of a table of selectors are sections, rows and values, and the values are names of sections and CSS selectors.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import structlog
 from crawler.logs import one_line
 from crawler.platforms import platforms
 from crawler.reading.declaration import Contract, values
-from crawler.reading.names import NO_NAMES, Line, Names, WrongLineError, beginnings, check_line, label
+from crawler.reading.names import NO_NAMES, Line, Names, SelectorTable, WrongLineError, beginnings, check_line, label
 from crawler.reading.paths import joined, steps
 
 if TYPE_CHECKING:
@@ -98,20 +100,30 @@ def _lines(label: str, lines: Any) -> Iterator[Line]:
     if not isinstance(lines, dict):
         raise WrongNamesError(f'{label}: expected an object of paths, such as {{"name": "title"}}.')
     known = {steps(path): path for path in beginnings(kind)}
+    sections = ", ".join(path for path in known.values() if "[]" not in path)
+    others = f"; the sections are {sections}." if isinstance(kind, SelectorTable) else "."
     for declared, further in lines.items():
         where = f"{label}: {one_line(declared, 100)}"
         if _steps(declared, where) not in known:
-            raise WrongNamesError(f"{where} is not a path of the contract{_did_you_mean(declared, known.values())}")
+            raise WrongNamesError(f"{where} is not a path of {label}{_did_you_mean(declared, known.values(), others)}")
         paths = further if isinstance(further, list) else [further]
         if not paths or len(paths) > MAX_FURTHER:
             raise WrongNamesError(f"{where}: expected a path, or a list of at most {MAX_FURTHER}.")
         for path in paths:
-            line = Line(kind, known[_steps(declared, where)], joined(_steps(path, where)))
+            line = Line(kind, known[_steps(declared, where)], _further(kind, path, where))
             try:
                 check_line(line)
             except WrongLineError as error:
                 raise WrongNamesError(f"{where}: {error}.") from None
             yield line
+
+
+def _further(kind: type[Contract] | SelectorTable, path: object, where: str) -> str:
+    if not isinstance(kind, SelectorTable):
+        return joined(_steps(path, where))
+    if not isinstance(path, str):
+        raise WrongNamesError(f"{where}: expected a name of a section or a CSS selector.")
+    return path
 
 
 def _steps(path: object, where: str) -> tuple[str | int, ...]:
@@ -126,15 +138,15 @@ def _steps(path: object, where: str) -> tuple[str | int, ...]:
     return found
 
 
-def _contract(label: str) -> type[Contract]:
+def _contract(label: str) -> type[Contract] | SelectorTable:
     shown, platform = one_line(label, 100), label.partition(".")[0]
     if platform not in platforms():
         hint = _did_you_mean(platform, platforms(), others=f"; use a platform and a class: {', '.join(platforms())}.")
         raise WrongNamesError(f"{shown}: no platform is called {one_line(platform, 60)}{hint}")
-    found = contracts_of(platform).get(label)
-    if found is None:
-        raise WrongNamesError(f"{shown} is not a contract{_did_you_mean(label, contracts_of(platform))}")
-    return found
+    known = contracts_of(platform) | tables_of(platform)
+    if label not in known:
+        raise WrongNamesError(f"{shown} is not a contract{_did_you_mean(label, known)}")
+    return known[label]
 
 
 def _did_you_mean(name: str, known: Any, others: str = ".") -> str:
@@ -145,11 +157,21 @@ def _did_you_mean(name: str, known: Any, others: str = ".") -> str:
 @cache
 def contracts_of(platform: str) -> dict[str, type[Contract]]:
     """Return the contracts of a platform with values, by their labels: ``retail.RenderedRow``."""
+    kinds = (each for each in _declared(platform) if isinstance(each, type) and issubclass(each, Contract))
+    return {label(each): each for each in kinds if each is not Contract and values(each)}
+
+
+@cache
+def tables_of(platform: str) -> dict[str, SelectorTable]:
+    """Return the tables of selectors of a platform, by their labels: ``professional.sections``."""
+    return {label(each): each for each in _declared(platform) if isinstance(each, SelectorTable)}
+
+
+def _declared(platform: str) -> Iterator[object]:
+    """Yield what the modules of a platform contain."""
     package = import_module(f"crawler.platforms.{platform}")
-    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
-    kinds = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
-    declared = (each for each in kinds if issubclass(each, Contract) and each is not Contract and values(each))
-    return {label(each): each for each in declared}
+    for module in iter_modules(package.__path__):
+        yield from vars(import_module(f"{package.__name__}.{module.name}")).values()
 
 
 class PayloadNames:

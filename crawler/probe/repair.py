@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,17 +12,20 @@ import orjson
 
 from crawler.logs import one_line
 from crawler.platforms.page import PlatformPage
+from crawler.probe.explain import fields
 from crawler.probe.likeness import agreement
 from crawler.probe.reread import MAX_LINE, Overrides, ReadPage, read_again, reread
 from crawler.probe.suggest import Rows, Suggestion, by_identity, of_kind, rows_of, suggestions
 from crawler.reading.careful import find
 from crawler.reading.declaration import values
-from crawler.reading.names import NO_NAMES, Line, Names, label, renamed
+from crawler.reading.names import NO_NAMES, Line, Names, SelectorTable, label, renamed
 from crawler.reading.paths import steps
 from crawler.storage.kept import GOOD, KeptError, kept, of_source
 
 NEWEST = 5
 """Number of responses of a source that are looked at."""
+MAX_JSON = 800
+"""Characters of a line as a JSON object. Its two paths have at most 600."""
 ROUNDS = 3
 """A line can show a further gap below it."""
 
@@ -45,28 +49,33 @@ def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: N
     ``good``: pages of the same sources from before the change, as far as there are any.
     """
     before, read = rows_of(read_again(good, names), names), read_again(pages, names)
-    wrong = list(wrong_lines(names, rows_of(read, names), before))
+    wrong = [*wrong_lines(names, rows_of(read, names), before), *wrong_selectors(names, good)]
     proven: list[Suggestion] = []
     failed: list[Suggestion] = []
     found = suggestions(rows_of(read, names), before, names)
     for _ in range(ROUNDS):
-        mended = len(proven)
+        number = len(proven)
         for each in found:
             if not each.evidence or each in failed:
                 continue
             with_line = Names((each.line, *names.lines))
             after = read_again(pages, with_line)
             if _lacking(after) < _lacking(read):
+                mended = _paths(read) - _paths(after)
                 names, read = with_line, after
-                proven.append(each)
+                proven.append(each._replace(mends=tuple(sorted(mended))))
             else:
                 failed.append(each)
-        if len(proven) == mended:
+        if len(proven) == number:
             break
         found = suggestions(rows_of(read, names), before, names)
     unproven = [each._replace(evidence="") for each in failed] + [each for each in found if not each.evidence]
     left = dict.fromkeys(problem for each in read for problem in each.problems)
     return Repair(names, proven, unproven, wrong, list(left))
+
+
+def _paths(read: Sequence[ReadPage]) -> set[str]:
+    return {path for each in read for path in each.paths}
 
 
 def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:
@@ -78,7 +87,10 @@ def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:
 def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
     """Yield a sentence for each line with other values than good pages: its path is that of another value."""
     for line in names.lines:
-        for kind in dict.fromkeys(each for each, _ in good if issubclass(each, line.contract)):
+        contract = line.contract
+        if isinstance(contract, SelectorTable):
+            continue
+        for kind in dict.fromkeys(each for each, _ in good if issubclass(each, contract)):
             for path in (path for value in values(kind) if not value.contracts for path in value.paths):
                 further = renamed(path, line)
                 if further is None:
@@ -97,6 +109,22 @@ def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
                     break
 
 
+def wrong_selectors(names: Names, good: Sequence[PlatformPage]) -> Iterator[str]:
+    """Yield a sentence for each line of a table of selectors with which a good page gives another record."""
+    for line in names.lines:
+        for page in good if isinstance(line.contract, SelectorTable) else ():
+            (with_line,), (declared,) = read_again([page], Names((line,))), read_again([page], NO_NAMES)
+            now, was = _first_values(with_line), _first_values(declared)
+            if any(now.get(field) not in (None, value) for field, value in was.items()):
+                yield _sentence(line, now, was)
+                break
+
+
+def _first_values(read: ReadPage) -> dict[str, Any]:
+    """Return the first value of each field of a page's data, {} if it has none."""
+    return {} if read.error else {each: found[0] for each, found in fields(asyncio.run(read.page.to_item())).items()}
+
+
 def _sentence(line: Line, now: dict[Any, Any], was: dict[Any, Any]) -> str:
     key = next(key for key, value in now.items() if value is not None and was.get(key) not in (None, value))
     what = f"{label(line.contract)}: {line.further} is not {line.declared}"
@@ -105,21 +133,27 @@ def _sentence(line: Line, now: dict[Any, Any], was: dict[Any, Any]) -> str:
 
 
 def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides: Overrides) -> Repair:
-    """Repair the kept responses of platforms: the newest ones of each source, with its good ones."""
+    """Repair the kept responses of platforms, one source after the other."""
     result = Repair(names, [], [], [], [])
     for source in dict.fromkeys(path.parent for path in kept(folder, platforms)):
-        refused: list[str] = []
-        changed = list(_pages(of_source(source), overrides, refused))
-        good = list(_pages(of_source(source, GOOD), overrides, refused))
-        found = repair(changed[-NEWEST:], good, result.names)
+        found = repair_source(source, result.names, overrides)
         result = Repair(
             found.names,
             result.proven + found.proven,
             result.unproven + found.unproven,
             result.wrong + found.wrong,
-            result.left + found.left + refused,
+            result.left + found.left,
         )
     return result
+
+
+def repair_source(folder: Path, names: Names, overrides: Overrides) -> Repair:
+    """Repair the kept responses in the folder of a source: the newest ones, with its good ones."""
+    refused: list[str] = []
+    changed = list(_pages(of_source(folder), overrides, refused))
+    good = list(_pages(of_source(folder, GOOD), overrides, refused))
+    found = repair(changed[-NEWEST:], good, names)
+    return found._replace(left=found.left + refused)
 
 
 def good_pages(folder: Path, platform: str, sources: Collection[str], overrides: Overrides) -> list[PlatformPage]:
@@ -148,10 +182,18 @@ def report(result: Repair) -> Iterator[str]:
 
 def as_json(names: Names) -> str:
     """Return the content of a file of ``PAYLOAD_NAMES``."""
+    return orjson.dumps(_content(names), option=orjson.OPT_INDENT_2).decode()
+
+
+def as_line(line: Line) -> str:
+    """Return a file of ``PAYLOAD_NAMES`` with one line, on one line."""
+    return one_line(orjson.dumps(_content(Names((line,)))).decode(), MAX_JSON)
+
+
+def _content(names: Names) -> dict[str, dict[str, str | list[str]]]:
     found: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for line in names.lines:
         found[label(line.contract)][line.declared].append(line.further)
-    one = {
+    return {
         kind: {key: paths if len(paths) > 1 else paths[0] for key, paths in of.items()} for kind, of in found.items()
     }
-    return orjson.dumps(one, option=orjson.OPT_INDENT_2).decode()

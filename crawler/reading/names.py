@@ -2,31 +2,56 @@
 
 A *line* of names has a contract, a declared path of it, and the path that is read instead: ``Row``, ``imageInfo``,
 ``media.image``. It holds for all values of the contract whose paths begin with the declared one. The further path is
-tried first, and then the declared one, because platforms change their pages one by one.
+tried first, and then the declared one, because platforms change their pages one by one. In place of a contract, a line
+may have a table of selectors of HTML, one of its paths, and a selector.
 
 ``Names.contract`` returns the contract with its further paths: a subclass. So the strict pass, the careful pass and all
-else that asks ``values`` read the same paths.
+else that asks ``values`` read the same paths. ``Names.table`` does the same for a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from crawler.reading.declaration import C, Contract, Value, contracts, values
 from crawler.reading.paths import is_flat, joined, steps
 
 
-class Line(NamedTuple):
-    """A further path of a contract's values."""
+class SelectorTable(ABC):
+    """Selectors of a platform's HTML, which lines may replace, too. An instance does not change."""
 
-    contract: type[Contract]
+    label: ClassVar[str]
+    """The platform and a word: ``professional.sections``."""
+
+    @property
+    @abstractmethod
+    def paths(self) -> list[str]:
+        """The paths that lines may name: parts of the page, rows and values."""
+
+    @abstractmethod
+    def check(self, line: Line) -> None:
+        """Check a line whose path exists. Raises ``WrongLineError`` if it cannot hold."""
+
+    @abstractmethod
+    def named(self, lines: Sequence[Line]) -> Self:
+        """Return the table with the selectors of lines, which are tried before the declared ones."""
+
+
+T = TypeVar("T", bound=SelectorTable)
+
+
+class Line(NamedTuple):
+    """A further path of a contract's values, or a further selector of a table."""
+
+    contract: type[Contract] | SelectorTable
     declared: str
     """A declared path, or its beginning."""
     further: str
-    """The path in its place."""
+    """The path or the selector in its place."""
 
 
 class Names:
@@ -34,10 +59,11 @@ class Names:
 
     def __init__(self, lines: tuple[Line, ...] = ()) -> None:
         self.lines = lines
-        self._of: dict[type[Contract], list[Line]] = {}
+        self._of: dict[type[Contract] | SelectorTable, list[Line]] = {}
         for line in lines:
             self._of.setdefault(line.contract, []).append(line)
         self._named: dict[type[Contract], type[Contract]] = {}
+        self._tables: dict[SelectorTable, SelectorTable] = {}
 
     def contract(self, kind: type[C]) -> type[C]:
         """Return the contract with the further paths: the contract itself if no line belongs to it or its values."""
@@ -47,6 +73,12 @@ class Names:
             is_named = any(base in self._of for each in contracts(kind) for base in each.__mro__)
             self._named[kind] = variant(kind, partial(self._value, kind)) if is_named else kind
         return cast("type[C]", self._named[kind])
+
+    def table(self, table: T) -> T:
+        """Return the table with the further selectors: the table itself if no line belongs to it."""
+        if table not in self._tables:
+            self._tables[table] = table.named(self._of[table]) if table in self._of else table
+        return cast("T", self._tables[table])
 
     def _value(self, kind: type[Contract], value: Value) -> Value:
         further = tuple(dict.fromkeys(self._further(kind, value)))
@@ -94,9 +126,9 @@ def renamed(path: str, line: Line) -> str | None:
     return joined((*steps(line.further), *own[len(declared) :])) if own[: len(declared)] == declared else None
 
 
-def label(kind: type[Contract]) -> str:
+def label(kind: type[Contract] | SelectorTable) -> str:
     """Return the name of a contract in files: its platform and its class, such as ``retail.RenderedRow``."""
-    return f"{kind.__module__.split('.')[-2]}.{kind.__name__}"
+    return kind.label if isinstance(kind, SelectorTable) else f"{kind.__module__.split('.')[-2]}.{kind.__name__}"
 
 
 class WrongLineError(ValueError):
@@ -109,6 +141,9 @@ def check_line(line: Line) -> None:
     Raises:
         WrongLineError: it does not.
     """
+    if isinstance(line.contract, SelectorTable):
+        line.contract.check(line)
+        return
     found = [(value, path) for value in values(line.contract) for each in value.paths if (path := renamed(each, line))]
     for value, path in found:
         if is_flat(path) == value.many:
@@ -121,7 +156,9 @@ def check_line(line: Line) -> None:
             raise WrongLineError(f"{path} is the declared path of another value, {other.name}")
 
 
-def beginnings(kind: type[Contract]) -> list[str]:
-    """Return the declared paths of a contract and their beginnings: what lines may name."""
+def beginnings(kind: type[Contract] | SelectorTable) -> list[str]:
+    """Return the declared paths of a contract and their beginnings, or those of a table: what lines may name."""
+    if isinstance(kind, SelectorTable):
+        return kind.paths
     paths = [steps(path) for value in values(kind) for path in value.paths]
     return list(dict.fromkeys(joined(path[:length]) for path in paths for length in range(1, len(path) + 1)))

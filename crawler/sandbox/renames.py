@@ -1,4 +1,7 @@
-"""A simulated platform that changes its pages: after some pages, keys of its payloads have other names."""
+"""A simulated platform that changes its pages: after some pages, keys of its payloads have other names.
+
+A name with a dot in front, such as ``.skill``, is a class of the HTML, or the ``data-section`` of a section.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,18 @@ if TYPE_CHECKING:
 
 PAGES_BEFORE = 10
 """Number of pages before the change."""
+_CLASSES = re.compile(rb'(\b(?:class|data-section)=")([^"]*)')
 
 
 class RenamingSite:
-    """A site that renames keys. Its true records do not change."""
+    """A site that renames keys and classes. Its true records do not change."""
 
     def __init__(self, site: FakeSite, renames: Mapping[str, str]) -> None:
         self._site, self._pages = site, 0
         self._renames = {old.encode(): new.encode() for old, new in renames.items()}
-        self._keys = re.compile(rb'(?<=")(?:%b)(?=\\*"\s*:)' % b"|".join(map(re.escape, self._renames)))
+        names = b"|".join(map(re.escape, self._renames))
+        self._keys = re.compile(rb'(?<=")(?:%b)(?=\\*"\s*:)' % names)
+        self._has_classes = any(old.startswith(".") for old in renames)
 
     def fault(self, request: FakeRequest) -> str | None:
         return self._site.fault(request)
@@ -30,7 +36,13 @@ class RenamingSite:
         self._pages += 1
         if self._pages > PAGES_BEFORE:
             body = self._keys.sub(lambda found: self._renames[found[0]], body)
+            body = _CLASSES.sub(self._renamed, body) if self._has_classes else body
         return status, headers, body
+
+    def _renamed(self, found: re.Match[bytes]) -> bytes:
+        return found[1] + b" ".join(
+            self._renames.get(b"." + each, each).removeprefix(b".") for each in found[2].split(b" ")
+        )
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         return self._site.damaged(name, request)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import resource
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
-from crawler.downloads.shared import SharedState, platform_facts
-from crawler.errors import StoreUnavailable
+from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
@@ -27,19 +27,20 @@ from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.addresses import Addresses
-from crawler.service.http.edge import EdgeSite
+from crawler.service.http.edge import EdgeSite, Uploads
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
 from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
-from crawler.service.jobs.upkeep import run_upkeep
+from crawler.service.jobs.upkeep import UPKEEP_SECONDS, tend
+from crawler.service.periodic import repeat
 from crawler.service.status import Status
-from crawler.service.webhooks.sender import Sender
+from crawler.service.webhooks.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from scrapy.settings import Settings
 
@@ -103,7 +104,7 @@ class Endpoint:
         self.listings = Listings(jobs, self.settings, self.shared)
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
         private = self.settings.getbool("WEBHOOK_PRIVATE")
-        self.sender = Sender(self.store, private=private)
+        self.dispatcher = Dispatcher(self.store, private=private)
         self.tools = ToolsRoute(address)
         parts = Parts(
             self.crawlers,
@@ -132,8 +133,10 @@ class Endpoint:
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
         largest = self.settings.getint("SERVICE_MAX_JOB_BYTES")
-        self.site = EdgeSite(self.api, connections, addresses, url, largest)
-        self.internal_site = EdgeSite(self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url, largest)
+        self.site = EdgeSite(self.api, connections, addresses, url, Uploads(largest, self.api.admit))
+        self.internal_site = EdgeSite(
+            self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url, Uploads(largest, self.internal_api.admit)
+        )
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, self.store, self.usage)
         self._upkeep: list[asyncio.Task[None]] = []
@@ -144,10 +147,15 @@ class Endpoint:
         self.crawlers.open()
         self.calls.open()
         self.runs.open()
-        self.sender.open()
+        self.dispatcher.open()
         self.listings.open()
-        tending = run_upkeep(self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
-        self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), tending)]
+        tend_jobs = partial(tend, self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
+        periodic: tuple[tuple[Callable[[], Awaitable[object]], float, str], ...] = (
+            (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
+            (self.once.purge, PURGE_SECONDS, "upkeep_failed"),
+            (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
+        )
+        self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 
     async def drain(self) -> None:
         """Wait until the calls in flight have a response, and store the usage counts, whatever fails before."""
@@ -176,25 +184,14 @@ class Endpoint:
         await self.job_routes.close()
         await self.listings.close()
         await self.runs.close()
-        await self.sender.close()
+        await self.dispatcher.close()
         await self.calls.close()
 
-    async def _run_upkeep(self) -> None:
-        loop = asyncio.get_running_loop()
-        purge_at = loop.time()
-        while True:
-            try:
-                await self.usage.flush(usage.FLUSH_SECONDS)
-                await self.status.flush(usage.FLUSH_SECONDS)
-                self._stores.collect()
-                metrics.collect(self.crawlers, self.settings, self.site.connections)
-                if loop.time() >= purge_at:
-                    purge_at = loop.time() + PURGE_SECONDS
-                    with suppress(StoreUnavailable):  # the store has logged it; it is repeated after PURGE_SECONDS
-                        await self.once.purge()
-            except Exception:
-                logger.exception("upkeep_failed")  # the usage must still be stored
-            await asyncio.sleep(usage.FLUSH_SECONDS)
+    async def _store_counts(self) -> None:
+        await self.usage.flush(usage.FLUSH_SECONDS)
+        await self.status.flush(usage.FLUSH_SECONDS)
+        self._stores.collect()
+        metrics.collect(self.crawlers, self.settings, self.site.connections)
 
 
 def prepare_documents(service_url: str) -> None:

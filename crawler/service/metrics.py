@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
-from crawler.downloads.shared import platform_lanes
+from crawler.downloads.shared_state import platform_lanes
 from crawler.monitoring.fields import optional_values
 from crawler.registry import spiders
 from crawler.service.calls.stored import STATES

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crawler.downloads.shared import platform_lanes
+from crawler.downloads.shared_state import platform_lanes
 from crawler.jobs.clock import store_time
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.downloads.shared import platform_lanes
+from crawler.downloads.shared_state import platform_lanes
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time, utc_text
 from crawler.registry import spiders

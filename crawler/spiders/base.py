@@ -19,8 +19,8 @@ from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser
 from crawler.components import ABOVE_COMMAND_LINE, require
-from crawler.downloads.pages import PageSpider
-from crawler.downloads.shared import SharedState
+from crawler.downloads.page_spider import PageSpider
+from crawler.downloads.shared_state import SharedState
 from crawler.errors import (
     InvalidRequest,
     ScrapeError,
@@ -36,12 +36,12 @@ from crawler.platforms.names import PayloadNames
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.first import First
 from crawler.targets.arguments import CrawlArguments, with_params
-from crawler.targets.closing import Closing
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
 from crawler.targets.listings import Listings
 from crawler.targets.repeats import FetchedOnce
+from crawler.targets.shutdown import Closing
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
 from crawler.targets.tracker import PARTIAL, outcomes_by_code, target_completed

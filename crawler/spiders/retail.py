@@ -49,7 +49,7 @@ class RetailArguments(CrawlArguments):
     @model_validator(mode="after")
     def _validate_exhaustive(self) -> Self:
         if self.exhaustive and "max_pages" in self.model_fields_set:
-            raise ValueError("an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests")
+            raise ValueError("an exhaustive crawl reads all pages: leave out max_pages")
         if self.exhaustive and (self.query or self._url_is_search):
             raise ValueError("only a category can be collected exhaustively: leave out exhaustive, or give cat_id")
         if self.max_requests is not None and not self.exhaustive:

@@ -6,20 +6,43 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import structlog
 from scrapy import Request
 
+from crawler.errors import (
+    CircuitOpen,
+    ExtractionFailed,
+    ScrapeError,
+    TargetNotFound,
+    UpstreamError,
+    UpstreamRateLimited,
+    UpstreamTimeout,
+)
 from crawler.items import VideositeProfileItem, VideositeProfileV3Item
-from crawler.platforms.page import PlatformPage
+from crawler.platforms.ids import platform_ids
+from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.platforms.videosite import requests as upstream
-from crawler.platforms.videosite.channel import ChannelReader
+from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.enrichment import Enrichment
+from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.recent import RecentChannels
-from crawler.platforms.videosite.record import joined_record
+from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, with_about, without_about
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
+
+logger = structlog.get_logger(__name__)
+
+Item = dict[str, Any]
+
+EMPTY_LIST: Item = {"posts": [], "continuation": "", "more": False}
+TOPIC_SUFFIX = " - Topic"
+"""The end of the names of music channels that the platform generates."""
+MAX_REDIRECTS = 3
+"""Maximum number of redirects that are followed from a channel or an address."""
 
 PAGES = (AboutPage, FeedPage, VideoPage, CommentsPage, ResolvePage, PlaylistPage, ChannelPage, ContinuationPage)
 
@@ -87,3 +110,290 @@ class VideositeSpider(PlatformSpider):
         elif not self.follow(target, data, cursor=cursor):
             self.close_listing(target, ContinuationPage.source, ended=None)
         return data
+
+
+class ChannelReader:
+    """Sends the requests for one target and builds its record.
+
+    ``ids`` are the values in API requests that the platform changes. The client version in the channel's page replaces
+    the one in ``ids``. ``recent`` are the channels that other targets have read.
+    """
+
+    def __init__(self, spider: PlatformSpider, target: Target, recent: RecentChannels) -> None:
+        self.spider = spider
+        self.target = target
+        self.recent = recent
+        assert isinstance(target.params, ChannelParams)
+        self.params = target.params
+        self.origin = spider.origin()
+        self.ids = platform_ids(Ids, spider.platform, spider.settings)
+        self.continuation = continuation = self.params.continuation
+        self.address = f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.channel)[0]
+        self.tab = continuation.tabs[0] if continuation else TABS.get(self.params.type, TABS["video"])
+
+        self.leads_back = False
+        """Whether the page's token for the next page leads to a page that was read before."""
+        self.include_about = isinstance(self.params, ProfileParams) and self.params.include_about
+
+    @property
+    def request(self) -> Request:
+        """The request that the spider schedules for the target: for a tab on the channel's page.
+
+        If another target has just read the channel, it is the request for the next page of the list.
+        """
+        continuation = self.continuation
+        known = self.recent.get(continuation.channel, about=self.include_about) if continuation else None
+        if known and continuation and continuation.token:
+            self.ids = self.ids.with_version(known["client_version"])
+            request = self._continuation_request(continuation.channel, self.tab, continuation.token)
+            return self.spider.for_page(ContinuationPage, request.replace(meta={**request.meta, "channel": known}))
+        request = upstream.channel_request(self.origin, self.address, self.tab)
+        return self.spider.for_page(ChannelPage, request, fallbacks=((ResolvePage.source, upstream.BROWSE),))
+
+    async def record(self, first: First) -> Item:
+        """Build the record from the channel's page and from the responses that complete it.
+
+        Raises:
+            ScrapeError: the channel's page and the fallbacks failed. The raised error is the page's, unless a
+                fallback raised a more precise error.
+        """
+        if known := first.request.meta.get("channel"):
+            return await self._record(known, dict(await (await first.page(ContinuationPage)).to_item()))
+        return await self._record(await self._channel(first))
+
+    # The channel
+
+    async def _channel(self, first: First) -> Item:
+        """Return the channel's page. If it fails, try the name's other URL paths or the page's own API calls."""
+        try:
+            return await self._redirected(dict(await (await first.page(ChannelPage)).to_item()))
+        except (UpstreamRateLimited, UpstreamTimeout):
+            raise
+        except TargetNotFound as error:
+            return await self._by_other_addresses(error)
+        except UpstreamError as error:
+            return await self._by_api_calls(error)
+
+    async def _by_other_addresses(self, not_found: TargetNotFound) -> Item:
+        """Return the channel's page from one of the other URL paths at which a channel with this name may be found.
+
+        Raises:
+            ScrapeError: no path leads to a channel. The error is ``not_found`` or a more precise error.
+        """
+        if self.continuation or not_found.reason != "not_found":  # a removed channel has no other addresses
+            raise not_found
+        for address in upstream.addresses(self.params.channel)[1:]:
+            try:
+                page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+            except TargetNotFound as error:
+                if error.reason != "not_found":
+                    raise
+            else:
+                return await self._redirected(page)
+        raise not_found
+
+    async def _redirected(self, page: Item) -> Item:
+        """Follow a page's redirects and return the channel's page. In some regions a channel has another id."""
+        for _ in range(MAX_REDIRECTS):
+            if not page["moved_to"]:
+                return page
+            address = f"channel/{page['moved_to']}"
+            page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+        expected = "a channel that does not redirect"
+        message = f"The channel redirected {MAX_REDIRECTS} times."
+        raise mismatch_error(message, ["onResponseReceivedActions"], expected, reason="moved_in_circles")
+
+    async def _by_api_calls(self, failed: ScrapeError) -> Item:
+        """Return the channel's page from the API calls that the page makes.
+
+        Raises:
+            TargetNotFound: a call found that the channel does not exist.
+            ScrapeError: a call failed for another reason. The raised error is ``failed``, but if ``failed`` is
+                ``CircuitOpen``, it is the call's error.
+        """
+        try:
+            page = await self._redirected(await self._browsed(await self._resolved()))
+        except TargetNotFound:
+            raise
+        except ScrapeError as error:
+            logger.info("fallback_failed", source="browse", reason=error.reason, first=failed.reason)
+            raise error if isinstance(failed, CircuitOpen) else failed from error
+        logger.info("source_fallback", source="browse", reason=failed.reason)
+        return page
+
+    async def _browsed(self, channel: str) -> Item:
+        """Return a tab on a channel's page, from the API call for this tab.
+
+        If the tab's params in ``ids`` are out of date, send the call again with the params in the channel's page.
+
+        Raises:
+            ScrapeError: a call failed.
+        """
+        try:
+            return await self.item(
+                ChannelPage, upstream.browse_request(self.origin, channel, self.tab, ids=self.ids), retry=False
+            )
+        except ExtractionFailed as error:
+            if error.reason != "wrong_tab":
+                raise
+            home = await self.item(ChannelPage, upstream.home_request(self.origin, channel, ids=self.ids), retry=False)
+            params = home["tab_params"].get(self.tab)
+            if not params:
+                raise
+        request = upstream.browse_request(self.origin, channel, self.tab, params=params, ids=self.ids)
+        return await self.item(ChannelPage, request, retry=False)
+
+    async def _resolved(self) -> str:
+        """Return the channel's id."""
+        if self.continuation:
+            return self.continuation.channel
+        addresses = upstream.addresses(self.params.channel)
+        if addresses[0].startswith("channel/"):
+            return addresses[0].removeprefix("channel/")
+        for address in addresses:
+            request = upstream.resolve_request(self.origin, address, ids=self.ids)
+            try:
+                for _ in range(MAX_REDIRECTS):
+                    found = await self.item(ResolvePage, request, retry=False)
+                    if found["channel"]:
+                        return str(found["channel"])
+                    request = upstream.resolve_url_request(self.origin, found["url"], ids=self.ids)
+            except TargetNotFound:
+                if address == addresses[-1]:
+                    raise
+        raise TargetNotFound("The address does not lead to a channel.", reason="wrong_page_kind")
+
+    # The record
+
+    async def _record(self, page: Item, listing: Item | None = None) -> Item:
+        """Build the record of the channel and one page of its items. ``listing``: this page, if it was read already.
+
+        For the scraper with more details, the about panel and the enrichments complete the record.
+        """
+        version = page["client_version"]
+        if version and version != self.ids.client_version:
+            self.spider.report_stale_id(f"client_version {self.ids.client_version}", f"the page has {version}")
+        self.ids = self.ids.with_version(version)
+        profile, tabs = page["profile"], self._tabs(page)
+        channel = profile["profile_id"]
+        if listing is None:
+            listing = await self._list_page(page, channel, tabs[0])
+        posts, token = listing["posts"], listing["continuation"]
+        more = listing["more"] and not token
+        seen = self.continuation.seen if self.continuation else []
+        self.leads_back = is_used(token, seen)
+        following = cursor_after(
+            profile, username=self.params.name, kind=self.params.type, tabs=tabs, token=token, seen=seen
+        )
+        if self.include_about:
+            page = await self._with_about(page)
+        self.recent.add(channel, page, about=self.include_about)
+        if not isinstance(self.params, ProfileParams):
+            return record(without_about(profile), posts, [], cursor=following, more=more)
+        enrichments = await Enrichment(self, channel, tabs[0]).items(posts, self.params.max_details)
+        return record(page["profile"], posts, enrichments, cursor=following, more=more)
+
+    def _tabs(self, page: Item) -> list[str]:
+        """Return the tabs that are still to be read. This target reads the first of them."""
+        if self.continuation:
+            return list(self.continuation.tabs)
+        if self.params.type != "all":
+            return [self.tab]
+        return [tab for tab in TABS.values() if tab in page["tabs"]] or list(TABS.values())
+
+    async def _list_page(self, page: Item, channel: str, tab: str) -> Item:
+        """Return the page of the list for this target: ``posts``, ``continuation`` and ``more``."""
+        if self.continuation and self.continuation.token:
+            request = self._continuation_request(channel, tab, self.continuation.token)
+            return await self.item(ContinuationPage, request)
+        if page["age_gated"] or not page["tabs"]:
+            return await self._without_tabs(page["profile"], tab)
+        if page["tab"] != tab and tab in page["tabs"]:
+            request = upstream.channel_request(self.origin, f"channel/{channel}", tab)
+            return await self.item(ChannelPage, request)
+        return page
+
+    def _continuation_request(self, channel: str, tab: str, token: str) -> Request:
+        return upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
+
+    async def _without_tabs(self, profile: Item, tab: str) -> Item:
+        """Return the items in a channel without tabs, from the playlist for the requested tab.
+
+        Topic channels (the platform's own channels of music) may have only the playlist of all uploads.
+
+        Raises:
+            ScrapeError: both the playlist and its feed failed. The error is the playlist's.
+        """
+        channel = profile["profile_id"]
+        listing = await self._playlist(channel, tab)
+        if not listing["posts"] and tab == TABS["video"] and profile["display_name"].endswith(TOPIC_SUFFIX):
+            return await self._playlist(channel, tab, kind="uploads")
+        return listing
+
+    async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> Item:
+        """Return the items in a playlist of a channel. If it fails, use the newest items in the tab's Atom feed."""
+        request = upstream.playlist_request(self.origin, channel, tab, kind=kind, ids=self.ids)
+        request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
+        try:
+            return await self.item(PlaylistPage, request, retry=False)
+        except TargetNotFound:
+            return EMPTY_LIST
+        except ScrapeError as error:
+            feed = await self.optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
+            if feed is None:
+                raise
+            self.spider.warn(self.target, PlaylistPage.source, error)  # the feed has the newest items only
+            logger.info("source_fallback", source="feed", reason=error.reason)
+            return {**EMPTY_LIST, "posts": feed["posts"]}
+
+    async def _with_about(self, page: Item) -> Item:
+        """Return the page with the channel's about panel, from the page itself, the API call, or the panel's own page.
+
+        If all of these lack the panel, the joining date comes from the feed, and the links from the page's linked data.
+        """
+        profile, token = page["profile"], page["about_token"]
+        channel = profile["profile_id"]
+        if page["has_about"]:
+            return page
+        requests = [upstream.about_page_request(self.origin, channel)]
+        if token:
+            requests.insert(0, upstream.about_request(self.origin, token, channel=channel, ids=self.ids))
+        found = await self._first_about(requests)
+        feed = None
+        if "account_creation_date" not in found:
+            feed = await self.optional(FeedPage, upstream.feed_request(self.origin, channel))
+        about = {"external_links": page["links"], **found}
+        profile = with_about(profile, about, feed["created"] if feed else {})
+        return {**page, "profile": profile, "has_about": bool(found)}
+
+    async def _first_about(self, requests: list[Request]) -> Item:
+        """Return the about panel from the first request that succeeds. If all fail, return {} and add a warning."""
+        failed: ScrapeError | None = None
+        for request in requests:
+            try:
+                found = await self.item(AboutPage, request, retry=False, optional=True)
+            except ScrapeError as error:
+                failed = failed or error
+            else:
+                if failed:
+                    logger.info("source_fallback", source="about page", reason=failed.reason)
+                return dict(found["about"])
+        assert failed is not None
+        self.spider.warn(self.target, AboutPage.source, failed)
+        return {}
+
+    async def item(
+        self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
+    ) -> Item:
+        """Fetch another page and return its item. ``optional``: fail at once if its source's circuit breaker is open.
+
+        Raises:
+            ScrapeError: the download failed, or the page object raised an error.
+        """
+        page = await self.spider.get(kind, request, self.target, retry=retry, optional=optional)
+        return dict(await page.to_item())
+
+    async def optional(self, kind: type[VideositePage], request: Request) -> Item | None:
+        """Fetch an optional page and return its item. If it fails, return None and add a warning to the outcome."""
+        page = await self.spider.get_optional(kind, request, self.target)
+        return dict(await page.to_item()) if page else None

@@ -30,8 +30,8 @@ from crawler.errors import (
     ShuttingDown,
     UpstreamTimeout,
 )
-from crawler.targets.closing import crawler_closing
 from crawler.targets.exceptions import as_scrape_error
+from crawler.targets.shutdown import crawler_closing
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
 from crawler.targets.warning import OutcomeWarning, add_warning, count_warnings

@@ -15,8 +15,8 @@ import pytest
 
 from crawler.browser import proxy
 from crawler.browser.proxy import FilteringProxy, launch_proxy
-from crawler.downloads import public
-from crawler.downloads.public import is_public
+from crawler.downloads import public_addresses
+from crawler.downloads.public_addresses import is_public
 from crawler.downloads.tunnel import Connection, through_proxy
 from tests.browsers import require_chromium
 
@@ -27,7 +27,7 @@ PUBLIC = "93.184.215.14"
 @pytest.fixture(autouse=True)
 def _no_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests must not use the network, not even to look up the own address. The real page below covers it."""
-    monkeypatch.setattr(public, "_is_own", lambda _ip: False)
+    monkeypatch.setattr(public_addresses, "_is_own", lambda _ip: False)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ class Resolver:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> None:
         self.answers = list(answers)
-        monkeypatch.setattr(public, "resolve", self.resolve)
+        monkeypatch.setattr(public_addresses, "resolve", self.resolve)
 
     async def resolve(self, host: str, port: int) -> list[str]:
         return self.answers.pop(0)

@@ -23,8 +23,8 @@ from scrapy.settings import Settings
 import crawler.settings
 import social_retail_crawler
 from crawler.commands.crawl import check_arguments, with_formats_of_gzip
+from crawler.commands.exit_codes import WRONG_USE
 from crawler.configuration.command import CheckedCommand
-from crawler.configuration.exit_codes import WRONG_USE
 from crawler.registry import spider
 from crawler.targets.sources import WrongTargetsError
 from social_retail_crawler import OutsideProject
@@ -106,7 +106,7 @@ def test_right_arguments_are_accepted(arguments: dict[str, str]) -> None:
 
 
 def test_us_17_an_exhaustive_crawl_with_max_pages_is_refused() -> None:
-    message = "an exhaustive crawl reads all pages: leave out max_pages, or limit it with max_requests"
+    message = "an exhaustive crawl reads all pages: leave out max_pages"
     for pages in ("1", "2"):
         arguments = {"cat_id": "976759", "exhaustive": "true", "max_pages": pages}
         with pytest.raises(ValueError, match=message):

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 from crawler import platforms
 from crawler.downloads.breaker import TRIAL_SECONDS, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
 from crawler.downloads.facts import Facts
-from crawler.downloads.shared import SharedState, platform_lanes
+from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import (
     CircuitOpen,
     ExtractionFailed,
@@ -26,7 +26,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.reading.values import retry_after_seconds
-from tests.downloads.shared import UNREACHABLE, processes
+from tests.downloads.processes import UNREACHABLE, processes
 
 BLOCK = UpstreamBlocked("blocked")
 LIMIT = UpstreamRateLimited("limited")

@@ -9,7 +9,7 @@ import pytest
 from crawler.downloads.refusals import target_key
 from crawler.errors import CircuitOpen, ScrapeError, TargetNotFound, UpstreamBlocked
 from crawler.targets.target import Outcome
-from tests.downloads.lanes import BLOCK, FAILED, LOST, Sending, made, target
+from tests.downloads.sending import BLOCK, FAILED, LOST, Sending, made, target
 
 
 async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: pytest.MonkeyPatch) -> None:

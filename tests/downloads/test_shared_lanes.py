@@ -12,8 +12,8 @@ from crawler.errors import (
     ScrapeError,
 )
 from crawler.jobs.shared_facts import stored_facts
-from tests.downloads.lanes import BLOCK, FAILED, Sending, made, target
-from tests.downloads.shared import UNREACHABLE
+from tests.downloads.processes import UNREACHABLE
+from tests.downloads.sending import BLOCK, FAILED, Sending, made, target
 
 
 async def test_processes_share_rests_budgets_and_refusals(location: str, monkeypatch: pytest.MonkeyPatch) -> None:

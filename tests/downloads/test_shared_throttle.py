@@ -15,7 +15,7 @@ from crawler.downloads.throttle import Limit, Start, Starts, Throttle
 from crawler.errors import Overloaded, StoreUnavailable, UpstreamTimeout
 from crawler.jobs.shared_facts import SharedFacts
 from crawler.jobs.store import Session
-from tests.downloads.shared import UNREACHABLE, processes
+from tests.downloads.processes import UNREACHABLE, processes
 
 Pair = tuple[Throttle, Throttle]
 T = TypeVar("T")

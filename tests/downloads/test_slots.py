@@ -12,16 +12,16 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from crawler.downloads.breaker import CONNECTION, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
-from crawler.downloads.egress import DIRECT
+from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
-from crawler.downloads.lanes import Lanes
+from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.refusals import Refusals
-from crawler.downloads.shared import SharedState
+from crawler.downloads.shared_state import SharedState
 from crawler.downloads.throttle import Throttle
 from crawler.errors import ShuttingDown
 from crawler.middlewares import ThrottleMiddleware
-from crawler.targets.closing import crawler_closing
+from crawler.targets.shutdown import crawler_closing
 
 URL = "https://shop.example/"
 

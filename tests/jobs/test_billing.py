@@ -153,6 +153,31 @@ async def test_at_10_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just
     assert (await current(jobs, unfinished)).state == "open"
 
 
+async def test_the_upkeep_ends_a_removal_that_was_killed(jobs: Jobs) -> None:
+    job = await owned_job(jobs, "acme", 3)
+    assert await jobs.mark_removed(job)
+    assert await jobs.newest("acme", 9) == []
+    await upkeep.tend(jobs, Keyring(), keep_days=30)
+    assert await jobs.get(job.id) is None
+
+
+async def test_a_job_whose_upkeep_fails_does_not_stop_that_of_the_next(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, ended = await owned_job(jobs, "acme", 1), await owned_job(jobs, "acme", 1, start=50)
+    await asyncio.gather(jobs.cancel(failing), jobs.cancel(ended))
+    remove = jobs.remove
+
+    async def fail(job: Job) -> None:
+        if job.id == failing.id:
+            raise ZeroDivisionError
+        await remove(job)
+
+    monkeypatch.setattr(jobs, "remove", fail)
+    await upkeep.tend(jobs, Keyring(), keep_days=-1)
+    assert await jobs.get(ended.id) is None
+
+
 async def test_a_job_that_is_loading_is_not_listed_and_only_its_own_upload_removes_it(jobs: Jobs) -> None:
     job = await jobs.create("key", "acme")
     await jobs.push(job, lines(3))

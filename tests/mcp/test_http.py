@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +19,9 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import PARSE_ERROR
 
+from crawler.mcp.http import HttpTools
 from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS
 from crawler.service.clients.keys import KeyStore
-from crawler.service.http.tools_route import ToolsRoute
 from tests.crawls import ROOT
 from tests.hanging_platform import hanging_platform
 from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, text_of
@@ -199,14 +200,69 @@ def test_a_client_that_disconnects_cancels_its_tool(tmp_path: Path) -> None:
     assert "Traceback" not in service.logged()
 
 
-def test_an_endpoint_whose_tools_cannot_be_loaded_ends_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: str) -> None:
-        raise ImportError
+LIST = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
 
-    async def scenario() -> None:
-        route = ToolsRoute("http://127.0.0.1:1")
-        route._tools = asyncio.ensure_future(route._load())
-        await route.close()
 
-    monkeypatch.setattr("crawler.service.http.tools_route.import_module", fail)
-    asyncio.run(scenario())
+def test_a_tool_that_the_end_of_the_endpoint_ends_is_answered_with_the_id_of_its_request(tmp_path: Path) -> None:
+    key = KeyStore(tmp_path / "keys.sqlite3").create("acme")
+    params = {"name": "retail-search-v4", "arguments": {"query": "hang"}}
+    with hanging_platform() as platform:
+        own = (f"KEYS_FILE={tmp_path / 'keys.sqlite3'}", f"PLATFORM_ORIGINS={json.dumps({'retail': platform.origin})}")
+        with (
+            running(tmp_path / "log", *own, "DOWNLOAD_TIMEOUT=60", sandbox=False) as service,
+            ThreadPoolExecutor() as threads,
+        ):
+            body = {**LIST, "method": "tools/call", "params": params}
+            waiting = threads.submit(http_call, service.url, "/mcp", body, headers={**JSON, "X-API-Key": key})
+            platform.wait_until(lambda seen: seen.unanswered == 1)
+            service.process.send_signal(signal.SIGTERM)
+            answer = waiting.result()
+    assert (answer.status, answer.body["id"]) == (503, 7)
+    assert "shutting down" in answer.body["error"]["message"]
+
+
+FAILS_ONCE = {
+    "import": """
+from crawler.service.http import tools_route
+load = tools_route.import_module
+def fail(name):
+    tools_route.import_module = load
+    raise ImportError(name)
+tools_route.import_module = fail
+""",
+    "start": """
+from crawler.mcp.endpoint import EndpointClient
+enter = EndpointClient.__aenter__
+async def fail(self):
+    EndpointClient.__aenter__ = enter
+    raise OSError("no sockets left")
+EndpointClient.__aenter__ = fail
+""",
+}
+
+
+@pytest.mark.parametrize("before", FAILS_ONCE.values(), ids=FAILS_ONCE)
+def test_tools_that_could_not_be_loaded_are_loaded_again(tmp_path: Path, before: str) -> None:
+    with running(tmp_path / "log", before=before) as service:
+        headers = {**JSON, "X-API-Key": "sandbox"}
+        assert http_call(service.url, "/mcp", LIST, headers=headers).code == "INTERNAL_ERROR"
+        assert http_call(service.url, "/mcp", LIST, headers=headers).body["result"]["tools"]
+        service.process.send_signal(signal.SIGTERM)
+        service.process.communicate(timeout=TIMEOUT)
+    assert service.process.returncode == 0
+
+
+def test_a_request_that_the_library_leaves_unanswered_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer_nothing(*_: object) -> None:
+        pass
+
+    async def scenario() -> tuple[int, dict[str, str], bytes]:
+        tools = HttpTools("http://127.0.0.1:1")
+        await tools.opened()
+        monkeypatch.setattr(tools._manager, "handle_request", answer_nothing)
+        answer = await tools.answer(json.dumps(LIST).encode(), {}, "key")
+        await tools.close()
+        return answer
+
+    status, _, body = asyncio.run(scenario())
+    assert (status, json.loads(body)["id"]) == (503, 7)

@@ -125,7 +125,7 @@ def of_rating(path: str) -> str:
         ('{"retail": {}}', "retail is not a contract"),
         ('{"retail.RenderdRow": {}}', "retail.RenderdRow is not a contract; did you mean retail.RenderedRow?"),
         ('{"retail.Row": []}', "retail.Row: expected an object of paths"),
-        ('{"retail.Row": {"averageRatin": "x"}}', "averageRatin is not a path of the contract; did you mean averageR"),
+        ('{"retail.Row": {"averageRatin": "x"}}', "averageRatin is not a path of retail.Row; did you mean averageR"),
         ('{"retail.Row": {"": "x"}}', "'' is not a path such as rows[].title."),
         ('{"retail.Row": {"averageRating": "a..b"}}', "'a..b' is not a path such as"),
         ('{"retail.Row": {"averageRating": "a[x]"}}', "'a[x]' is not a path such as"),

@@ -22,7 +22,7 @@ from twisted.web.server import NOT_DONE_YET, Request
 from crawler.errors import RateLimited
 from crawler.service.http.addresses import MAX_ADDRESSES, PERIOD_SECONDS, Addresses
 from crawler.service.http.edge import UNREAD_SECONDS, EdgeSite
-from crawler.service.http.sending import Sender
+from crawler.service.http.response_writer import Sender
 from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import running
 from tests.service.metrics_of import value

@@ -31,7 +31,7 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.clients.keys import Holder
-from crawler.service.http.sending import send_pieces
+from crawler.service.http.response_writer import send_pieces
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.uploads import Upload, Uploads
 from tests.service.client import Reply, call
@@ -148,7 +148,8 @@ def test_each_format_is_read_and_a_dry_run_makes_no_job(service: Service, media_
     ("body", "media_type", "query", "code", "text"),
     [
         (b"", "text/csv", "", "INVALID_REQUEST", "no valid target"),
-        (b"id,scraper,query\n1,retail-search-v4,\n", "text/csv", "", "INVALID_REQUEST", "Line 2"),
+        (b"id,scraper,query\n1,retail-search-v4,\n", "text/csv", "", "INVALID_REQUEST", "Line 2 of upload:"),
+        (b"\xff\xfe\xfd", "text/plain", "", "INVALID_REQUEST", "body: upload"),
         (b"PK\x03\x04", "text/csv", "", "INVALID_REQUEST", "a spreadsheet or an archive"),
         (b"PK\x03\x04", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "", "INVALID_REQUEST", ""),
         (LINK.encode(), "text/html", "", "UNSUPPORTED_MEDIA_TYPE", "text/csv"),
@@ -423,12 +424,12 @@ def test_a_job_is_cancelled_and_then_deleted_with_its_records(service: Service) 
     assert get(service.url, f"/v1/jobs/{job_id}").code == "JOB_NOT_FOUND"
 
 
-def test_failed_targets_are_retried(service: Service) -> None:
-    body = f"{LINK}\nhttps://x.com/nobody_here\n".encode()
+def test_failed_targets_are_retried_and_lines_that_are_no_targets_are_not(service: Service) -> None:
+    body = f"{LINK}\nhttps://x.com/nobody_here\nnothing to scrape\n".encode()
     job_id = post(service.url, body, "text/plain").body["job"]["job_id"]
     first = ended(service.url, job_id)
     reply = call(service.url, f"/v1/jobs/{job_id}/retry", method="POST")
-    assert (reply.status, reply.body["retried"]) == (202, first["targets"]["failed"])
+    assert (reply.status, reply.body["retried"]) == (202, first["targets"]["failed"] - 1)
     again = ended(service.url, job_id)
     assert again["targets"] == first["targets"]
 
@@ -448,6 +449,28 @@ def test_a_target_whose_task_failed_is_tried_again(tmp_path: Path) -> None:
         job_id = post(service.url, f"{LINK}\n".encode(), "text/plain").body["job"]["job_id"]
         assert ended(service.url, job_id)["state"] == "done"
         assert "ZeroDivisionError" in service.logged()
+
+
+FIRST_LISTING_FAILS = """
+from crawler.service.jobs.listings import AsyncCrawlerRunner
+crawl, failing = AsyncCrawlerRunner.crawl, []
+async def fail_first(self, crawler, **arguments):
+    if "job" not in arguments:
+        return await crawl(self, crawler, **arguments)
+    failing[:] = failing or [arguments["job"]]
+    if arguments["job"] in failing:
+        raise ZeroDivisionError
+    return await crawl(self, crawler, **arguments)
+AsyncCrawlerRunner.crawl = fail_first
+"""
+
+
+def test_a_listing_that_fails_does_not_hold_back_the_next_one(tmp_path: Path) -> None:
+    with running(tmp_path / "log", before=FIRST_LISTING_FAILS) as service:
+        body = json.dumps({**CATEGORY, "max_pages": 1}).encode()
+        made = [post(service.url, body, "application/json").body["job"]["job_id"] for _ in range(2)]
+        assert ended(service.url, made[1])["state"] == "done"
+        assert get(service.url, f"/v1/jobs/{made[0]}").body["targets"]["waiting"] == 1
 
 
 async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
@@ -484,11 +507,15 @@ async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
     async def interrupted(*_: object, **__: object) -> None:
         raise asyncio.CancelledError
 
+    async def killed(_: Job) -> None:
+        await asyncio.Future()
+
     with monkeypatch.context() as patched:
         patched.setattr("crawler.jobs.intake.push", interrupted)
-        patched.setattr(jobs, "remove", lambda job, **_: jobs.cancel(job))  # as far as a removal that is killed
-        with pytest.raises(asyncio.CancelledError):
+        patched.setattr(jobs, "remove", killed)
+        with pytest.raises(asyncio.CancelledError):  # without waiting for the removal
             await make()
+    assert await jobs.newest("acme", 9) == []
     made, contents = await make()
     assert (made.state, contents is not None) == ("open", True)
     assert await make() == (made, None)
@@ -522,10 +549,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield started
 
 
-def upload(url: str, length: int, sent: bytes) -> socket.socket:
+def upload(
+    url: str, length: int, sent: bytes, headers: str = "X-API-Key: sandbox\r\nContent-Type: text/plain"
+) -> socket.socket:
     parts = urlsplit(url)
     connection = socket.create_connection((parts.hostname, parts.port), timeout=30)
-    head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: text/plain\r\n"
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\n{headers}\r\n"
     connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode() + sent)
     return connection
 
@@ -558,6 +587,38 @@ def test_a_client_has_at_most_a_number_of_open_jobs(small: Service) -> None:
     assert second.code == "CONCURRENCY_LIMITED"
     assert get(small.url, f"/v1/jobs/{first.body['job']['job_id']}", "DELETE").status == 204
     assert post(small.url, LINK.encode(), "text/plain").status == 202
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ("X-API-Key: wrong\r\nContent-Type: text/plain", "INVALID_API_KEY"),
+        ("X-API-Key: sandbox\r\nContent-Type: text/html", "UNSUPPORTED_MEDIA_TYPE"),
+        ("X-API-Key: sandbox\r\nContent-Type: text/plain", None),
+        ("X-API-Key: sandbox\r\nContent-Type: text/plain\r\nExpect: 100-continue", None),
+    ],
+)
+def test_an_upload_is_checked_before_its_body_is_read(service: Service, headers: str, code: str | None) -> None:
+    """So a client without a valid key takes no place of an upload."""
+    body = f"{LINK}\n".encode() * 100
+    with upload(service.url, len(body), b"", headers) as connection:
+        if code is not None:
+            response = connection.makefile("rb").read()
+            assert json.loads(response.partition(b"\r\n\r\n")[2])["error"]["code"] == code
+            return
+        if "100-continue" in headers:
+            assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert connection.recv(12) == b"HTTP/1.1 202"
+
+
+def test_a_client_with_too_many_jobs_is_refused_before_its_body_is_read(small: Service) -> None:
+    rows = "".join(f"slow {n}\n" for n in range(2_000)).encode()
+    first = post(small.url, rows, "text/plain", "/v1/jobs?scraper=retail-search-v4")
+    assert first.status == 202
+    with upload(small.url, 150_000, b"") as connection:
+        assert b"CONCURRENCY_LIMITED" in connection.makefile("rb").read()
+    assert get(small.url, f"/v1/jobs/{first.body['job']['job_id']}", "DELETE").status == 204
 
 
 def test_only_uploads_with_a_key_may_be_large(small: Service) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawler.configuration.kinds import rate
-from crawler.downloads.shared import SharedState, platform_facts
+from crawler.configuration.setting_types import rate
+from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.errors import ConcurrencyLimited, RateLimited
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.limits import KeyLimits, Rate, Release
-from tests.downloads.shared import UNREACHABLE
+from tests.downloads.processes import UNREACHABLE
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import VERY_SLOW, running
 

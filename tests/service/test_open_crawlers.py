@@ -9,7 +9,7 @@ from scrapy.settings import Settings
 from scrapy.utils.conf import build_component_list
 
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.shared import SharedState
+from crawler.downloads.shared_state import SharedState
 from crawler.errors import CircuitOpen, UpstreamRateLimited
 from crawler.registry import find_scraper, spiders
 from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler, settings_of_crawlers

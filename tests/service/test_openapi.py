@@ -34,7 +34,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
     It sends no events: the URLs of webhooks are generated.
     """
-    mute = "from crawler.service.webhooks.sender import Sender; Sender.open = lambda self: None"
+    mute = "from crawler.service.webhooks.dispatcher import Dispatcher; Dispatcher.open = lambda self: None"
     log = tmp_path_factory.mktemp("service") / "log"
     with running(log, "SERVICE_ADDRESS_FAILED_KEYS=0", before=mute) as started:
         yield started

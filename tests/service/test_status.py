@@ -18,7 +18,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from scrapy.settings import Settings
 
-from crawler.downloads.shared import SharedState, platform_lanes
+from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import ScrapeError, StoreUnavailable, TargetNotFound, UpstreamBlocked, UpstreamRateLimited
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store

@@ -29,7 +29,7 @@ from tests.service.conftest import Service, running
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SCRAPY = [sys.executable, "-m", "scrapy"]
 QUICK = "from crawler.service.webhooks import outbox; outbox.CLAIM_SECONDS = 1.0; outbox.DELAYS = (0.1,) * 40"
-MUTE = "from crawler.service.webhooks.sender import Sender; Sender.open = lambda self: None"
+MUTE = "from crawler.service.webhooks.dispatcher import Dispatcher; Dispatcher.open = lambda self: None"
 TARGETS = b"scraper,query\nretail-search-v4,mustard\nretail-search-v4,\n"
 
 

@@ -18,12 +18,12 @@ import pytest
 import structlog
 from standardwebhooks import Webhook
 
-from crawler.downloads import public
+from crawler.downloads import public_addresses
 from crawler.jobs.events import post
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
-from crawler.service.webhooks import outbox, sending
-from crawler.service.webhooks.sender import Sender
+from crawler.service.webhooks import outbox, signed_request
+from crawler.service.webhooks.dispatcher import Dispatcher
 from tests.crawls import ROOT
 from tests.service.receivers import ENDLESS, Behaviour, Receiver, receiving, silence, status, text
 
@@ -37,17 +37,17 @@ PUBLIC = "93.184.215.14"
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests do not wait for retries, and do not use the network, not even to look up the own address."""
     monkeypatch.setattr(outbox, "DELAYS", (0.05,) * 40)
-    monkeypatch.setattr("crawler.service.webhooks.sender.POLL_SECONDS", 0.05)
-    monkeypatch.setattr("crawler.service.webhooks.sender.CLOSE_SECONDS", 0.1)
-    monkeypatch.setattr(public, "_is_own", lambda _ip: False)
+    monkeypatch.setattr("crawler.service.webhooks.dispatcher.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("crawler.service.webhooks.dispatcher.CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(public_addresses, "_is_own", lambda _ip: False)
 
 
 @dataclass
 class Outbox:
-    """A store with the webhook of a client, and a sender."""
+    """A store with the webhook of a client, and a dispatcher."""
 
     store: Store
-    sender: Sender
+    dispatcher: Dispatcher
 
     async def watch(self, url: str, client: str = CLIENT, secret: str = SECRET) -> None:
         await self.store.transact(lambda s: outbox.put(s, client, url, secret))
@@ -75,12 +75,12 @@ class Outbox:
 @asynccontextmanager
 async def outbox_of(location: str, *, private: bool = True) -> AsyncIterator[Outbox]:
     store = Store(location, SCHEMA)
-    sender = Sender(store, private=private)
-    sender.open()
+    dispatcher = Dispatcher(store, private=private)
+    dispatcher.open()
     try:
-        yield Outbox(store, sender)
+        yield Outbox(store, dispatcher)
     finally:
-        await sender.close()
+        await dispatcher.close()
         await store.close()
 
 
@@ -115,6 +115,25 @@ async def test_an_event_is_delivered_once_the_receiver_is_up(location: str) -> N
     assert receiver.requests[0].headers["Host"] == f"127.0.0.1:{port}"
     (event, *_) = verify(receiver)
     assert (event["type"], event["data"]) == ("job.done", {"job_id": "7"})
+
+
+async def test_an_unexpected_error_counts_as_a_try_and_is_logged(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was repeated every 30 s, and nothing showed it."""
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("crawler.service.webhooks.sender.send", fail)
+    monkeypatch.setattr(outbox, "DELAYS", (0.0,) * 2)
+    with structlog.testing.capture_logs() as logs:
+        async with outbox_of(sqlite_store) as box:
+            await box.watch("http://127.0.0.1:1/")
+            await box.post()
+            last = await box.ended()
+    assert (last["state"], [each["error"] for each in last["attempts"]]) == ("failed", ["internal error"] * 3)
+    assert [each["event"] for each in logs].count("webhook_failed") == 3
 
 
 async def test_a_delivery_fails_after_its_last_try(sqlite_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,12 +220,12 @@ async def test_the_receiver_in_javascript_of_the_documentation(sqlite_store: str
 )
 def test_a_url_that_nothing_would_be_sent_to_is_refused(url: str, private: bool, reason: str) -> None:  # noqa: FBT001  # a case
     with pytest.raises(ValueError, match=reason):
-        sending.check_url(url, private=private)
+        signed_request.check_url(url, private=private)
 
 
 @pytest.mark.parametrize("url", ["https://example.com", "https://example.com:8443/a?b=c%20d", "https://1.1.1.1/"])
 def test_a_public_url_is_accepted(url: str) -> None:
-    assert sending.check_url(url, private=False) == url
+    assert signed_request.check_url(url, private=False) == url
 
 
 @dataclass
@@ -234,7 +253,7 @@ class Network:
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Network:
     made = Network([[PUBLIC]])
-    monkeypatch.setattr(public, "resolve", made.resolve)
+    monkeypatch.setattr(public_addresses, "resolve", made.resolve)
     monkeypatch.setattr(asyncio, "open_connection", made.open_connection)
     return made
 
@@ -277,7 +296,7 @@ async def test_tls_is_checked_for_the_name_and_not_for_the_address(  # noqa: PLR
     server.load_cert_chain(certificate)
     names: list[str | None] = []
     server.sni_callback = lambda _socket, sent, _context: names.append(sent)
-    monkeypatch.setattr(sending, "_tls", lambda: ssl.create_default_context(cafile=str(certificate)))
+    monkeypatch.setattr(signed_request, "_tls", lambda: ssl.create_default_context(cafile=str(certificate)))
     async with outbox_of(sqlite_store) as box, receiving(status(200), tls=server) as receiver:
         await box.watch(f"https://{name}:{receiver.port}/")
         await box.post()
@@ -309,7 +328,7 @@ async def test_a_hostile_receiver_costs_bounded_time_and_memory(
     sqlite_store: str, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin, piece, error = HOSTILE[case]
-    monkeypatch.setattr(sending, "TRY_SECONDS", 0.5)
+    monkeypatch.setattr(signed_request, "TRY_SECONDS", 0.5)
     async with outbox_of(sqlite_store) as box, receiving(silence) as receiver:
         receiver.behaviours = [receiver.flood(begin, piece) if piece else text_and_silence(begin)]
         await box.watch(f"http://127.0.0.1:{receiver.port}/")
@@ -357,7 +376,7 @@ GARBAGE = {"HTTP": b"HTTP/1.1 200 OK\r\n\r\n", "a record": b"\x16\x03\x03\xff\xf
 async def test_garbage_instead_of_tls_is_an_error(
     sqlite_store: str, begin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "TRY_SECONDS", 0.5)
+    monkeypatch.setattr(signed_request, "TRY_SECONDS", 0.5)
 
     async def garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

@@ -21,12 +21,12 @@ from crawler.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
-from crawler.platforms.videosite.channel import ChannelReader
 from crawler.platforms.videosite.record import ABOUT_FIELDS
 from crawler.sandbox.faults import COMMON
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.base import First
+from crawler.spiders.videosite import ChannelReader
 from crawler.targets.target import Target, check_params
 from tests.videosite import PAGE_ALONE, SCRAPER, Stub, comparable, first_of, scrape
 

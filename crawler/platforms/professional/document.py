@@ -12,7 +12,7 @@ from crawler.platforms.professional.head import Head, read_head
 from crawler.platforms.professional.markup import collapsed, line, parse, remove_furniture
 from crawler.platforms.professional.payload import nodes_by_type
 from crawler.platforms.professional.sections import TABLE
-from crawler.platforms.professional.table import Sections, read_sections
+from crawler.platforms.professional.table import Sections, Table, read_sections
 
 CANONICAL = 'link[rel="canonical"]'
 WHOLE_PAGE = "pageKey"
@@ -42,8 +42,8 @@ class Document:
         return WHOLE_PAGE in self.meta
 
 
-def read_document(response: HttpResponse) -> Document:
-    """Read a page, or linked data that was saved without its page.
+def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
+    """Read a page, or linked data that was saved without its page. ``table``: the table of sections.
 
     Raises:
         ExtractionFailed: parsing the page could take seconds.
@@ -51,10 +51,10 @@ def read_document(response: HttpResponse) -> Document:
     is_markup = response.body[:100].lstrip().startswith(b"<")  # without decoding the page
     if not is_markup and response.text.lstrip().startswith(("{", "[")):
         return Document(nodes=nodes_by_type([response.text]))
-    return _read_tree(parse(response))
+    return _read_tree(parse(response), table)
 
 
-def _read_tree(tree: LexborHTMLParser) -> Document:
+def _read_tree(tree: LexborHTMLParser, table: Table) -> Document:
     nodes = nodes_by_type(each.text() for each in tree.css(_LINKED_DATA))
     canonical = tree.css_first(CANONICAL)
     meta: dict[str, str] = {}
@@ -68,7 +68,7 @@ def _read_tree(tree: LexborHTMLParser) -> Document:
         canonical=(canonical.attributes.get("href") or "") if canonical else "",
         meta=meta,
         head=head,
-        sections=read_sections(tree, TABLE),
+        sections=read_sections(tree, table),
         above_posts="" if are_counts_clear else line(tree.css_first(_ABOVE_POSTS)),
         nodes=nodes,
     )

@@ -8,11 +8,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from web_poet import HttpResponse
 
 from crawler.errors import ExtractionFailed
+from crawler.logs import one_line
 from crawler.platforms.professional import PLATFORM
+from crawler.reading.names import WrongLineError
 from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
@@ -27,6 +29,9 @@ MAX_TAGS = 10_000
 """The parser's time grows with the square of the nesting. Real pages have about 2,300 opening tags."""
 MAX_TAG_WORDS = 500
 """The parser's time grows with the square of a tag's attributes. Real pages have at most about 20."""
+MAX_SELECTOR, MAX_STEPS = 200, 5
+"""Bounds of selectors. The parser's time grows with the number of elements to the power of the steps."""
+_COMBINATOR = re.compile(r"\s*[>+~]\s*|\s+")
 FURNITURE = ":is(br, p button, .see-more-text button)"
 """Selects the line breaks, and the buttons in texts.
 
@@ -88,6 +93,23 @@ def _has_many_words(part: bytes) -> bool:
         part = part.partition(b">")[0]
     words = part.replace(b"/", b" ").split(None, MAX_TAG_WORDS) if part[:1].isalpha() else []
     return len(words) > MAX_TAG_WORDS
+
+
+def check_selector(css: str) -> None:
+    """Check a selector that the project does not declare itself.
+
+    Raises:
+        WrongLineError: the parser cannot compile it, or selecting with it could take seconds.
+    """
+    if len(css) > MAX_SELECTOR or len(_COMBINATOR.split(css)) > MAX_STEPS or css.count(":has") > 1:
+        raise WrongLineError(
+            f"a selector has at most {MAX_SELECTOR} characters, {MAX_STEPS} elements below or beside each other, and "
+            "one :has()"
+        )
+    try:
+        LexborHTMLParser("<p>").css(css)
+    except SelectolaxError:
+        raise WrongLineError(f"{one_line(css, 100)!r} is not a CSS selector that the parser can compile") from None
 
 
 def remove_furniture(tree: LexborHTMLParser) -> None:

@@ -21,6 +21,7 @@ from crawler.platforms.professional.document import CANONICAL, Document, read_do
 from crawler.platforms.professional.markup import clean_url, last_segment, picture, plain
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
 from crawler.platforms.professional.posts import completed, linked_article, statistic
+from crawler.platforms.professional.sections import TABLE
 from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
@@ -228,7 +229,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _document(self) -> Document:
-        return read_document(self.response)
+        return read_document(self.response, self.names.table(TABLE))
 
     @property
     def _head(self) -> head.Head:

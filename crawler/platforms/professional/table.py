@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.platforms.professional.markup import UNREADABLE, line
+from crawler.platforms.professional.markup import UNREADABLE, check_selector, line
+from crawler.reading.names import Line, SelectorTable, WrongLineError
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import count
 
@@ -36,6 +37,9 @@ _PERSON = ".base-aside-card"
 """Selects cards about members. At the right of the page, only sections with such cards are part of the record."""
 _MORE = ".show-more-less__more-button"
 _SHOWN_FIRST = "[data-max-num-to-show]"
+_NAME = re.compile(r"[^\s\x00-\x1f\"'<>]{1,100}")
+_Further = Mapping[str, tuple[str, ...]]
+"""Further names and selectors by their paths."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,17 @@ class Cell:
     """Selects other elements with the value. They count if ``css`` finds no value in some rows."""
     every: bool = False
     """Whether the values of all matching elements count, as a list."""
+    further: tuple[str, ...] = ()
+    """Selectors that are tried before ``css``, which the file of ``PAYLOAD_NAMES`` gives."""
+
+    @cached_property
+    def selectors(self) -> tuple[str, ...]:
+        """All selectors, in the order in which they are tried."""
+        return (*self.further, self.css, *filter(None, [self.fallback]))
+
+    def is_read(self, name: str, rows: Sequence[Row]) -> bool:
+        """Whether no further selector is tried: all rows have the cell, or one of them has a list of values."""
+        return any(name in row for row in rows) if self.every else all(name in row for row in rows)
 
 
 @dataclass(frozen=True)
@@ -76,6 +91,11 @@ class Layout:
         filled = node.css(self.filled) if self.filled else []
         is_missing = bool(self.needed) and node.css_first(self.needed) is None
         return sum(each.css_first("li") is None for each in filled) + is_missing
+
+    def named(self, field: str, further: _Further) -> Layout:
+        """Return the layout with the further selectors of its cells."""
+        cells = {name: replace(cell, further=further.get(f"{field}[].{name}", ())) for name, cell in self.cells.items()}
+        return replace(self, cells=cells)
 
 
 @dataclass(frozen=True)
@@ -99,11 +119,24 @@ class Section:
                 return layout, rows
         return None, []
 
+    def named(self, further: _Further) -> Section:
+        """Return the section with further names and selectors. Other rows are rows of a new layout, without a mark."""
+        layouts = [each.named(self.field, further) for each in self.layouts]
+        new = [replace(layouts[0], rows=css, mark="", needed="") for css in further.get(f"{self.field}[]", ())]
+        return replace(self, names=(*further.get(self.field, ()), *self.names), layouts=(*new, *layouts))
 
-@dataclass(frozen=True)
-class Table:
+    @property
+    def paths(self) -> Iterator[str]:
+        """The section, its rows and its cells, as the paths of unread parts name them."""
+        yield from (self.field, f"{self.field}[]")
+        yield from (f"{self.field}[].{name}" for layout in self.layouts for name in layout.cells)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(SelectorTable):
     """The sections of a page."""
 
+    label: ClassVar[str] = "professional.sections"
     sections: tuple[Section, ...]
     not_read: tuple[str, ...]
     """Names of known sections that have no place in the record."""
@@ -111,6 +144,34 @@ class Table:
     @cached_property
     def _by_name(self) -> dict[str, Section]:
         return {name: each for each in self.sections for name in each.names}
+
+    @property
+    def paths(self) -> list[str]:
+        return list(dict.fromkeys(path for each in self.sections for path in each.paths))
+
+    def check(self, line: Line) -> None:
+        if "[]" in line.declared:
+            self._check_selector(line)
+        elif not _NAME.fullmatch(line.further):
+            raise WrongLineError("expected the class or the data-section of the section, of at most 100 characters")
+        elif line.further in {*self._by_name, *self.not_read, _CORE, _ASIDE}:
+            raise WrongLineError(f"{line.further} is the name of a known section")
+
+    def _check_selector(self, line: Line) -> None:
+        check_selector(line.further)
+        name, _, own = line.declared.partition("[].")
+        layouts = [layout for each in self.sections if each.field == name for layout in each.layouts]
+        cells = {cell: each.css for layout in layouts for cell, each in layout.cells.items()}
+        if own and line.further != cells[own] and line.further in cells.values():
+            raise WrongLineError(f"{line.further} is the declared selector of another value")
+
+    def named(self, lines: Sequence[Line]) -> Self:
+        further: dict[str, tuple[str, ...]] = {}
+        for each in lines:
+            # A list without ":is" would select some elements several times.
+            css = f":is({each.further})" if "," in each.further else each.further
+            further[each.declared] = (*further.get(each.declared, ()), css)
+        return replace(self, sections=tuple(each.named(further) for each in self.sections))
 
     def section(self, node: LexborNode) -> Section | None:
         """Return the section that an element is, or None for an unknown section."""
@@ -204,9 +265,10 @@ def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Part]
     places = dict(zip((row.mem_id for row in rows), read, strict=True))
     parts, outside = [], 0
     for name, cell in layout.cells.items():
-        outside += _read_cell(node, name, cell, cell.css, places)
-        if cell.fallback and not all(name in row for row in read):
-            outside += _read_cell(node, name, cell, cell.fallback, places)
+        for css in cell.selectors:
+            if cell.is_read(name, read):
+                break
+            outside += _read_cell(node, name, cell, css, places)
         missing = _missing(name, cell, read)
         if missing:
             parts.append(Part(name, "missing", missing, len(rows), loses_rows=False))

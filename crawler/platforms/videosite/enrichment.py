@@ -42,7 +42,7 @@ SECONDS_FOR_RECORD = 2.0
 
 
 class Reader(Protocol):
-    """What sends the requests of a target: ``ChannelReader``."""
+    """The part of ``ChannelReader`` in ``spiders/videosite.py`` that enrichments use."""
 
     spider: PlatformSpider
     target: Target

@@ -182,7 +182,7 @@ def _shown(warnings: Iterable[OutcomeWarning]) -> tuple[list[OutcomeWarning], li
 
 
 def _item(warning: OutcomeWarning) -> str:
-    source, code, reason, unread, coverage = warning
+    source, code, reason, unread, coverage, _ = warning
     item = f"{_bare_item(source)}; reason={_bare_item(reason)}; code={_bare_item(code)}"
     if coverage is not None:
         item += "" if coverage.expected is None else f"; expected={coverage.expected}"
@@ -239,7 +239,11 @@ def raw_error_bytes(error: ScrapeError, service_url: str, scraper: str = "") -> 
     It is used where Twisted has no complete request that could be responded to. ``scraper``: the scraper that the
     request is for, as far as it is known.
     """
-    answer = failure(Call(service_url=service_url, scraper=scraper), error)
+    return raw_bytes(failure(Call(service_url=service_url, scraper=scraper), error))
+
+
+def raw_bytes(answer: Answer) -> bytes:
+    """Return a complete HTTP response as bytes, for a connection that is closed after it."""
     headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
     head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())

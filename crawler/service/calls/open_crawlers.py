@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from scrapy.crawler import AsyncCrawlerRunner
 
-from crawler.downloads.shared import SharedState, platform_lanes
+from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import DEADLINE, Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
 from crawler.service.calls.envelope import Served

@@ -18,7 +18,7 @@ from typing import Annotated, Protocol
 import structlog
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from crawler.configuration.kinds import Expected, Rate
+from crawler.configuration.setting_types import Expected, Rate
 from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
 from crawler.platforms.model import first_problem
 from crawler.storage.sqlite import SqliteFile

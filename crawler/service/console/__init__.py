@@ -9,15 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from crawler.platforms import platforms
-from crawler.service.http.static import StaticContent
-
-MEDIA_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "svg": "image/svg+xml",
-    "txt": "text/plain; charset=utf-8",
-}
+from crawler.service.http.static import MEDIA_TYPES, StaticContent
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src {images}; base-uri 'none';"
@@ -48,10 +40,6 @@ def pages(*, sandbox: bool) -> dict[str, StaticContent]:
     headers = {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}
     return {
         "/": StaticContent(MEDIA_TYPES["html"], page.encode(), headers=headers),
-        **{f"/console/{name}": _file(name, body) for name, body in static.items()},
-        **{f"/console/views/{name}.js": _file("view.js", body) for name, body in views.items()},
+        **{f"/console/{name}": StaticContent.of_file(name, body) for name, body in static.items()},
+        **{f"/console/views/{name}.js": StaticContent.of_file("view.js", body) for name, body in views.items()},
     }
-
-
-def _file(name: str, body: bytes) -> StaticContent:
-    return StaticContent(MEDIA_TYPES[name.rpartition(".")[2]], body)

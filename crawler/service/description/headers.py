@@ -83,16 +83,14 @@ HEADERS: dict[str, Any] = {
         "schema": {"type": "string", "const": "true"},
     },
 }
-COMMON_HEADERS = ("X-Request-Id",)
 RATE_LIMIT_HEADERS = (
     *("RateLimit-Policy", "RateLimit"),
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
 )
-CALL_HEADERS = (*COMMON_HEADERS, "Preference-Applied", *RATE_LIMIT_HEADERS)
+CALL_HEADERS = ("Preference-Applied", *RATE_LIMIT_HEADERS)
 SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "X-Partial", "Idempotent-Replayed")
 FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
-WAITING_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "Retry-After", "X-Queue-Position")
+WAITING_HEADERS = ("Preference-Applied", "Retry-After", "X-Queue-Position")
 ACCEPTED_HEADERS = (*WAITING_HEADERS, "Location", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")
-RESULT_HEADERS = (*COMMON_HEADERS, "Preference-Applied", "X-Cache", "Age", "X-Partial")
-JOB_HEADERS = (*COMMON_HEADERS, "Location", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")
-RECORDS_HEADERS = (*COMMON_HEADERS, "X-Next-Cursor", "ETag")
+RESULT_HEADERS = ("Preference-Applied", "X-Cache", "Age", "X-Partial")
+JOB_HEADERS = ("Location", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")

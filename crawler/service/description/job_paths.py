@@ -7,44 +7,40 @@ from typing import Any
 from pydantic import BaseModel
 
 from crawler.errors import (
-    AuthError,
     ConcurrencyLimited,
     IdempotencyInProgress,
     IdempotencyMismatch,
-    InvalidRequest,
     JobNotFound,
     Overloaded,
     PayloadTooLarge,
-    RateLimited,
-    ServiceError,
-    StoreUnavailable,
     UnsupportedMediaType,
 )
 from crawler.jobs.output import FORMATS
-from crawler.service.description.headers import COMMON_HEADERS, JOB_HEADERS, RECORDS_HEADERS
+from crawler.service.description.headers import JOB_HEADERS, TEXT
 from crawler.service.description.job_contract import JobDetail, JobList, JobRetried, JobUpload, RecordLine
 from crawler.service.description.operations import (
+    ERRORS,
     JSON,
-    failure_references,
+    body,
+    empty,
     failures,
-    get,
-    header_references,
+    in_path,
+    limit,
+    operation,
     query,
     response,
+    success,
 )
 from crawler.service.description.schemas import COMPONENTS, Json, Refs
 from crawler.service.jobs.records import MEDIA_TYPES
 from crawler.service.jobs.uploads import SUFFIXES
 
 MODELS: tuple[type[BaseModel], ...] = (JobUpload, JobList, JobDetail, JobRetried, RecordLine)
-SECURITY: list[Json] = [{"ApiKeyAuth": []}]
-ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
-"""The errors of all routes."""
 UPLOAD_ERRORS = (
     *(*ERRORS, PayloadTooLarge, UnsupportedMediaType, ConcurrencyLimited, Overloaded),
     *(IdempotencyInProgress, IdempotencyMismatch),
 )
-TEXT: Json = {"type": "string"}
+ID = "^[1-9][0-9]{0,17}$"
 _ARGUMENTS: dict[str, Any] = {
     "max_pages": {
         "type": "integer",
@@ -90,154 +86,98 @@ SCHEMAS: Json = {
 
 def paths(ref: Refs) -> Json:
     """Return the routes of jobs."""
-    listed = get("jobs", "The jobs of the key's client.", "The newest job is first.", ref[JobList])
-    listed |= {
-        "security": SECURITY,
-        "parameters": [
-            query("after", "The `next_after` of the previous page.", TEXT | {"pattern": "^[1-9][0-9]{0,17}$"}),
-            query("limit", "Maximum number of jobs.", {"type": "integer", "minimum": 1, "maximum": 100}),
-        ],
-    }
-    listed["responses"] |= _failures()
+    listed = "The jobs of the key's client.\nThe newest job is first."
+    after = query("after", "The `next_after` of the previous page.", TEXT | {"pattern": ID})
     return {
-        "/v1/jobs": {"get": listed, "post": _upload(ref)},
-        "/v1/jobs/{job_id}": {"get": _of_job("job", "A job, and how its targets ended.", ref), "delete": _deleted(ref)},
-        "/v1/jobs/{job_id}/records": {"get": _records(ref)},
-        "/v1/jobs/{job_id}/failures": {"get": _failed(ref)},
-        "/v1/jobs/{job_id}/retry": {"post": _retried(ref)},
+        "/v1/jobs": {
+            "get": operation("jobs", listed, success(ref[JobList]), after, limit("jobs")),
+            "post": _upload(ref),
+        },
+        **{f"/v1/jobs/{{job_id}}{part}": operations for part, operations in _of_job(ref).items()},
     }
 
 
 def _upload(ref: Refs) -> Json:
     target, listing = ({"$ref": f"{COMPONENTS}{name}"} for name in ("JobTarget", "JobListing"))
     others = ", ".join(f"`{each}`" for each in SUFFIXES if each != JSON)
-    return {
-        "operationId": "create-job",
-        "tags": ["service"],
-        "summary": "Make a job of many targets of any platforms.",
-        "description": "The body is an array of targets, or one listing. It may also be a table or a list of links,"
-        f" with one of these media types: {others}. The job runs in the background, on any number of machines.",
-        "parameters": [
-            query("scraper", "The scraper of targets that do not name one.", TEXT),
-            query("dry_run", "Only check the upload.", {"type": "boolean"}),
-            *(query(name, each["description"], _without(each)) for name, each in _ARGUMENTS.items()),
-            {"$ref": "#/components/parameters/IdempotencyKey"},
-        ],
-        "requestBody": {
-            "required": True,
-            "content": {
-                JSON: {
-                    "schema": {"oneOf": [{"type": "array", "items": target, "minItems": 1}, listing]},
-                    "example": [{"id": "a1", "url": "https://www.walmart.com/browse/food/976759"}],
-                }
-            },
-        },
-        "responses": {
-            "200": response("The upload is checked (`dry_run`).", ref[JobUpload], COMMON_HEADERS),
-            "202": response("The job is made.", ref[JobUpload], JOB_HEADERS),
-            **failure_references(error.http_status for error in UPLOAD_ERRORS),
-        },
+    text = (
+        "Make a job of many targets of any platforms.\n"
+        "The body is an array of targets, or one listing. It may also be a table or a list of links,"
+        f" with one of these media types: {others}. The job runs in the background, on any number of machines."
+    )
+    responses = {
+        "200": response("The upload is checked (`dry_run`).", ref[JobUpload]),
+        "202": response("The job is made.", ref[JobUpload], JOB_HEADERS),
     }
+    parameters = (
+        query("scraper", "The scraper of targets that do not name one.", TEXT),
+        query("dry_run", "Only check the upload.", {"type": "boolean"}),
+        *(query(name, each["description"], _without(each)) for name, each in _ARGUMENTS.items()),
+        {"$ref": "#/components/parameters/IdempotencyKey"},
+    )
+    schema = {"oneOf": [{"type": "array", "items": target, "minItems": 1}, listing]}
+    example = [{"id": "a1", "url": "https://www.walmart.com/browse/food/976759"}]
+    return operation("create-job", text, responses, *parameters, errors=UPLOAD_ERRORS) | body(schema, example=example)
 
 
 def _without(schema: Json) -> Json:
     return {key: value for key, value in schema.items() if key != "description"}
 
 
-def _of_job(name: str, summary: str, ref: Refs) -> Json:
-    operation = get(name, summary, "Also while the job runs.", ref[JobDetail])
-    operation |= {"security": SECURITY, "parameters": [_job_id()]}
-    operation["responses"] |= _failures() | {"404": failures(404, [JobNotFound], ref)}
-    return operation
-
-
-def _deleted(ref: Refs) -> Json:
-    return {
-        "operationId": "delete-job",
-        "tags": ["service"],
-        "summary": "Cancel a job, or delete it with its records.",
-        "description": "A job that is open or paused is cancelled: its targets in progress end, and no others start. A"
-        " job that is done or cancelled is deleted.",
-        "parameters": [_job_id()],
-        "responses": {
-            "204": {"description": "The job is cancelled or deleted.", "headers": header_references(COMMON_HEADERS)},
-            **_failures(),
-            "404": failures(404, [JobNotFound], ref),
-        },
-    }
-
-
-def _retried(ref: Refs) -> Json:
-    return {
-        "operationId": "retry-job",
-        "tags": ["service"],
-        "summary": "Let failed targets wait again, and paused ones continue.",
-        "description": "As many as the client's quota allows. A cancelled job is not continued.",
-        "parameters": [_job_id()],
-        "responses": {
-            "202": response("The targets wait.", ref[JobRetried], COMMON_HEADERS),
-            **_failures(),
-            "404": failures(404, [JobNotFound], ref),
-        },
-    }
-
-
-def _records(ref: Refs) -> Json:
-    contents: Json = {
-        "text/csv": {"schema": TEXT},
+def _of_job(ref: Refs) -> Json:
+    """Return the operations on one job by the part of their path after its id."""
+    job_id = in_path("job_id", "The id of the job.", ID)
+    unknown = {"404": failures(404, [JobNotFound], ref)}
+    shown = "A job, and how its targets ended.\nAlso while the job runs."
+    deleted = (
+        "Cancel a job, or delete it with its records.\n"
+        "A job that is open or paused is cancelled: its targets in progress end, and no others start. A"
+        " job that is done or cancelled is deleted."
+    )
+    cancelled = {"204": empty("The job is cancelled or deleted.")}
+    records = (
+        "The records of a job.\n"
+        "The outcomes up to the begin of the response, also while the job runs. `csv` and `parquet` have the"
+        " columns of one scraper; `xlsx` has a sheet for each."
+    )
+    failed = (
+        "The failures of a job.\n"
+        "Targets that ended with an error, and lines that are not targets, with their line numbers."
+    )
+    retried = (
+        "Let failed targets wait again, and paused ones continue.\n"
+        "As many as the client's quota allows. A cancelled job is not continued."
+    )
+    waiting = {"202": response("The targets wait.", ref[JobRetried])}
+    lines: Json = {"text/csv": {"schema": TEXT}, MEDIA_TYPES["jsonl"]: {"schema": TEXT}}
+    contents: Json = lines | {
         JSON: {"schema": {"type": "array", "items": ref[RecordLine]}},
-        MEDIA_TYPES["jsonl"]: {"schema": TEXT},
         **{MEDIA_TYPES[each]: {"schema": TEXT | {"format": "binary"}} for each in ("xlsx", "parquet")},
     }
-    parameters = [
+    selection = (
         query("format", "The format of the response.", TEXT | {"enum": [*FORMATS], "default": "jsonl"}),
         query("fields", "The fields of the data, with commas between them.", TEXT),
         query("explode", "The list whose entries are the rows.", TEXT),
-    ]
-    description = "The outcomes up to the begin of the response, also while the job runs. `csv` and `parquet` have the"
-    description += " columns of one scraper; `xlsx` has a sheet for each."
-    return _streamed("job-records", "The records of a job.", description, parameters, contents, ref)
-
-
-def _failed(ref: Refs) -> Json:
-    contents: Json = {"text/csv": {"schema": TEXT}, MEDIA_TYPES["jsonl"]: {"schema": TEXT}}
+    )
     formats = query("format", "The format of the response.", TEXT | {"enum": ["jsonl", "csv"]})
-    description = "Targets that ended with an error, and lines that are not targets, with their line numbers."
-    return _streamed("job-failures", "The failures of a job.", description, [formats], contents, ref)
-
-
-def _streamed(  # noqa: PLR0913, PLR0917  # the parts of an operation
-    name: str, summary: str, description: str, parameters: list[Json], contents: Json, ref: Refs
-) -> Json:
+    outcomes = (
+        query("scraper", "Only targets of this scraper.", TEXT),
+        query("code", "Only targets with this outcome: `OK` or an error code.", TEXT),
+        query("after", "The `X-Next-Cursor` of the previous response.", TEXT),
+        query("limit", "Maximum number of ended targets.", {"type": "integer", "minimum": 1}),
+    )
     return {
-        "operationId": name,
-        "tags": ["service"],
-        "summary": summary,
-        "description": description,
-        "parameters": [
-            _job_id(),
-            *parameters,
-            query("scraper", "Only targets of this scraper.", TEXT),
-            query("code", "Only targets with this outcome: `OK` or an error code.", TEXT),
-            query("after", "The `X-Next-Cursor` of the previous response.", TEXT),
-            query("limit", "Maximum number of ended targets.", {"type": "integer", "minimum": 1}),
-        ],
-        "responses": {
-            "200": {
-                "description": "The outcomes.",
-                "headers": header_references(RECORDS_HEADERS),
-                "content": contents,
-            },
-            **_failures(),
-            "404": failures(404, [JobNotFound], ref),
+        "": {
+            "get": operation("job", shown, success(ref[JobDetail]) | unknown, job_id),
+            "delete": operation("delete-job", deleted, cancelled | unknown, job_id),
         },
+        "/records": {
+            "get": operation("job-records", records, _streamed(contents) | unknown, job_id, *selection, *outcomes)
+        },
+        "/failures": {"get": operation("job-failures", failed, _streamed(lines) | unknown, job_id, formats, *outcomes)},
+        "/retry": {"post": operation("retry-job", retried, waiting | unknown, job_id)},
     }
 
 
-def _failures() -> Json:
-    return failure_references(error.http_status for error in ERRORS)
-
-
-def _job_id() -> Json:
-    schema = TEXT | {"pattern": "^[1-9][0-9]{0,17}$"}
-    return {"name": "job_id", "in": "path", "required": True, "description": "The id of the job.", "schema": schema}
+def _streamed(contents: Json) -> Json:
+    return {"200": empty("The outcomes.", ("X-Next-Cursor", "ETag")) | {"content": contents}}

@@ -11,16 +11,11 @@ import orjson
 from pydantic import BaseModel
 
 from crawler.errors import (
-    AuthError,
     CallNotFound,
-    InvalidRequest,
     JobNotFound,
     MethodNotAllowed,
-    RateLimited,
     ScrapeError,
     ScraperNotFound,
-    ServiceError,
-    StoreUnavailable,
     TargetNotFound,
     documented,
 )
@@ -28,6 +23,7 @@ from crawler.registry import scrapers, spider
 from crawler.service.calls.stored import STATES
 from crawler.service.description import job_paths, webhooks
 from crawler.service.description.contract import (
+    DAY,
     REQUEST_ID,
     Accepted,
     CallList,
@@ -42,7 +38,6 @@ from crawler.service.description.contract import (
 )
 from crawler.service.description.headers import (
     ACCEPTED_HEADERS,
-    COMMON_HEADERS,
     HEADERS,
     PARAMETERS,
     RESULT_HEADERS,
@@ -52,13 +47,17 @@ from crawler.service.description.headers import (
 )
 from crawler.service.description.operations import (
     JSON,
+    body,
+    empty,
     failure_name,
-    failure_references,
     failures,
-    get,
-    header_references,
+    in_path,
+    limit,
+    operation,
+    public,
     query,
     response,
+    success,
 )
 from crawler.service.description.schemas import Json, Refs, component_schemas, markdown
 from crawler.service.http.static import StaticContent
@@ -84,6 +83,7 @@ error. Both have the same envelope.
 
 NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed, CallNotFound, JobNotFound}
 """Errors for unknown routes, methods or call ids, which calls of a documented scraper cannot cause."""
+CALL_ERRORS = tuple(error for error in documented() if error not in NOT_FROM_SCRAPERS)
 
 
 @cache
@@ -124,13 +124,13 @@ def document(service_url: str = "") -> Json:
             ),
             {"name": "service", "description": "The service itself."},
         ],
-        "paths": paths | _service_paths(ref) | job_paths.paths(ref) | webhooks.paths(ref),
+        "paths": paths | _service_paths(ref) | _call_paths(ref) | job_paths.paths(ref) | webhooks.paths(ref),
         "webhooks": webhooks.events(ref),
         "components": {
             "securitySchemes": {"ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
             "parameters": PARAMETERS,
             "headers": HEADERS,
-            "responses": {failure_name(status): failures(status, kinds, ref) for status, kinds in _by_status().items()},
+            "responses": _failures(ref),
             "schemas": schemas | job_paths.SCHEMAS,
         },
     }
@@ -138,140 +138,89 @@ def document(service_url: str = "") -> Json:
 
 def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
     alias = "" if name == scraper.name else f"An alias of `{scraper.name}`. "
+    text = f"{scraper.summary}\n{alias}{markdown(scraper.params.__doc__ or '')}"
     succeeded = ref[Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
-    return {
-        "operationId": name,
-        "tags": [scraper.platform],
-        "summary": scraper.summary,
-        "description": alias + markdown(scraper.params.__doc__ or ""),
-        "parameters": [{"$ref": f"#/components/parameters/{each}"} for each in SCRAPER_PARAMETERS],
-        "requestBody": {
-            "required": True,
-            "content": {JSON: {"schema": ref[scraper.params], "example": scraper.example}},
-        },
-        "responses": {
-            "200": response("The scrape is complete.", succeeded, SUCCESS_HEADERS),
-            "202": response("The call is accepted (`Prefer: respond-async`).", ref[Accepted], ACCEPTED_HEADERS),
-            **failure_references(_by_status()),
-        },
+    responses = {
+        "200": response("The scrape is complete.", succeeded, SUCCESS_HEADERS),
+        "202": response("The call is accepted (`Prefer: respond-async`).", ref[Accepted], ACCEPTED_HEADERS),
     }
+    described = operation(name, text, responses, *map(_shared, SCRAPER_PARAMETERS), errors=CALL_ERRORS)
+    return described | {"tags": [scraper.platform]} | body(ref[scraper.params], example=scraper.example)
 
 
-USAGE_ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
-"""The errors of ``/v1/usage``."""
-STATUS_ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
-"""The errors of ``/v1/status``."""
+def _shared(parameter: str) -> Json:
+    return {"$ref": f"#/components/parameters/{parameter}"}
 
 
 def _service_paths(ref: Refs) -> Json:
-    catalogue = get(
-        "catalogue",
-        "All scrapers, with their params and an example.",
-        "For programs that choose a scraper at run time. An alias is listed with its scraper, and has no own entry.",
-        ref[Catalogue],
+    catalogue = (
+        "All scrapers, with their params and an example.\n"
+        "For programs that choose a scraper at run time. An alias is listed with its scraper, and has no own entry."
     )
-    usage = get(
-        "usage",
-        "The calls of the key's client, by day and scraper.",
+    usage = (
+        "The calls of the key's client, by day and scraper.\n"
         "Days are in UTC. Calls with all keys of the client are counted. A call is counted at most a second after its"
-        " response.",
-        ref[UsageReport],
+        " response."
     )
-    day = {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
-    usage |= {
-        "security": [{"ApiKeyAuth": []}],
-        "parameters": [
-            query("from", "The first day; by default 30 days before the last one.", day),
-            query("to", "The last day; by default today.", day),
-        ],
-    }
-    usage["responses"] |= failure_references(error.http_status for error in USAGE_ERRORS)
-    status = get(
-        "status",
-        "The state of each platform and egress, and the outcomes of the last hour.",
+    day = {"type": "string", "format": "date", "pattern": DAY}
+    days = (
+        query("from", "The first day; by default 30 days before the last one.", day),
+        query("to", "The last day; by default today.", day),
+    )
+    status = (
+        "The state of each platform and egress, and the outcomes of the last hour.\n"
         "For dashboards: throttles, circuit breakers, waiting calls, and completed targets by minute and code, as sums"
-        " over all processes of the service.",
-        ref[ServiceStatus],
+        " over all processes of the service."
     )
-    status["security"] = [{"ApiKeyAuth": []}]
-    status["responses"] |= failure_references(error.http_status for error in STATUS_ERRORS)
-    healthz = get(
-        "healthz",
-        "Whether the process is running.",
-        "For liveness checks: a process that does not respond must be restarted.",
-        ref[Health],
+    healthz = "Whether the process is running.\nFor liveness checks: a process that does not respond must be restarted."
+    readyz = (
+        "Whether the service accepts calls.\nFor load balancers: send calls only to processes that respond with 200."
     )
-    readyz = get(
-        "readyz",
-        "Whether the service accepts calls.",
-        "For load balancers: send calls only to processes that respond with 200.",
-        ref[Readiness],
-    )
-    readyz["responses"]["503"] = response(
-        "The service accepts no calls: it is shutting down, or all its crawlers fail to start.",
-        ref[Readiness],
-        COMMON_HEADERS,
-    )
-    operations = {
-        "/v1/scrapers": catalogue,
-        "/v1/usage": usage,
-        "/v1/status": status,
-        "/healthz": healthz,
-        "/readyz": readyz,
+    refuses = "The service accepts no calls: it is shutting down, or all its crawlers fail to start."
+    ready = success(ref[Readiness]) | {"503": response(refuses, ref[Readiness])}
+    return {
+        "/v1/scrapers": {"get": public("catalogue", catalogue, success(ref[Catalogue]))},
+        "/v1/usage": {"get": operation("usage", usage, success(ref[UsageReport]), *days)},
+        "/v1/status": {"get": operation("status", status, success(ref[ServiceStatus]))},
+        "/healthz": {"get": public("healthz", healthz, success(ref[Health]))},
+        "/readyz": {"get": public("readyz", readyz, ready)},
     }
-    return {path: {"get": operation} for path, operation in operations.items()} | _call_paths(ref)
 
 
 def _call_paths(ref: Refs) -> Json:
     """Return the routes of asynchronous calls."""
-    listed = get("calls", "The asynchronous calls of the key's client.", "The newest call is first.", ref[CallList])
-    listed |= {
-        "security": [{"ApiKeyAuth": []}],
-        "parameters": [
-            query("state", "Only calls in this state.", {"type": "string", "enum": [*STATES]}),
-            query("limit", "Maximum number of calls.", {"type": "integer", "minimum": 1, "maximum": 100}),
-            query("cursor", "The `next_cursor` of the previous page.", {"type": "string", "pattern": REQUEST_ID}),
-        ],
-    }
-    listed["responses"] |= failure_references(error.http_status for error in USAGE_ERRORS)
-    name = {"name": "request_id", "in": "path", "required": True, "description": "The id of the call."}
-    call_id = name | {"schema": {"type": "string", "pattern": REQUEST_ID}}
-    result = get(
-        "call",
-        "The response of an asynchronous call.",
-        "While the call waits or runs, the status is 202. After that, the response is that of a synchronous call.",
-        ref[Completed],
+    listed = "The asynchronous calls of the key's client.\nThe newest call is first."
+    filters = (
+        query("state", "Only calls in this state.", {"type": "string", "enum": [*STATES]}),
+        limit("calls"),
+        query("cursor", "The `next_cursor` of the previous page.", {"type": "string", "pattern": REQUEST_ID}),
     )
-    result |= {
-        "security": [{"ApiKeyAuth": []}],
-        "parameters": [call_id, *({"$ref": f"#/components/parameters/{each}"} for each in ("Fields", "Wait"))],
-        "responses": {
-            "200": response("The scrape is complete.", ref[Completed], RESULT_HEADERS),
-            "202": response("The call waits or runs.", ref[Accepted], WAITING_HEADERS),
-            **failure_references(_by_status()),
-            "404": failures(404, [TargetNotFound, CallNotFound], ref),
+    call_id = in_path("request_id", "The id of the call.", REQUEST_ID)
+    result = (
+        "The response of an asynchronous call.\n"
+        "While the call waits or runs, the status is 202. After that, the response is that of a synchronous call."
+    )
+    results = {
+        "200": response("The scrape is complete.", ref[Completed], RESULT_HEADERS),
+        "202": response("The call waits or runs.", ref[Accepted], WAITING_HEADERS),
+        "404": failures(404, [TargetNotFound, CallNotFound], ref),
+    }
+    deleted = (
+        "Cancel an asynchronous call, or delete its response.\nA call that waits or runs is cancelled and not billed."
+    )
+    deletions = {"204": empty("The call is deleted."), "404": failures(404, [CallNotFound], ref)}
+    return {
+        "/v1/calls": {"get": operation("calls", listed, success(ref[CallList]), *filters)},
+        "/v1/calls/{request_id}": {
+            "get": operation("call", result, results, call_id, *map(_shared, ("Fields", "Wait")), errors=CALL_ERRORS),
+            "delete": operation("delete-call", deleted, deletions, call_id),
         },
     }
-    deleted = {
-        "operationId": "delete-call",
-        "tags": ["service"],
-        "summary": "Cancel an asynchronous call, or delete its response.",
-        "description": "A call that waits or runs is cancelled and not billed.",
-        "parameters": [call_id],
-        "responses": {
-            "204": {"description": "The call is deleted.", "headers": header_references(COMMON_HEADERS)},
-            **failure_references(error.http_status for error in USAGE_ERRORS),
-            "404": failures(404, [CallNotFound], ref),
-        },
-    }
-    return {"/v1/calls": {"get": listed}, "/v1/calls/{request_id}": {"get": result, "delete": deleted}}
 
 
-@cache
-def _by_status() -> dict[int, list[type[ScrapeError]]]:
-    """HTTP status -> the errors with this status that a scraper's calls can cause. Sorted by status."""
+def _failures(ref: Refs) -> Json:
+    """Return the responses of the errors of calls by their names, with those of the same status in one response."""
     by_status: dict[int, list[type[ScrapeError]]] = {}
-    for error in documented():
-        if error not in NOT_FROM_SCRAPERS:
-            by_status.setdefault(error.http_status, []).append(error)
-    return dict(sorted(by_status.items()))
+    for error in CALL_ERRORS:
+        by_status.setdefault(error.http_status, []).append(error)
+    return {failure_name(status): failures(status, kinds, ref) for status, kinds in sorted(by_status.items())}

@@ -4,38 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from http import HTTPStatus
+from typing import Any
 
 import orjson
 
-from crawler.errors import AuthError, InvalidRequest, ScrapeError
+from crawler.errors import AuthError, InvalidRequest, RateLimited, ScrapeError, ServiceError, StoreUnavailable
 from crawler.service.calls.envelope import Call, failure
 from crawler.service.description.contract import Failure
-from crawler.service.description.headers import COMMON_HEADERS, FAILURE_HEADERS
+from crawler.service.description.headers import FAILURE_HEADERS
 from crawler.service.description.schemas import Json, Refs, markdown
 
 JSON = "application/json"
+ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
+"""The errors of all routes that need an API key."""
 
 
-def get(name: str, summary: str, description: str, answer: Json) -> Json:
-    """Return an operation without parameters that needs no API key. Status 400: the request is not valid HTTP."""
+def operation(
+    name: str,
+    text: str,
+    responses: Json,
+    *parameters: Json,
+    errors: Iterable[type[ScrapeError]] = ERRORS,
+) -> Json:
+    """Return an operation of the service itself that needs an API key.
+
+    ``text``: its summary on the first line, and its description. ``responses``: status -> response, beside those of the
+    ``errors``.
+    """
+    summary, _, description = text.partition("\n")
+    statuses = sorted({error.http_status for error in errors})
+    failed = {str(status): {"$ref": f"#/components/responses/{failure_name(status)}"} for status in statuses}
     return {
         "operationId": name,
         "tags": ["service"],
         "summary": summary,
         "description": description,
-        "security": [],
-        "responses": {
-            "200": response("Success.", answer, COMMON_HEADERS),
-            **failure_references([InvalidRequest.http_status]),
-        },
+        "parameters": [*parameters],
+        "responses": dict(sorted((failed | responses).items())),
     }
 
 
-def keyed(operation: Json, errors: Iterable[type[ScrapeError]], *parameters: Json) -> Json:
-    """Return an operation that needs an API key, and may fail with these errors."""
-    references = failure_references(error.http_status for error in errors)
-    own = {"security": [{"ApiKeyAuth": []}], "responses": operation["responses"] | references}
-    return operation | own | ({"parameters": [*parameters]} if parameters else {})
+def public(name: str, text: str, responses: Json) -> Json:
+    """Return an operation that needs no API key. It can fail only if the request is not valid HTTP."""
+    return operation(name, text, responses, errors=[InvalidRequest]) | {"security": []}
 
 
 def query(name: str, description: str, schema: Json) -> Json:
@@ -43,23 +54,36 @@ def query(name: str, description: str, schema: Json) -> Json:
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
-def failure_references(statuses: Iterable[int]) -> Json:
-    """Return references to the responses of failures, by status."""
-    return {str(status): {"$ref": f"#/components/responses/{failure_name(status)}"} for status in sorted(set(statuses))}
+def limit(what: str) -> Json:
+    """Return the query parameter that limits the entries of a page. ``what``: the entries."""
+    return query("limit", f"Maximum number of {what}.", {"type": "integer", "minimum": 1, "maximum": 100})
 
 
-def response(description: str, schema: Json, headers: tuple[str, ...]) -> Json:
-    """Return a response with a JSON body."""
-    return {
-        "description": description,
-        "headers": header_references(headers),
-        "content": {JSON: {"schema": schema}},
-    }
+def in_path(name: str, description: str, pattern: str) -> Json:
+    """Return a parameter in the path."""
+    schema = {"type": "string", "pattern": pattern}
+    return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
 
 
-def header_references(headers: tuple[str, ...]) -> Json:
-    """Return references to headers, by name."""
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
+def body(schema: Json, **more: Any) -> Json:
+    """Return the part of an operation that describes its JSON request body. ``more``: such as an example."""
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema, **more}}}}
+
+
+def success(schema: Json) -> Json:
+    """Return the responses of an operation that succeeds with status 200."""
+    return {"200": response("Success.", schema)}
+
+
+def response(description: str, schema: Json, headers: Iterable[str] = ()) -> Json:
+    """Return a response with a JSON body. ``headers``: those that not all responses have."""
+    return empty(description, headers) | {"content": {JSON: {"schema": schema}}}
+
+
+def empty(description: str, headers: Iterable[str] = ()) -> Json:
+    """Return a response without a body. ``headers``: as of ``response()``."""
+    references = {name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-Id", *headers)}
+    return {"description": description, "headers": references}
 
 
 def failure_name(status: int) -> str:

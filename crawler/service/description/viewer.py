@@ -12,13 +12,7 @@ from importlib.resources import files
 
 from crawler.errors import ScraperNotFound, documented
 from crawler.service.description.operations import describe_error
-from crawler.service.http.static import ONE_DAY, StaticContent
-
-MEDIA_TYPES = {
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "txt": "text/plain; charset=utf-8",
-}
+from crawler.service.http.static import MEDIA_TYPES, ONE_DAY, StaticContent
 
 HEADERS = {
     # Swagger UI has inline styles, and icons in data URLs. Everything else is loaded from this service.
@@ -62,7 +56,7 @@ def page() -> StaticContent:
         f"<td>{'yes' if error.retryable else 'no'}</td><td>{_html(describe_error(error))}</td></tr>"
         for error in documented()
     )
-    return StaticContent("text/html; charset=utf-8", PAGE.replace("{rows}", rows).encode(), headers=HEADERS)
+    return StaticContent(MEDIA_TYPES["html"], PAGE.replace("{rows}", rows).encode(), headers=HEADERS)
 
 
 def _html(text: str) -> str:
@@ -74,7 +68,7 @@ def _html(text: str) -> str:
 def bundled_files() -> dict[str, StaticContent]:
     """File name -> each file that the page ``/docs`` loads."""
     return {
-        entry.name: StaticContent(MEDIA_TYPES[entry.name.rpartition(".")[2]], entry.read_bytes(), ONE_DAY)
+        entry.name: StaticContent.of_file(entry.name, entry.read_bytes(), ONE_DAY)
         for entry in (files("crawler.service.description") / "docs").iterdir()
     }
 

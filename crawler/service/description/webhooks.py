@@ -6,24 +6,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from crawler.errors import (
-    AuthError,
-    InvalidRequest,
-    PayloadTooLarge,
-    RateLimited,
-    ServiceError,
-    StoreUnavailable,
-    UnsupportedMediaType,
-)
+from crawler.errors import PayloadTooLarge, UnsupportedMediaType
 from crawler.platforms.model import Model
 from crawler.service.description.contract import REQUEST_ID, Time
-from crawler.service.description.headers import COMMON_HEADERS, RATE_LIMIT_HEADERS, TEXT
+from crawler.service.description.headers import RATE_LIMIT_HEADERS, TEXT
 from crawler.service.description.job_contract import JobTargets
-from crawler.service.description.operations import JSON, get, header_references, keyed, query, response
+from crawler.service.description.operations import ERRORS, body, empty, limit, operation, query, response, success
 from crawler.service.description.schemas import Json, Refs
 
 ID = "^msg_[0-9a-f]{32}$"
-ERRORS = (InvalidRequest, AuthError, RateLimited, ServiceError, StoreUnavailable)
 BODY_ERRORS = (*ERRORS, PayloadTooLarge, UnsupportedMediaType)
 
 
@@ -166,32 +157,27 @@ MODELS: tuple[type[Model], ...] = (WebhookSettings, Webhook, NewWebhook, TestEve
 
 def paths(ref: Refs) -> Json:
     """Return the routes."""
-    shown = get("webhook", "The webhook of the key's client.", "Without its secret.", ref[Webhook])
-    changed = get(
-        "set-webhook",
-        "Set the URL to which events of the client are sent.",
-        "Events about the client's jobs and asynchronous calls follow the Standard Webhooks specification.",
-        ref[NewWebhook],
+    shown = "The webhook of the key's client.\nWithout its secret."
+    changed = (
+        "Set the URL to which events of the client are sent.\n"
+        "Events about the client's jobs and asynchronous calls follow the Standard Webhooks specification."
     )
-    changed["requestBody"] = {"required": True, "content": {JSON: {"schema": ref[WebhookSettings]}}}
-    deleted = get("delete-webhook", "Send no more events.", "Events that are not delivered yet fail.", {})
-    deleted["responses"] = {"204": {"description": "There is none.", "headers": header_references(COMMON_HEADERS)}}
-    tested = get("test-webhook", "Send a test event.", "`/v1/webhook/deliveries` has its result.", {})
-    accepted = response("The event will be sent.", ref[TestEvent], (*COMMON_HEADERS, *RATE_LIMIT_HEADERS))
-    tested["responses"] = {"202": accepted}
-    listed = get(
-        "deliveries", "The events of the client.", "Of the last 7 days, with all tries to send them.", ref[DeliveryList]
-    )
-    limit = query("limit", "Maximum number of events.", {"type": "integer", "minimum": 1, "maximum": 100})
-    before = query("before", "The `next_before` of the previous page.", {"type": "string", "pattern": ID})
+    deleted = "Send no more events.\nEvents that are not delivered yet fail."
+    tested = "Send a test event.\n`/v1/webhook/deliveries` has its result."
+    sent = response("The event will be sent.", ref[TestEvent], RATE_LIMIT_HEADERS)
+    listed = "The events of the client.\nOf the last 7 days, with all tries to send them."
+    before = query("before", "The `next_before` of the previous page.", TEXT | {"pattern": ID})
     return {
         "/v1/webhook": {
-            "get": keyed(shown, ERRORS),
-            "put": keyed(changed, BODY_ERRORS),
-            "delete": keyed(deleted, ERRORS),
+            "get": operation("webhook", shown, success(ref[Webhook])),
+            "put": operation("set-webhook", changed, success(ref[NewWebhook]), errors=BODY_ERRORS)
+            | body(ref[WebhookSettings]),
+            "delete": operation("delete-webhook", deleted, {"204": empty("There is none.")}),
         },
-        "/v1/webhook/test": {"post": keyed(tested, ERRORS)},
-        "/v1/webhook/deliveries": {"get": keyed(listed, ERRORS, limit, before)},
+        "/v1/webhook/test": {"post": operation("test-webhook", tested, {"202": sent})},
+        "/v1/webhook/deliveries": {
+            "get": operation("deliveries", listed, success(ref[DeliveryList]), limit("events"), before)
+        },
     }
 
 
@@ -210,21 +196,17 @@ def events(ref: Refs) -> Json:
         "webhook-timestamp": "The Unix time of this try.",
         "webhook-signature": "The signature of this try.",
     }
+    verified = "Verify the signature with a library of the Standard Webhooks specification."
+    parameters = [
+        {"name": name, "in": "header", "required": True, "description": description, "schema": TEXT}
+        for name, description in headers.items()
+    ]
+    delivered = {"204": {"description": "The event is delivered."}}
     return {
         name: {
-            "post": {
-                "operationId": name.replace(".", "-"),
-                "tags": ["service"],
-                "summary": summary,
-                "description": "Verify the signature with a library of the Standard Webhooks specification.",
-                "security": [],
-                "parameters": [
-                    {"name": each, "in": "header", "required": True, "description": description, "schema": TEXT}
-                    for each, description in headers.items()
-                ],
-                "requestBody": {"required": True, "content": {JSON: {"schema": ref[body]}}},
-                "responses": {"204": {"description": "The event is delivered."}},
-            }
+            "post": operation(name.replace(".", "-"), f"{summary}\n{verified}", delivered, *parameters, errors=())
+            | body(ref[event])
+            | {"security": []}
         }
-        for name, (summary, body) in EVENTS.items()
+        for name, (summary, event) in EVENTS.items()
     }

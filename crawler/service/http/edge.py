@@ -7,7 +7,9 @@ Twisted leaves out, and error envelopes for requests that are refused early.
 
 from __future__ import annotations
 
+import asyncio
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.protocol import Protocol, connectionDone
@@ -17,14 +19,17 @@ from twisted.web.server import Site
 
 from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
 from crawler.registry import scrapers
-from crawler.service.calls.envelope import raw_error_bytes
+from crawler.service.calls.envelope import raw_bytes, raw_error_bytes
 from crawler.service.http.body import ABSOLUTE_FORM, MAX_BODY_BYTES, SCRAPERS, CappedRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from twisted.internet.interfaces import IAddress, IDelayedCall
     from twisted.web.resource import Resource
     from twisted.web.server import Request
 
+    from crawler.service.calls.envelope import Answer
     from crawler.service.http.addresses import Addresses
 
 IDLE_SECONDS = 60
@@ -75,7 +80,11 @@ class Channel(HTTPChannel):
     _is_answering = False
     """Whether a request has arrived completely, and its response is not complete or not read."""
     _is_uploading = False
-    """Whether the request that is arriving has the targets of a job."""
+    """Whether the request that is arriving has the targets of a job, and counts as an upload."""
+    _admission: asyncio.Task[None] | None = None
+    """Checks whether the body of an upload is read. Meanwhile, no more of it is received."""
+    _must_continue = False
+    """Whether the client waits for the status 100 to send the body."""
     _method = b""
     _target = b""
     """The path and query of the request that is arriving."""
@@ -139,27 +148,48 @@ class Channel(HTTPChannel):
                 self.refuse(UNKNOWN_EXPECTATION)
         path = ABSOLUTE_FORM.sub(b"", self._target, count=1).partition(b"?")[0]
         # The targets of a job may be larger than other bodies, and take longer. Their request needs an API key.
-        if (self._method, path) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key"):
-            self._begin_upload()
+        limits = self.site.upload_limits
+        is_upload = (self._method, path) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key")
+        if limits is not None and is_upload and not self.refused:
+            self.max_body = limits.max_bytes
+            self._must_continue = False
+            self._admission = asyncio.ensure_future(self._begin_upload(limits.admit(self.requests[-1], self._target)))
+            cast("Any", self.transport).pauseProducing()
         super().allHeadersReceived()
 
-    def _begin_upload(self) -> None:
+    async def _begin_upload(self, admission: Awaitable[Answer | None]) -> None:
+        """Read the body if the request is valid so far: a client without a valid key must not take the place."""
+        answer = await admission
+        self._admission = None
+        if self.refused:  # its declared length is too large
+            return
+        if answer is not None:
+            self._refuse(raw_bytes(answer))
+            return
         if self.site.uploads >= MAX_UPLOADS:
             self.refuse(Overloaded("Too many uploads are arriving.", retry_after=5))
+            return
         self._is_uploading = True
-        self.max_body = self.site.max_upload
         self.site.uploads += 1
         self._stop_arrival_timer()
         self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort_slow_request)
+        if self._must_continue:
+            super()._send100Continue()
+        cast("Any", self.transport).resumeProducing()
 
     def _end_upload(self) -> None:
-        self._is_uploading = False
+        """The body has arrived, also before its request was admitted, or the client has left."""
         self.max_body = MAX_BODY_BYTES
-        self.site.uploads -= 1
+        if self._is_uploading:
+            self._is_uploading = False
+            self.site.uploads -= 1
+        if self._admission is not None:
+            self._admission.cancel()
+            self._admission = None
+            cast("Any", self.transport).resumeProducing()
 
     def allContentReceived(self) -> None:
-        if self._is_uploading:
-            self._end_upload()
+        self._end_upload()
         if self._arrival_timer is not None:
             self._stop_arrival_timer()
         self._is_answering = True
@@ -169,8 +199,7 @@ class Channel(HTTPChannel):
         self._stop_arrival_timer()
         self._stop_unread_timer()
         self._answered = None
-        if self._is_uploading:
-            self._end_upload()
+        self._end_upload()
         self.site.disconnected(self.peer)
         super().connectionLost(reason)
 
@@ -194,13 +223,15 @@ class Channel(HTTPChannel):
 
     def refuse(self, error: ScrapeError) -> None:
         """Respond before the request is complete, stop reading, and close the connection."""
-        if self.refused:
-            return
+        if not self.refused:
+            self._refuse(raw_error_bytes(error, self.site.service_url, scraper_of(self._target)))
+
+    def _refuse(self, response: bytes) -> None:
         self.refused = True
         self.paused = True  # bytes after the refused request are not parsed
         self._stop_arrival_timer()
         transport = cast("Any", self.transport)
-        transport.write(raw_error_bytes(error, self.site.service_url, scraper_of(self._target)))
+        transport.write(response)
         transport.unregisterProducer()  # the producer would resume reading
         transport.pauseProducing()
         transport.loseWriteConnection()
@@ -213,7 +244,8 @@ class Channel(HTTPChannel):
         self.refuse(MALFORMED_REQUEST)
 
     def _send100Continue(self) -> None:  # noqa: N802  # Twisted's
-        if not self.refused:
+        self._must_continue = self._admission is not None
+        if not self.refused and not self._must_continue:
             super()._send100Continue()
 
 
@@ -241,6 +273,16 @@ class _RefusedConnection(Protocol):
         transport.loseConnection()
 
 
+@dataclass(frozen=True)
+class Uploads:
+    """The limits of uploads."""
+
+    max_bytes: int
+    """The setting ``SERVICE_MAX_JOB_BYTES``."""
+    admit: Callable[[Request, bytes], Awaitable[Answer | None]]
+    """As ``Api.admit()``."""
+
+
 class EdgeSite(Site):
     """An HTTP site that limits the number of connections: of this process, and of each address."""
 
@@ -253,16 +295,16 @@ class EdgeSite(Site):
         max_connections: int,
         addresses: Addresses,
         service_url: str = "",
-        max_upload: int = MAX_BODY_BYTES,
+        uploads: Uploads | None = None,
     ) -> None:
-        """``max_upload``: the setting ``SERVICE_MAX_JOB_BYTES``."""
+        """``uploads``: None if bodies of more than ``MAX_BODY_BYTES`` are refused."""
         # The endpoint accepts no forms, and parsing them takes memory.
         super().__init__(resource, requestFactory=CappedRequest, timeout=IDLE_SECONDS, parsePOSTFormSubmission=False)
         self.max_connections = max_connections
         self.addresses = addresses
         self.service_url = service_url
         self.connections = 0
-        self.max_upload = max_upload
+        self.upload_limits = uploads
         self.uploads = 0
         """Number of uploads that are arriving."""
 

@@ -20,6 +20,14 @@ REVALIDATE = "no-cache"
 """``Cache-Control`` of content that may be stored, but must be validated (by its ETag) each time it is used."""
 ONE_DAY = "public, max-age=86400"
 """``Cache-Control`` of content that changes only with the version of the service."""
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
+"""Suffix of a file -> its media type."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,11 @@ class StaticContent:
     body: bytes
     cache_control: str = REVALIDATE
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_file(cls, name: str, body: bytes, cache_control: str = REVALIDATE) -> StaticContent:
+        """Return the content of a file, whose suffix decides its media type."""
+        return cls(MEDIA_TYPES[name.rpartition(".")[2]], body, cache_control)
 
     @cached_property
     def gzipped(self) -> bytes:

@@ -54,12 +54,13 @@ class ToolsRoute:
         if self._is_closing:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
         call.is_counted = False
-        self._tools = self._tools or asyncio.ensure_future(self._load())
+        if self._tools is None or (self._tools.done() and self._tools.exception()):
+            self._tools = asyncio.ensure_future(self._load())
         tools = await asyncio.shield(self._tools)
         assert request.content is not None
         sent = {name: value for name in PASSED if (value := header(request, name)) is not None}
         status, headers, body = await tools.answer(request.content.read(), sent, key)
-        return raw_response(call, headers.pop("content-type", "application/json"), body, status=status)
+        return raw_response(call, headers.get("content-type", "application/json"), body, status=status)
 
     async def close(self) -> None:
         """End the tools in progress: they would wait for calls of this endpoint."""
@@ -73,4 +74,5 @@ class ToolsRoute:
     async def _load(self) -> HttpTools:
         module = await asyncio.to_thread(import_module, "crawler.mcp.http")
         tools: HttpTools = module.HttpTools(self._address)
+        await tools.opened()
         return tools

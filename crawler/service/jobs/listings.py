@@ -22,7 +22,7 @@ from crawler.service.jobs.billing import account_settings
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from crawler.downloads.shared import SharedState
+    from crawler.downloads.shared_state import SharedState
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
 
@@ -30,8 +30,8 @@ logger = structlog.get_logger(__name__)
 
 POLL_SECONDS = 2.0
 """Interval in seconds at which a platform without work searches the store."""
-RESTART_SECONDS = 5.0
-"""Seconds until the next crawl of a platform, after one has failed."""
+RESTART_SECONDS = 30.0
+"""Seconds until the next crawl of a job, after one has failed. The jobs after it go on meanwhile."""
 
 
 class Listings:
@@ -46,6 +46,8 @@ class Listings:
         self.runner = AsyncCrawlerRunner(crawl)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
+        self._rests: dict[int, float] = {}
+        """Job -> the event loop's time before which it is not crawled, because a crawl of it has failed."""
 
     def open(self) -> None:
         """Start to search for jobs."""
@@ -69,23 +71,28 @@ class Listings:
                     continue
             except StoreUnavailable:
                 pass  # the store has logged it
-            except Exception:
-                logger.exception("listing_failed", platform=platform)
-                await asyncio.sleep(RESTART_SECONDS)
             await asyncio.sleep(POLL_SECONDS)
 
     async def _next(self, platform: str) -> Job | None:
+        now = asyncio.get_running_loop().time()
+        self._rests = {job: until for job, until in self._rests.items() if until > now}
+
         def is_wanted(job: Job) -> bool:
-            return bool(job.owner) and job.whole_roots and is_of_sandbox(job.options) == self.sandbox
+            is_listing = bool(job.owner) and job.whole_roots and job.id not in self._rests
+            return is_listing and is_of_sandbox(job.options) == self.sandbox
 
         return await first_waiting(self.jobs, await open_jobs_of(self.jobs, is_wanted), platform)
 
     async def _crawl(self, job: Job, platform: str) -> None:
-        crawler = self.runner.create_crawler(spiders()[platform])
-        crawler.settings.setdict(account_settings(job.owner, waits=False), priority="cmdline")
-        await self.runner.crawl(crawler, job=job.name, shared=self.shared)
-        assert crawler.stats is not None
-        reason = crawler.stats.get_value("finish_reason")
+        reason = None
+        try:
+            crawler = self.runner.create_crawler(spiders()[platform])
+            crawler.settings.setdict(account_settings(job.owner, waits=False), priority="cmdline")
+            await self.runner.crawl(crawler, job=job.name, shared=self.shared)
+            assert crawler.stats is not None
+            reason = crawler.stats.get_value("finish_reason")
+        except Exception:
+            logger.exception("listing_failed", job=job.id, platform=platform)
         if reason != "finished" and not self._stopping:
             logger.warning("listing_ended", job=job.id, platform=platform, reason=reason)
-            await asyncio.sleep(RESTART_SECONDS)
+            self._rests[job.id] = asyncio.get_running_loop().time() + RESTART_SECONDS

@@ -47,6 +47,8 @@ SUFFIXES = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
 """Media type of an upload -> the suffix that selects the reader of a targets file."""
+NAME = "upload"
+"""The name of an upload in messages, and in the ids of lines without an id."""
 MAX_LISTED = 100
 """Maximum number of invalid lines that a response lists."""
 
@@ -57,12 +59,6 @@ def all_targets(default: str | None = None, *, sliced: bool = False) -> TargetPa
     ``sliced``: whether targets may be split into slices.
     """
     return TargetParser(tuple(each for spider in spiders().values() for each in spider.scrapers), default, sliced)
-
-
-def invalid(name: str, message: str) -> InvalidRequest:
-    """Return the error for an invalid part of a request."""
-    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
-    return InvalidRequest(f"{name}: {message}", details=[detail])
 
 
 @dataclass
@@ -103,7 +99,7 @@ class Contents:
             ]
             raise InvalidRequest(f"The upload has no valid target.{first}", details=details)
         if self.arguments and (problem := problem_of(self.arguments, self.valid)):
-            raise invalid(next(iter(self.arguments)), problem)
+            raise InvalidRequest.of(next(iter(self.arguments)), problem)
 
     def as_json(self) -> dict[str, Any]:
         """Return the part of a response that describes the lines, and what they cost at most."""
@@ -155,7 +151,7 @@ class Upload:
             try:
                 check_encoding(self.encoding)
             except ValueError as error:
-                raise invalid("Content-Type", str(error)) from None
+                raise InvalidRequest.of("Content-Type", str(error)) from None
 
     @property
     def _type(self) -> str:
@@ -189,6 +185,8 @@ class Uploads:
     jobs: Jobs
     most: int
     sandbox: bool
+    removals: set[asyncio.Task[None]] = field(default_factory=set)
+    """The removals of failed uploads."""
 
     async def check(self, upload: Upload) -> Contents:
         """Read an upload without a job.
@@ -199,10 +197,24 @@ class Uploads:
         contents = Contents(upload.arguments)
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, _ = await asyncio.to_thread(upload.copy_to, Path(folder))
-            async for each in _lines(_source(upload, path), folder):
+            async for each in _lines(_source(upload, path)):
                 contents.count(each)
         contents.check()
         return contents
+
+    async def check_room(self, holder: Holder) -> None:
+        """Check that a client may have another job.
+
+        Raises:
+            ConcurrencyLimited: it has too many jobs that are not done.
+        """
+        if await self.jobs.count_unfinished_of(holder.client) >= self.most:
+            raise self._too_many()
+
+    def _too_many(self) -> ConcurrencyLimited:
+        return ConcurrencyLimited(
+            f"This client has {self.most} jobs that are not done: wait for one of them, or delete one.", retry_after=60
+        )
 
     async def make(self, holder: Holder, upload: Upload, name: str) -> tuple[Job, Contents | None]:
         """Return the open job of an upload, and the lines. None: an earlier upload with the same key made the job.
@@ -232,56 +244,61 @@ class Uploads:
                     most_open=self.most,
                 )
             except TooManyJobsError:
-                raise ConcurrencyLimited(
-                    f"This client has {self.most} jobs that are not done: wait for one of them, or delete one.",
-                    retry_after=60,
-                ) from None
+                raise self._too_many() from None
             if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
-            if job.state == "cancelled" and not (await self.jobs.described(job))[0]:
-                await self.jobs.remove(job)  # an upload that was interrupted, whose removal has not ended
+            if job.kind == "removed":
+                await self.jobs.remove(job)  # its removal has not ended
                 return await self.make(holder, upload, name)
             if job.state != "loading":
                 return job, None
             contents = Contents(upload.arguments)
             try:
-                await self._push(job, _source(upload, path), folder, contents, quotas.room_of(holder))
+                await self._push(job, _source(upload, path), contents, quotas.room_of(holder))
                 contents.check()
             except JobError as error:
                 found = await self.jobs.get(job.id)
                 if found is None or found.state == "cancelled":
                     raise IdempotencyInProgress("An upload with this Idempotency-Key ended just now.") from None
-                await self.jobs.remove(job, of=("loading",))
-                raise invalid("body", str(error)) from None
+                await self._abandon(job)
+                raise InvalidRequest.of("body", str(error)) from None
             except BaseException:  # also if the client has disconnected
-                # Another upload with the same key may have opened the job meanwhile.
-                removal = asyncio.ensure_future(self.jobs.remove(job, of=("loading",)))
-                await asyncio.shield(removal)
+                await asyncio.shield(self._abandon(job))
                 raise
         await self.jobs.open(job)
         found = await self.jobs.get(job.id)
         return found or job, contents
 
-    async def _push(self, job: Job, source: FileSource, folder: str, contents: Contents, limit: Room | None) -> None:
+    async def _abandon(self, job: Job) -> None:
+        """Hide the job of a failed upload. It is deleted in a task, for which the next upload need not wait.
+
+        Another upload with the same key may have opened the job meanwhile.
+        """
+        if await self.jobs.mark_removed(job, of=("loading",)):
+            task = asyncio.ensure_future(self.jobs.remove(job))
+            self.removals.add(task)
+            task.add_done_callback(self.removals.discard)
+
+    async def _push(self, job: Job, source: FileSource, contents: Contents, limit: Room | None) -> None:
         try:
             await intake.push(self.jobs, job, [source], room=limit, count=contents.count)
         except TargetsUnavailableError as error:  # also wrong files
-            raise _unreadable(error, folder) from None
+            raise _unreadable(error, source) from None
 
 
 def _source(upload: Upload, path: Path) -> FileSource:
     parser = all_targets(upload.scraper, sliced="exhaustive" in upload.arguments)
-    return FileSource(parser, str(path), encoding=upload.encoding)
+    return FileSource(parser, str(path), encoding=upload.encoding, name=NAME)
 
 
-async def _lines(source: FileSource, folder: str) -> AsyncIterator[Target | InvalidTarget]:
+async def _lines(source: FileSource) -> AsyncIterator[Target | InvalidTarget]:
     try:
         await source.open()
         async for each in source:
             yield each
     except TargetsUnavailableError as error:
-        raise _unreadable(error, folder) from None
+        raise _unreadable(error, source) from None
 
 
-def _unreadable(error: TargetsUnavailableError, folder: str) -> InvalidRequest:
-    return invalid("body", str(error).replace(f"{folder}/", ""))
+def _unreadable(error: TargetsUnavailableError, source: FileSource) -> InvalidRequest:
+    return InvalidRequest.of("body", str(error).replace(source.location, NAME))

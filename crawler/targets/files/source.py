@@ -67,6 +67,8 @@ class FileSource(TargetSource):
     shard: Shard = field(default_factory=Shard)
     encoding: str | None = None
     """The encoding of files of text without a byte order mark. None: UTF-8."""
+    name: str | None = None
+    """The name of the file in ids and messages. None: its own name."""
     _files: list[TargetsFile] = field(default_factory=list)
     _expected: int | None = None
     _own_columns: tuple[str, ...] = ()
@@ -90,7 +92,8 @@ class FileSource(TargetSource):
         await asyncio.to_thread(self._open)
 
     def _open(self) -> None:
-        self._files = find_files(self.location)
+        found = find_files(self.location)
+        self._files = found if self.name is None else [replace(each, name=self.name) for each in found]
         self._check_files()
 
     def _check_files(self) -> None:

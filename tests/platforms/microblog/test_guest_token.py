@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from crawler.downloads.shared import SharedState
+from crawler.downloads.shared_state import SharedState
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited, UpstreamTimeout
 from crawler.platforms.microblog.guest_token import SharedToken
 

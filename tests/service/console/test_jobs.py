@@ -49,7 +49,7 @@ def test_a_reader_pastes_ten_links_and_gets_an_excel_file(console: OpenConsole) 
     assert book.active is not None
     assert book.active.title != "failures", "a reader who opens the file sees records"
     assert sum(sheet.max_row - 1 for sheet in book) == len(LINKS)
-    assert book["failures"]["A2"].value == "upload.txt:5"
+    assert book["failures"]["A2"].value == "upload:5"
 
 
 @pytest.mark.soak
@@ -145,7 +145,7 @@ def test_each_format_is_the_file_of_the_endpoint(browser: Browser, service: Serv
     page.get_by_label("One row for each").select_option("products")
     name, content = saved(page, "CSV")
     assert name == f"job-{job_id}-products.csv"
-    assert content.count(b"\nupload.txt:") > 40
+    assert content.count(b"\nupload:") > 40
     own = [each for each in sent if not each[0].startswith("blob:")]
     assert len(own) > 8
     assert {key for _, key in own} == {"sandbox"}

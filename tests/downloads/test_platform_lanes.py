@@ -27,7 +27,7 @@ from crawler.errors import (
 )
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.target import Release, Target
-from tests.downloads.lanes import BLOCK, FAILED, LOST, NAMES, Sending, made, names, released_again, target
+from tests.downloads.sending import BLOCK, FAILED, LOST, NAMES, Sending, made, names, released_again, target
 
 
 async def test_targets_get_the_egress_whose_next_slot_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:

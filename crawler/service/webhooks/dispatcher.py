@@ -14,7 +14,7 @@ from crawler.jobs.clock import store_time, utc_text
 from crawler.service import metrics
 from crawler.service.webhooks import outbox
 from crawler.service.webhooks.outbox import Attempt, Delivery
-from crawler.service.webhooks.sending import Response, send
+from crawler.service.webhooks.signed_request import Response, send
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Store
@@ -30,9 +30,10 @@ UPKEEP_SECONDS = 10.0
 CLOSE_SECONDS = 5.0
 """Seconds for which deliveries may still be in flight when the service shuts down. After that, they are repeated."""
 DELETED = Response(None, "the webhook was deleted")
+FAILED = Response(None, "internal error")
 
 
-class Sender:
+class Dispatcher:
     """Sends the events of all clients. ``private``: the setting ``WEBHOOK_PRIVATE``."""
 
     def __init__(self, store: Store, *, private: bool) -> None:
@@ -95,10 +96,7 @@ class Sender:
         loop = asyncio.get_running_loop()
         begin, at = loop.time(), utc_text(store_time())
         try:
-            if delivery.url is None:
-                response = DELETED
-            else:
-                response = await send(delivery.url, delivery.secret, delivery.id, delivery.body, private=self.private)
+            response = await self._send(delivery)
             attempt = Attempt(at, response.status, response.error, round((loop.time() - begin) * 1000))
             with suppress(StoreUnavailable):  # it is sent again when its claim has ended
                 goes_on = await self.store.transact(lambda session: outbox.end(session, delivery, attempt))
@@ -118,6 +116,15 @@ class Sender:
         finally:
             self._in_flight[delivery.client] -= 1
             self._ended.set()
+
+    async def _send(self, delivery: Delivery) -> Response:
+        if delivery.url is None:
+            return DELETED
+        try:
+            return await send(delivery.url, delivery.secret, delivery.id, delivery.body, private=self.private)
+        except Exception:
+            logger.exception("webhook_failed", delivery=delivery.id, client=delivery.client)
+            return FAILED  # counts as a try: otherwise it would be repeated until the event expires
 
     async def _tend(self) -> None:
         loop = asyncio.get_running_loop()

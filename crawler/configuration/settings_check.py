@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from scrapy.settings import BaseSettings, default_settings
 from scrapy.spiderloader import get_spider_loader
 
-from crawler.configuration.kinds import HIDDEN, without_password
-from crawler.downloads.egress import check_egresses
+from crawler.configuration.setting_types import HIDDEN, without_password
+from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
 from crawler.platforms.names import check_payload_names
@@ -96,7 +96,7 @@ def shown(schema: Mapping[str, Any], value: object) -> str:
 
 
 def expectation(schema: Mapping[str, Any]) -> str:
-    """Describe what a value must be: with the words of its type in ``kinds.py``, or else by its type and bounds."""
+    """Describe valid values: in the words of their type in ``setting_types.py``, or else by JSON type and bounds."""
     match schema:
         case {"expected": words}:
             return str(words)

@@ -17,7 +17,7 @@ from scrapy.exceptions import (
 )
 from twisted.internet.error import ConnectError, ConnectionLost
 
-from crawler.downloads.egress import Egress, egresses
+from crawler.downloads.egress_setting import Egress, egresses
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.tunnel import ProxyError, check
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawler.downloads.pages import PageSpider
+    from crawler.downloads.page_spider import PageSpider
     from crawler.errors import EgressFailed
 
 logger = structlog.get_logger(__name__)

@@ -14,9 +14,9 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import statements as sql
 from crawler.jobs.core import compiled
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.schema_version import StoreVersionError, VersionedSchema
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA, metadata
-from crawler.jobs.versions import StoreVersionError, VersionedSchema
 from tests.jobs.workers import lines, new_job
 
 

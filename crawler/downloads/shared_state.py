@@ -21,10 +21,10 @@ from crawler.downloads.breaker import (
     CircuitBreaker,
 )
 from crawler.downloads.capacity import platform_capacity
-from crawler.downloads.egress import egresses_of
+from crawler.downloads.egress_setting import egresses_of
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
-from crawler.downloads.lanes import Lanes
+from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.refusals import Refusals
 from crawler.downloads.throttle import Throttle
 

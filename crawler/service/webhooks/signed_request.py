@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from standardwebhooks import Webhook
 
-from crawler.downloads.public import AddressRefusedError, connect_checked, is_private, is_public
+from crawler.downloads.public_addresses import AddressRefusedError, connect_checked, is_private, is_public
 from crawler.downloads.tunnel import PORTS
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from tests.hanging_platform import HangingPlatform, hanging_platform
 GRACE_SECONDS = 1
 RUN_TIMEOUT_SECONDS = 240
 """Limit after which a run is assumed to wait for its platform. Most runs end within five seconds."""
-COMPONENTS = "tests.closing_components"
+COMPONENTS = "tests.targets.shutdown_components"
 PIPELINES = {f"{COMPONENTS}.SlowPipeline": 400}
 EXTENSIONS = {f"{COMPONENTS}.Events": 600, f"{COMPONENTS}.BrokenTargets": 600}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.downloads.public import is_private
+from crawler.downloads.public_addresses import is_private
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from crawler.downloads.egress import DIRECT, Egress, Proxy, check_egresses, egresses, egresses_of
+from crawler.downloads.egress_setting import DIRECT, Egress, Proxy, check_egresses, egresses, egresses_of
 from tests import forks
 
 ROOT = Path(__file__).parents[2]

@@ -18,8 +18,8 @@ from scrapy.settings import Settings, default_settings
 
 import crawler.settings
 from crawler.commands.settings import Command, listing
-from crawler.configuration.check import check_settings, misspelled_name, schemas
-from crawler.configuration.kinds import HIDDEN
+from crawler.configuration.setting_types import HIDDEN
+from crawler.configuration.settings_check import check_settings, misspelled_name, schemas
 from tests import forks, settings_page
 from tests.crawls import ROOT
 
@@ -398,7 +398,7 @@ def test_the_listing_refuses_an_unknown_name_with_the_nearest_one(name: str, mes
 def test_the_check_imports_no_platform() -> None:
     code = (
         "import sys; from scrapy.utils.project import get_project_settings;"
-        "from crawler.configuration.check import check_settings; check_settings(get_project_settings());"
+        "from crawler.configuration.settings_check import check_settings; check_settings(get_project_settings());"
         "print([name for name in sys.modules if name.startswith('crawler.platforms.') and name.endswith('.pages')])"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
