@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, ClassVar, cast
@@ -27,6 +27,7 @@ from crawler.errors import (
 )
 from crawler.platforms import platforms
 from crawler.platforms.page import P, PlatformPage
+from crawler.reading.unread import Unread
 from crawler.storage.kept import Head, Keeper, KeptResponse
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error
 from crawler.targets.shutdown import Closing
@@ -130,6 +131,12 @@ class PageSpider(Spider):
         logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
         self.tracker.warn(target, OutcomeWarning.of_error(source, error))
 
+    def warn_unread(self, target: Target, source: str, unread: Iterable[Unread]) -> None:
+        """Add warnings to the target's outcome: parts of a source's payload were unread."""
+        for each in unread:
+            suggestion = self.keeper.suggestions.get((self.platform, source, each.path), "")
+            self.tracker.warn(target, OutcomeWarning.of_unread(source, each, suggestion))
+
     def left_out(self, target: Target, source: str, path: str, rows: tuple[int, int], error: type[ScrapeError]) -> None:
         """Add a warning to the target's outcome: because of a limit, a source was not requested for some rows.
 
@@ -159,9 +166,7 @@ class PageSpider(Spider):
             await self.lanes.count(target, source, page.interruption)
             for skipped in page.skipped:
                 self.warn(target, source, skipped)
-            for unread in page.unread:
-                suggestion = self.keeper.suggestions.get((self.platform, page.source, unread.path), "")
-                self.tracker.warn(target, OutcomeWarning.of_unread(source, unread, suggestion))
+            self.warn_unread(target, source, page.unread)
             self.keep(page, request)
             return page
         return await self.get(type(page), again, target, retry=False)

@@ -34,7 +34,7 @@ class TooManyJobsError(JobError):
 
 
 class Jobs:
-    """The jobs of a store. ``reads`` is a second connection, for exports and downloads, which must not wait for writes."""
+    """The jobs of a store. Exports and downloads use the connection ``reads``, so that they do not wait for writes."""
 
     def __init__(self, location: str) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
