@@ -91,7 +91,7 @@ ESSENTIAL: dict[str, dict[str, str]] = {
         SANDBOX: "requests would be sent to the real platforms, although SANDBOX is set",
     },
 }
-"""Setting -> its components without which no spider of this project starts, and what would happen without them."""
+"""Setting -> its essential components, each with the effect of disabling it. Without them, the spiders do not start."""
 
 ABOVE_COMMAND_LINE = 50
 """Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
@@ -128,9 +128,9 @@ def load_components(settings: BaseSettings) -> None:
 
 
 def require(settings: BaseSettings) -> None:
-    """Check the settings of a spider before add-ons are applied, and set what must be set before them.
+    """Check the settings of a spider before add-ons are applied.
 
-    These are the defaults of the project's own settings, and ``Check``, which runs after all other add-ons.
+    Set the defaults of the project's own settings, and add ``Check``, which runs after all other add-ons.
 
     Raises:
         UsageError: ``ADDONS`` lacks the add-on, or the settings disable an essential component. Scrapy's commands print
@@ -143,15 +143,15 @@ def require(settings: BaseSettings) -> None:
         )
     for name in ESSENTIAL:
         _require(settings, name, COMPONENTS[name], settings[name])
-    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does so only where a runner has the add-on
-    # Not in place: where a crawler is created first and crawled later, Scrapy sets its process's settings once more.
+    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does this only if a runner has the add-on
+    # Not in place: if a crawler is created before it is crawled, Scrapy sets the settings of its process once more.
     settings.set("ADDONS", {**addons, f"{__name__}.{Check.__name__}": math.inf}, priority=ABOVE_COMMAND_LINE)
 
 
 class Check:
-    """The last add-on of each spider: checks what the other add-ons have made of the settings.
+    """The last add-on of each spider: checks the settings after the other add-ons have changed them.
 
-    The spiders add it themselves. A user's ``ADDONS`` does not remove it.
+    The spiders add it themselves, so that a user's ``ADDONS`` cannot remove it.
     """
 
     def update_settings(self, settings: BaseSettings) -> None:

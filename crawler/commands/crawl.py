@@ -1,4 +1,4 @@
-"""``scrapy crawl``: Scrapy's own command, which checks its arguments first, and whose exit code shows the outcomes."""
+"""``scrapy crawl``: Scrapy's own command, with a check of its arguments and an exit code for the outcomes."""
 
 from __future__ import annotations
 

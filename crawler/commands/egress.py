@@ -1,4 +1,4 @@
-"""``scrapy egress``: checks the operator's egresses, and how many targets per hour they allow."""
+"""``scrapy egress``: checks the operator's egresses, and prints how many targets per hour they allow."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Suspension:
 
 @dataclass(frozen=True)
 class Row:
-    """What the command prints for one egress and one platform."""
+    """The output for one egress and one platform."""
 
     egress: str
     platform: str
