@@ -22,8 +22,8 @@ logger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-"""Names of Chromium executables to search for on the PATH. The first is Chromium without windows, as Playwright uses it
-by default: it needs about a third of the processor time for a page."""
+"""Names of Chromium executables to search for on the PATH. The first is the headless shell, Playwright's default, which
+needs about a third of the CPU time for a page."""
 INSTALL_HINT = (
     "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
@@ -39,8 +39,8 @@ CONTAINED = (
 )
 """Arguments that make Chromium connect through proxies only."""
 NO_PROXY = {"server": "socks5://127.0.0.1:9", "bypass": "<-loopback>"}
-"""The proxy outside of contexts: nothing listens there, and so the browser connects to nothing on its own. With a
-SOCKS5 proxy, Playwright also tells Chromium not to resolve names."""
+"""The proxy for connections outside of contexts. Its port is closed, so that the browser makes no connections of its
+own. With a SOCKS5 proxy, Playwright also tells Chromium not to resolve names."""
 NO_SANDBOX = "No usable sandbox"
 """Part of Chromium's message when the host does not allow its sandbox."""
 KILLED = re.compile(r"exitCode=137\b|signal=SIGKILL\b")
@@ -67,7 +67,7 @@ def executable(options: dict[str, Any], own: str) -> str:
 
 
 def _sandbox_message(error: Error) -> str:
-    """Return the line of Chromium's output that reports that the host has no sandbox for it; empty if none does."""
+    """Return the line of Chromium's output about a host without a sandbox, "" without such a line."""
     return next((line.strip() for line in error.message.splitlines() if NO_SANDBOX in line), "")
 
 
@@ -75,8 +75,8 @@ def _sandbox_message(error: Error) -> str:
 async def _while_connected(browser: Browser) -> AsyncIterator[None]:
     """End the ``with`` block with an ``Error`` when the browser crashes.
 
-    Playwright ends most operations of a browser that has crashed, but not all. A page that was just being opened, for
-    example, is waited for without end.
+    Playwright ends most operations of a browser that has crashed, but not all. For example, opening a page would never
+    end.
     """
     now = asyncio.get_running_loop().time
     try:
@@ -211,7 +211,7 @@ class Chromium:
     async def _launch_in_sandbox(self, kind: BrowserType, options: dict[str, Any]) -> Browser:
         """Start the browser with its own sandbox, or without it where the host does not allow it.
 
-        If the operator has set ``chromium_sandbox``, the browser is started as set, or not at all.
+        If the operator has set ``chromium_sandbox``, the browser is started only as set.
         """
         if "chromium_sandbox" in options:
             return await kind.launch(**options)

@@ -1,4 +1,4 @@
-"""Browser sessions: what to wait for on a page, and which of its responses to capture.
+"""Browser sessions, which define the end of the wait on a page, and the responses to capture.
 
 A request that must be loaded in the browser has a function in ``meta["page_session_factory"]`` that creates its
 session. The download handler (``browser.handler``) calls it, opens the page, and stores the session in
@@ -55,7 +55,7 @@ RENDER_SECONDS = 0.05
 END_MARKER_SECONDS = 1.0
 """Seconds for which an end marker must be visible, without a response in flight, before it is acted on."""
 CLICK_MILLISECONDS = 5000
-"""Maximum milliseconds that a click waits until its element can be clicked, because another one covers it, say."""
+"""Maximum milliseconds that a click waits until its element can be clicked. Another element may cover it."""
 FIRST_RESPONSE_FACTOR = 3
 """The first response may take this many times ``quiet`` seconds, because the page itself must be loaded first."""
 TIMEOUT_SHARE = 0.8
@@ -131,10 +131,10 @@ class PageSession:
         page.on("response", on_response)
 
     def on_request(self, request: PageRequest) -> None:
-        """Hook for every request that the page makes."""
+        """Called for every request that the page makes. Subclasses override it."""
 
     def on_failure(self, request: PageRequest) -> None:
-        """Hook for every request of the page that gets no complete response."""
+        """Called for every request of the page that gets no complete response. Subclasses override it."""
 
     def on_response(self, response: PageResponse) -> None:
         """Called for every response that the page receives. Subclasses override it."""

@@ -49,7 +49,7 @@ logger = structlog.get_logger(__name__)
 PROGRESS_SECONDS = 5.0
 """Seconds between progress notifications."""
 POLL_SECONDS = 1.0
-"""Seconds between two looks at a job that has nothing new."""
+"""Interval in seconds at which a job without new outcomes is read again."""
 JOB_BYTES = 2_000
 """Bytes of a result that are reserved for the state of the job."""
 
@@ -282,7 +282,7 @@ class Progress:
         self._started = anyio.current_time()
 
     def update(self, message: str) -> None:
-        """Note the message of the endpoint, for the next notification."""
+        """Store the message of the endpoint for the next notification."""
         self._message = message
 
     async def report(self) -> None:

@@ -1,7 +1,7 @@
-"""``scrapy extract --explain``: from which path of which payload each field of the data was read.
+"""``scrapy extract --explain``: finds the payload and the path from which each field of the data was read.
 
-Page objects compute fields with plain Python, so the origin is found by experiment: the pages are read once more for
-each declared value, with another value in its place. The fields that change come from it.
+Page objects compute fields in Python code, so the origin is found by experiment: for each declared value, the pages are
+read again with another value in its place. The fields that change come from this value.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MAX_VALUE = 60
 
 
 class Origin(NamedTuple):
-    """Where a field comes from."""
+    """The origin of a field."""
 
     field: str
     value: object
     """The first value that is not empty."""
     paths: tuple[str, ...]
-    """The declared paths that it depends on, each with its contract as in the file of ``PAYLOAD_NAMES``."""
+    """The declared paths on which the field depends, each with its contract as in the file of ``PAYLOAD_NAMES``."""
 
 
 class _Changing(Names):

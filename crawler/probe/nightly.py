@@ -23,7 +23,7 @@ Fields = dict[str, FieldCount]
 """How often each field is filled, by its path."""
 TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params])
 NOT_READ = "not read"
-"""Stands in the table for requests whose responses no page object read: redirects, retries, failed downloads."""
+"""The name in the table of requests without a page object: redirects, retries, failed downloads."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """Set the settings that all spiders of this project have, and check that nothing essential is disabled.
+        """Set the common settings of this project's spiders, and check that no essential component is disabled.
 
         Raises:
             UsageError: ``ADDONS`` lacks this project's add-on, or an essential component is disabled.
@@ -151,7 +151,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return spider
 
     def check(self, settings: BaseSettings) -> None:
-        """Check the targets and what the arguments require, without requests to the platform.
+        """Check the targets and the requirements of the arguments, without requests to the platform.
 
         Raises:
             WrongTargetsError: the run would have no targets.
@@ -187,7 +187,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return False
 
     def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore the state between the targets of a job's root, which another worker has begun.
+        """Restore the state of a root that another worker of the job has begun.
 
         ``root``: ``Target.root`` of these targets. ``notes``: for each finished target with data from
         ``TargetTracker.note``, the outcome's code and this data.
@@ -223,7 +223,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         raise NotImplementedError
 
     async def scrape(self, target: Target, first: First) -> Data | None:
-        """Return the target's data, starting from the result of its scheduled request. None means no new data.
+        """Return the target's data. ``first``: the result of its scheduled request. None: there is no new data.
 
         Raises:
             ScrapeError: the target has no data. The class of the error shows the reason.
@@ -281,7 +281,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
             record = None
-        except Exception as error:  # any exception may follow from the end of the release, such as an aborted download
+        except Exception as error:  # the end of the release may cause any exception, such as an aborted download
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
             record = None
@@ -316,7 +316,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         """Return the page params for saved responses. Not all of the scraper's params need to be given.
 
-        ``arguments`` are valid. A URL among them is replaced by the params that it means.
+        ``arguments`` are valid. A URL among them is replaced by the params of the linked page.
 
         Raises:
             InvalidRequest: an argument is not a param of the scraper.

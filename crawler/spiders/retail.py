@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class RetailArguments(CrawlArguments):
-    """The arguments that only crawls have, and the params on which they depend."""
+    """The arguments of crawls, and the params on which they depend."""
 
     query: str | None = None
     """Words to search for."""
@@ -128,8 +128,8 @@ class RetailSpider(PlatformSpider):
         For a requested target, begin its exhaustive crawl at the first page, in the default order.
 
         Raises:
-            LimitReached: the target stands for no page. Its error reports that the crawl reached ``max_requests``.
-            ExtractionFailed: the target stands for no page. Its error reports that products are missing.
+            LimitReached: the target has no page. Its error reports that the crawl reached ``max_requests``.
+                ExtractionFailed: the target has no page. Its error reports that products are missing.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)
@@ -249,18 +249,18 @@ def _is_last(data: Data) -> bool:
 
 
 def _is_report(target: Target, crawl: ExhaustiveCrawl) -> bool:
-    """Whether a target stands for no page, and only reports that an exhaustive crawl has ended without all products."""
+    """Whether a target has no page, and only reports that an exhaustive crawl has ended without all products."""
     return target.parent is not None and crawl.is_report(_step(target, crawl))
 
 
 def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
-    """Return the slice and the page number that a target stands for in an exhaustive crawl."""
+    """Return the slice and the page number of a target in an exhaustive crawl."""
     assert isinstance(target.params, CategoryParams)
     return Step(crawl.root) if target.parent is None else Step(slice_of(target.params), target.params.page)
 
 
 def _read(page: ListingPage, data: Data, number: int) -> PageRead:
-    """Return what an exhaustive crawl needs of a page."""
+    """Return the content of a page for an exhaustive crawl."""
     low, high = (_cents(price) for price in page.selected_prices)
     return PageRead(
         number=number,
