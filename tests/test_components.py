@@ -24,7 +24,7 @@ from crawler.commands.crawl import check_arguments
 from crawler.components import COMPONENTS, ESSENTIAL, SANDBOX
 from crawler.registry import spider
 from crawler.sandbox.retail.site import Site
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from crawler.spiders.retail import RetailSpider
 from tests import forks
 from tests.crawls import ROOT, comparable, lines
@@ -43,7 +43,12 @@ ADDED: dict[str, dict[str, Any]] = {
 }
 RAN = {"extension finished", "pipeline", "downloader middleware", "spider middleware", "exporter"}
 WITH_OURS = {"crawler.Addon": 500, f"{OWN}.Addon": 600}
-OPTIONAL = ("monitoring.progress.Progress", "monitoring.summary.Summary", "monitoring.monitors.Monitors")
+OPTIONAL = (
+    "monitoring.progress.Progress",
+    "monitoring.summary.Summary",
+    "monitoring.monitors.Monitors",
+    "probe.advice.Advice",
+)
 ARGUMENTS = ("-a", "cat_id=976759")
 
 

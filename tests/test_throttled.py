@@ -20,7 +20,7 @@ from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as Photoapp
 from crawler.sandbox.shortvideo.site import Site as Shortvideo
-from crawler.targets.target import TargetParser
+from crawler.targets.parser import TargetParser
 from tests import forks
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, crawl

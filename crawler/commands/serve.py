@@ -17,21 +17,22 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
-from scrapy.utils.reactor import install_reactor
 
 from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
+from crawler.commands.options import at_least_one
+from crawler.components import load_components
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.setting_types import host_and_port
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders
-from crawler.runtime.event_loop import LOOP
+from crawler.runtime.event_loop import installed_reactor
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.storage.data_files import data_file
 
@@ -81,8 +82,6 @@ class Command(CheckedCommand):
     a setting is invalid.
     """
 
-    requires_crawler_process = False
-
     def short_desc(self) -> str:
         return "Serve the scrapers over HTTP"
 
@@ -91,7 +90,7 @@ class Command(CheckedCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
         parser.add_argument("--port", type=port, default=8000, help="port, 0 for any free port (default 8000)")
         parser.add_argument(
-            "--workers", type=workers, default=1, metavar="N", help="number of worker processes (default 1)"
+            "--workers", type=at_least_one, default=1, metavar="N", help="number of worker processes (default 1)"
         )
         parser.add_argument(
             "--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'"
@@ -100,7 +99,6 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
-        assert self.settings is not None
         check_components(self.settings)
         try:
             keys = self._keys(opts, self.settings)
@@ -121,7 +119,8 @@ class Command(CheckedCommand):
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
         # Only this command and ``scrapy keys`` need the service.
-        from crawler.service.clients.keys import ConfiguredKeys, KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
+        from crawler.service.clients.key_store import KeyRing, KeyStore  # noqa: PLC0415
+        from crawler.service.clients.keys import ConfiguredKeys, SandboxKeys  # noqa: PLC0415
 
         if opts.sandbox:
             return SandboxKeys()
@@ -141,11 +140,9 @@ class Command(CheckedCommand):
 
     def _is_sandbox(self, opts: argparse.Namespace) -> bool:
         """Whether the platforms are simulated. With the setting ``SANDBOX``, the API keys are the real ones."""
-        assert self.settings is not None
         return bool(opts.sandbox) or self.settings.getbool("SANDBOX")
 
     def _configure(self, opts: argparse.Namespace, location: str) -> None:
-        assert self.settings is not None
         self.settings.set("PROCESSES", self.settings.getint("PROCESSES") * opts.workers, priority="cmdline")
         if opts.workers > 1 or "://" in location:  # other hosts may use the same database
             self.settings.set("SHARED_LIMITS", value=True, priority="cmdline")
@@ -171,7 +168,6 @@ class Command(CheckedCommand):
 
             from crawler.service.http.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
 
-            assert self.settings is not None
             load_before_fork(self.settings)
             work = partial(self._work, keys, opts, listeners)
             Supervisor(
@@ -192,14 +188,10 @@ class Command(CheckedCommand):
 
         The workers share the listener of the internal port: how its few connections are distributed does not matter.
         """
-        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
-        from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
-
-        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise
+        reactor = installed_reactor()
+        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # it needs the reactor
         from crawler.service.http.workers import receive_connections  # noqa: PLC0415  # likewise
 
-        reactor = cast("Any", _reactor)
-        assert self.settings is not None
         if self._is_sandbox(opts):
             use_sandbox(self.settings)
         pages = console_pages(self.settings, opts)
@@ -229,11 +221,16 @@ class Command(CheckedCommand):
 def load_before_fork(settings: Settings) -> None:
     """Load in the supervisor what every worker needs, so that the workers share its memory until they write to it.
 
-    A garbage collection writes to every object that is not frozen. What is loaded here must not import the reactor or
+    This includes the components of all spiders: each library that a worker imports by itself is in memory once more. A
+    garbage collection writes to every object that is not frozen. What is loaded here must not import the reactor or
     start a thread: neither survives a fork.
     """
     from crawler.service.endpoint import prepare_documents  # noqa: PLC0415  # only this command needs the service
 
+    for spider in spiders().values():
+        of_spider = settings.copy()
+        spider.update_settings(of_spider)
+        load_components(of_spider)
     prepare_documents((settings["SERVICE_URL"] or "").rstrip("/"))
     tune_garbage_collector()
 
@@ -243,14 +240,6 @@ def port(text: str) -> int:
     number = int(text)
     if not 0 <= number < 2**16:
         raise argparse.ArgumentTypeError(f"{number} is not a port: expected 0 to 65535")
-    return number
-
-
-def workers(text: str) -> int:
-    """Parse the number of worker processes."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")
     return number
 
 

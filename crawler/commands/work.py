@@ -17,10 +17,8 @@ from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
-from crawler.jobs.queue import first_waiting, open_jobs_of
 from crawler.platforms import platforms
 from crawler.runtime.garbage_collection import tune_garbage_collector
-from crawler.service.jobs.billing import account_settings
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -32,6 +30,8 @@ POLL_SECONDS = 1.0
 
 class Command(CheckedCommand):
     """Exit codes: 0 when it was ended by SIGTERM or Ctrl-C, or with --drain, 1 if a crawl failed, 2 for wrong use."""
+
+    requires_crawler_process = True
 
     def syntax(self) -> str:
         return "[--drain]"
@@ -48,7 +48,6 @@ class Command(CheckedCommand):
             raise UsageError("scrapy work takes no arguments: it works on all open jobs of STORE.")
         from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs it when the process is made
 
-        assert self.settings is not None
         assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # as ASYNCIO_EVENT_LOOP and the reactor require
         self.process = self.crawler_process
         install(self.settings)
@@ -81,6 +80,8 @@ class Command(CheckedCommand):
             self.stopping = asyncio.get_running_loop().create_task(self.process.stop())
 
     async def _work(self, jobs: Jobs, platform: str) -> None:
+        from crawler.service.jobs.billing import account_settings  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
+
         while not self.ending:
             job = None
             with suppress(StoreUnavailable):
@@ -109,7 +110,8 @@ class Command(CheckedCommand):
 
         Jobs with waiting targets are first. Jobs of the sandbox are those of a worker in the sandbox only.
         """
-        assert self.settings is not None
+        from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # as above
+
         sandbox = self.settings.getbool("SANDBOX")
         found = await open_jobs_of(jobs, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):

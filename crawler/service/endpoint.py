@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import resource
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from crawler.downloads.shared_state import SharedState, platform_facts
-from crawler.errors import StoreUnavailable
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
@@ -34,12 +34,13 @@ from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
-from crawler.service.jobs.upkeep import run_upkeep
+from crawler.service.jobs.upkeep import UPKEEP_SECONDS, tend
+from crawler.service.periodic import repeat
 from crawler.service.status import Status
 from crawler.service.webhooks.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from scrapy.settings import Settings
 
@@ -74,7 +75,7 @@ class Endpoint:
     ) -> None:
         """``pages``: path -> a further page to serve, such as those of the console.
 
-        ``address``: the URL of the public port, for this process itself. "": there are no tools at ``/mcp``.
+        ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
         """
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
@@ -148,11 +149,16 @@ class Endpoint:
         self.runs.open()
         self.dispatcher.open()
         self.listings.open()
-        tending = run_upkeep(self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
-        self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), tending)]
+        tend_jobs = partial(tend, self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
+        periodic: tuple[tuple[Callable[[], Awaitable[object]], float, str], ...] = (
+            (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
+            (self.once.purge, PURGE_SECONDS, "upkeep_failed"),
+            (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
+        )
+        self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 
     async def drain(self) -> None:
-        """Wait until the calls in flight have a response, and store the usage counts, whatever fails before."""
+        """Wait until the calls in flight have a response. Store the usage counts even if another step fails."""
         try:
             await self._end_work()
         finally:
@@ -181,26 +187,15 @@ class Endpoint:
         await self.dispatcher.close()
         await self.calls.close()
 
-    async def _run_upkeep(self) -> None:
-        loop = asyncio.get_running_loop()
-        purge_at = loop.time()
-        while True:
-            try:
-                await self.usage.flush(usage.FLUSH_SECONDS)
-                await self.status.flush(usage.FLUSH_SECONDS)
-                self._stores.collect()
-                metrics.collect(self.crawlers, self.settings, self.site.connections)
-                if loop.time() >= purge_at:
-                    purge_at = loop.time() + PURGE_SECONDS
-                    with suppress(StoreUnavailable):  # the store has logged it; it is repeated after PURGE_SECONDS
-                        await self.once.purge()
-            except Exception:
-                logger.exception("upkeep_failed")  # the usage must still be stored
-            await asyncio.sleep(usage.FLUSH_SECONDS)
+    async def _store_counts(self) -> None:
+        await self.usage.flush(usage.FLUSH_SECONDS)
+        await self.status.flush(usage.FLUSH_SECONDS)
+        self._stores.collect()
+        metrics.collect(self.crawlers, self.settings, self.site.connections)
 
 
 def prepare_documents(service_url: str) -> None:
-    """Build and compress the documents that are the same for all callers, before the first call waits for it."""
+    """Build and compress the documents before the first call needs them."""
     catalogue.as_json()
     documents = (viewer.page(), openapi.as_json(service_url), llms.as_text(service_url))
     for document in (*documents, *viewer.bundled_files().values()):

@@ -26,7 +26,8 @@ from crawler.service.calls.envelope import Call, Served
 from crawler.service.calls.once import Once
 from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 from crawler.targets.warning import OutcomeWarning
 from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
 from tests.service.conftest import ROOT, VERY_SLOW, Service, running
