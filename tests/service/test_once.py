@@ -295,7 +295,7 @@ asyncio.run(fill(int(sys.argv[1]), int(sys.argv[2])))
 """
 
 
-@pytest.mark.parametrize(("entries", "size"), [pytest.param(30_000, 300, marks=pytest.mark.soak), (3_000, 20_000)])
+@pytest.mark.parametrize(("entries", "size"), [pytest.param(30_000, 300, marks=pytest.mark.soak), (1_000, 20_000)])
 def test_rb_6_the_cache_takes_about_as_much_memory_as_it_counts(entries: int, size: int) -> None:
     """In a process of its own, because freed memory of other tests would be used again."""
     command = [sys.executable, "-c", CACHE_MEMORY, str(entries), str(size)]
