@@ -51,7 +51,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     },
     "ITEM_PIPELINES": {
         "crawler.pipelines.ValidationPipeline": 300,
-        "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that may change the data
+        "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that change the data
         "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
     },
     "EXTENSIONS": {
@@ -109,7 +109,7 @@ def install(settings: BaseSettings) -> None:
     for name, components in COMPONENTS.items():
         base = settings[f"{name}_BASE"]
         for component, value in components.items():
-            base.pop(component, None)  # its priority may be higher
+            base.pop(component, None)  # the setting's priority may be higher
             base.set(component, value, priority="default")
 
 

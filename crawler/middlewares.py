@@ -58,7 +58,7 @@ class AllowedOrigins:
 class Decompression(HttpCompressionMiddleware):
     """Scrapy's middleware that decompresses bodies, with a typed error for a damaged body."""
 
-    def process_response(  # type: ignore[override]  # Scrapy passes no spider
+    def process_response(  # type: ignore[override]  # Scrapy calls it without a spider
         self, request: Request, response: Response
     ) -> Request | Response:
         """Decompress the body of a response.
@@ -70,7 +70,7 @@ class Decompression(HttpCompressionMiddleware):
             return super().process_response(request, response)
         except IgnoreRequest:  # the decompressed body is too large
             raise
-        except Exception as error:  # each codec has exceptions of its own, and only the body causes them
+        except Exception as error:  # each codec has its own exceptions, and only the body can cause them
             raise UpstreamError(f"The body of the response is damaged: {error}.", reason="damaged_body") from error
 
 
@@ -134,7 +134,7 @@ class ThrottleMiddleware:
             ShuttingDown: the crawler is closing.
             ReleaseEnded, ScrapeError: as for ``Admission.admit``.
         """
-        if "release_slot" in request.meta:  # of an earlier request, which another middleware has replaced by this one
+        if "release_slot" in request.meta:  # another middleware has replaced an earlier request by this one
             self.release(request)
         async with self.closing.limit():
             release = await self.admission.admit(request)

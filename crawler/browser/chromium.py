@@ -192,7 +192,7 @@ class Chromium:
     async def _launch(self) -> Browser:
         try:
             self._playwright = await async_playwright().start()
-        except Exception as error:  # if its driver exits, playwright raises a plain Exception
+        except Exception as error:  # playwright raises a plain Exception if its driver exits
             raise ServiceError(f"{DRIVER_HINT} Playwright: {error}", reason="no_browser") from error
         kind = self._playwright.chromium
         path = executable(self._options, kind.executable_path)

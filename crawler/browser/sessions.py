@@ -172,7 +172,7 @@ class PageSession:
         If the page is a block, wait for at most ``quiet`` seconds until a script in the page lifts the block.
         """
         end = _now() + min(self.quiet, seconds * TIMEOUT_SHARE)
-        while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # the page sends no event for it
+        while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # polled, because the page sends no event for this
             self.has_failed or await self.evaluate(page, PARSED_SCRIPT)
         ):
             await asyncio.sleep(POLL_SECONDS)

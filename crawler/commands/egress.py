@@ -144,7 +144,7 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Ma
 
 def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[BreakerKey, Suspension]:
     """Return the circuit breakers of platforms that processes share through ``STORE``. Empty if there is no store."""
-    with suppress(UsageError):  # no file can be the store
+    with suppress(UsageError):  # the store cannot be a file here
         location = store_location(settings)
         if "://" in location or Path(location).exists():
             from crawler.jobs.shared_facts import stored_facts  # noqa: PLC0415  # imports SQLAlchemy

@@ -48,7 +48,7 @@ class Command(CheckedCommand):
             raise UsageError("scrapy work takes no arguments: it works on all open jobs of STORE.")
         from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs it when the process is made
 
-        assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # as ASYNCIO_EVENT_LOOP and the reactor require
+        assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # the class for the asyncio reactor
         self.process = self.crawler_process
         install(self.settings)
         self.drain: bool = opts.drain
@@ -116,7 +116,7 @@ class Command(CheckedCommand):
         found = await open_jobs_of(jobs, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):
             return job, True
-        for job in found:  # its worker may exit
+        for job in found:  # the worker of such a job may exit
             if await jobs.has_unfinished(job.id, platform):
                 return job, True
         return None, bool(found)

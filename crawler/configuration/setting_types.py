@@ -84,7 +84,7 @@ class Expected:
 
 
 def _allows_calls(text: str) -> bool:
-    from limits import parse  # noqa: PLC0415  # slow to import, and only needed if a rate is set
+    from limits import parse  # noqa: PLC0415  # a slow import, needed only if a rate is set
 
     return parse(text).amount > 0
 
@@ -175,7 +175,7 @@ ClassPath = Annotated[
     Any,
     Expected(
         "the path of a class such as package.module.Class",
-        lambda value: isinstance(value, type) or CLASS.fullmatch(str(value)),  # a settings module may have the class
+        lambda value: isinstance(value, type) or CLASS.fullmatch(str(value)),  # settings modules may contain a class
     ),
 ]
 Route = Literal["/docs", "/llms.txt", "/metrics", "/openapi.json"]

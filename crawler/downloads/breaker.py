@@ -153,7 +153,7 @@ class Blocks(Fact):
         """
         if self.opened is None:
             return 0.0
-        self.open_until = min(self.open_until, now + policy.longest)  # it is later if the clock was set back
+        self.open_until = min(self.open_until, now + policy.longest)  # a later time means that the clock was set back
         if now < self.open_until:
             return self.open_until - now
         if now < self.trial_until <= now + TRIAL_SECONDS:

@@ -90,7 +90,7 @@ class HttpTools:
 
     async def _run(self) -> None:
         try:
-            async with self._client, self._manager.run():  # which must be entered and left in one task
+            async with self._client, self._manager.run():  # both must be entered and left in the same task
                 self._is_open.set()
                 await self._closing.wait()
         finally:

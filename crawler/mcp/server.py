@@ -194,7 +194,7 @@ class Scrapers:
                 reply = failed("INVALID_REQUEST", f"{first_problem(error)}.")
             except EndpointError as error:
                 reply = failed(error.code, str(error), retryable=error.retryable)
-            except ValueError as error:  # NaN and lone surrogates
+            except ValueError as error:  # raised for NaN and lone surrogates
                 reply = failed("INVALID_REQUEST", f"The arguments cannot be written as JSON: {error}.")
             group.cancel_scope.cancel()
         answer = result(reply, view)

@@ -129,7 +129,7 @@ class Feeds(FeedExporter):
             return
         try:
             self._export(_items(outcome, spider.row_path, spider.selection), spider)
-        except BrokenPipeError:  # the run ends, and Scrapy would log a traceback
+        except BrokenPipeError:  # not raised: the run ends here, and Scrapy would log a traceback
             logger.error("output_closed", hint="the reader of the output, such as head, has closed it")  # noqa: TRY400
 
     def _write_last_failure(self, outcome: Outcome, spider: PlatformSpider) -> None:
@@ -167,7 +167,7 @@ class Feeds(FeedExporter):
         except Exception as error:
             lasting = isinstance(
                 error, (OSError, UnusableFileError)
-            )  # such as a full disk: later items would fail, too
+            )  # after such an error (a full disk), later items would fail, too
             self._count_failure("write" if lasting else "item")
             if lasting or accepted:
                 self.end_run(f"a feed cannot be written: {error}")

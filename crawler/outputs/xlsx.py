@@ -59,7 +59,7 @@ class XlsxBook:
 
         ``created``: by default, now. ``folder``: the folder of temporary files. None: the system's folder.
         """
-        from xlsxwriter import Workbook  # noqa: PLC0415  # an extra, and slow to import
+        from xlsxwriter import Workbook  # noqa: PLC0415  # in an extra, and slow to import
 
         self._file = file
         self._tables: list[XlsxTable] = []

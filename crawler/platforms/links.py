@@ -199,7 +199,7 @@ def split_link(text: str, expected: str) -> Url:
         parts = urlsplit(text if SCHEME.match(text) else f"https://{text}")
     except ValueError:  # an unclosed bracket, or a host with characters that Unicode normalises to URL delimiters
         raise LinkError(f"this is not a URL; {expected}") from None
-    if "@" in parts.netloc:  # the part before it may be a password, which no message may contain
+    if "@" in parts.netloc:  # a message must not contain the part before it, which may be a password
         raise LinkError(f"this link contains a user name or a password; {expected}")
     return Url(parts.netloc.lower(), parts.path, parts.query)
 

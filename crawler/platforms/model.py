@@ -155,7 +155,7 @@ class LinkParams(Params):
         try:
             meant = cls._of_link(url) if isinstance(url, str) else None
         except (LinkError, ValidationError):
-            meant = None  # the validation of the field reports it
+            meant = None  # the validation of the field reports the error
         if meant is None:
             return dict(given)
         stated = meant.model_dump(include=meant.model_fields_set - {*cls.exactly_one_of})

@@ -33,7 +33,7 @@ P = TypeVar("P", bound="PlatformPage")
 
 
 @attrs.define(slots=False)
-class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes the class that it instantiates
+class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs a class that it can instantiate
     """Reads one response from a platform, without I/O.
 
     A subclass adds fields and implements ``validate_input``, which raises typed errors before the first field is read.

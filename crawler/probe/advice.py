@@ -52,7 +52,7 @@ def suggested(names: PayloadNames, settings: BaseSettings, folder: Path) -> dict
 
     A line is a JSON object, as in the file of ``PAYLOAD_NAMES``. Each one is logged with its evidence, without values.
     """
-    from crawler.probe.repair import as_line, repair_source  # noqa: PLC0415  # most crawls do not need it
+    from crawler.probe.repair import as_line, repair_source  # noqa: PLC0415  # imported late, because most crawls do not need it
     from crawler.probe.reread import overrides_for  # noqa: PLC0415
 
     found = {}

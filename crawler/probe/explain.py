@@ -58,7 +58,7 @@ class _Changing(Names):
 def _with_other(kind: type[C], name: str) -> type[C]:
     """Return a contract whose instances have another value in place of one of theirs."""
 
-    class Changed(kind):  # type: ignore[valid-type,misc]  # made for one reading
+    class Changed(kind):  # type: ignore[valid-type,misc]  # a class for one reading
         change = staticmethod(_same)
 
         def __init__(self, **attributes: Any) -> None:
@@ -110,7 +110,7 @@ def origins(read: Callable[[Names], Record], names: Names) -> list[Origin]:
             continue
         for field in whole:
             now = changed.get(field, [])
-            if now != whole[field] and len(now) == len(whole[field]):  # else the value chooses the rows
+            if now != whole[field] and len(now) == len(whole[field]):  # otherwise the value selects the rows
                 found[field].append(f"{label(owner)} {value.paths[0]}")
     return [Origin(field, _example(filled), tuple(found[field])) for field, filled in whole.items()]
 

@@ -233,7 +233,7 @@ def _candidate(
         if any(each.cause for each in now):
             return None
         if number is None and (len(gap.parts) == 1 or _flat(each.value for each in now)):
-            return None  # of an object, the keys are evidence without values
+            return None  # for objects, the keys are the evidence
         was = [find(each, (*gap.keys, *tail)).value for each in before]
         if not value.contracts and not has_forms(_flat(each.value for each in now), _flat(was)):
             return None

@@ -49,7 +49,7 @@ def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any] | None:
     try:
         return msgspec.json.Decoder(_Compiler().struct(kind))
     except OverlappingPathsError:
-        if kind.change is None:  # a mistake in the project
+        if kind.change is None:  # a mistake in the project's own contracts
             raise
         return None  # a value that was moved to a key inside itself is read by the careful pass
 

@@ -14,7 +14,7 @@ import structlog
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # the package has no __all__
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser
@@ -130,7 +130,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
-            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # the other feeds are from -o, -O and -s FEEDS=
+            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # further feeds come from -o, -O and -s FEEDS=
         if cls.needs_browser or cls.platform in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 

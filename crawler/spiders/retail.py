@@ -61,7 +61,7 @@ class RetailArguments(CrawlArguments):
         try:
             return self.url is not None and read_link(self.url).kind == "search"
         except LinkError:
-            return False  # the check of the target reports it
+            return False  # the check of the target reports the error
 
 
 class RetailSpider(PlatformSpider):
@@ -160,7 +160,7 @@ class RetailSpider(PlatformSpider):
     def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         if root is None or not notes:
             return pending
-        crawl = self._crawls[root] = self._new_crawl(Slice(*notes[0][1]["slice"]))  # that of the category's first page
+        crawl = self._crawls[root] = self._new_crawl(Slice(*notes[0][1]["slice"]))  # the slice of the first page
         for code, note in notes:
             crawl.restore(note, stored=code == "OK")
         return self._resumed(crawl, root, pending)
@@ -221,7 +221,7 @@ class RetailSpider(PlatformSpider):
     def status_lines(self) -> list[str]:
         return [str(crawl) for crawl in self._crawls.values() if not crawl.finished]
 
-    def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> None:  # noqa: FBT001  # a signal sends it
+    def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> None:  # noqa: FBT001  # receives the signal
         """Continue the exhaustive crawl of a target whose ``scrape()`` did not end normally: a deadline or a bug."""
         crawl = self._crawls.get(target.root or "")
         if crawl is None or has_note or isinstance(error, ShuttingDown):

@@ -42,7 +42,7 @@ _OG_URL = re.compile(
     rb"""<meta\b(?=[^<>]{0,700}?property=["']og:url["'])[^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
 )
 
-# What may precede JSON: a byte order mark, and the guard that keeps other sites from running the response as a script.
+# JSON may follow a byte order mark and a guard, which keeps other sites from running the response as a script.
 _BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:for \(;;\);)?\s*(?=[\[{])")
 
 LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")

@@ -154,7 +154,7 @@ class PostPage(PhotoPage):
         """
         block = blocks.post_block(self.response.body)
         if block is not None:
-            with suppress(ExtractionFailed):  # the end of the block is another one
+            with suppress(ExtractionFailed):  # the block ends at another place
                 yield self.payload(Answer, block, what="post")
         is_known = False
         for key in self.keys:

@@ -67,7 +67,7 @@ def parse(response: HttpResponse) -> LexborHTMLParser:
 
 
 def _has_many_tags(body: bytes) -> bool:
-    number = body.count(b"<")  # of opening tags, closing tags and comments
+    number = body.count(b"<")  # the number of opening tags, closing tags and comments
     if number <= MAX_TAGS:
         return False
     return number > 2 * MAX_TAGS or len(list(islice(_OPENING_TAG.finditer(body), MAX_TAGS + 1))) > MAX_TAGS

@@ -91,7 +91,7 @@ class Enrichment:
             for finished in done:
                 finished.result()
         found = list(self._found)  # a copy: requests that are still in flight keep adding to the original
-        if most:  # a caller who wants no details misses none
+        if most:  # without requested details, none are missing
             self._warn(posts, posts[len(wanted) :], found, BlockedByPolicy)
         if self._is_late or self._has_no_slot:
             self._warn(posts, wanted, found, UpstreamTimeout)

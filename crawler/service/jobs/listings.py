@@ -70,7 +70,7 @@ class Listings:
                     await self._crawl(job, platform)
                     continue
             except StoreUnavailable:
-                pass  # the store has logged it
+                pass  # the store logs the outage
             await asyncio.sleep(POLL_SECONDS)
 
     async def _next(self, platform: str) -> Job | None:
