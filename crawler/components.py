@@ -25,8 +25,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("file", "data", "s3", "ftp")),  # Scrapy enables all of them, but URLs are user input
     },
     "DOWNLOADER_MIDDLEWARES": {
-        "crawler.downloads.log_context.BindTarget": 10,  # first, so that all log lines of the others have the id
-        "crawler.middlewares.AllowedOrigins": 20,  # before the others. A redirected request passes through it again
+        "crawler.downloads.log_context.BindTarget": 10,  # first, so that the log lines of all middlewares have the id
+        "crawler.middlewares.AllowedOrigins": 20,  # early: a redirected request passes through it again
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins replaces it
         "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
         "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
@@ -52,7 +52,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "ITEM_PIPELINES": {
         "crawler.pipelines.ValidationPipeline": 300,
         "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that change the data
-        "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
+        "crawler.pipelines.BatchLinePipeline": 900,  # last: other pipelines need the data, not a line
     },
     "EXTENSIONS": {
         "crawler.targets.shutdown.AnnounceClosing": 0,

@@ -44,8 +44,8 @@ own. With a SOCKS5 proxy, Playwright also tells Chromium not to resolve names.""
 NO_SANDBOX = "No usable sandbox"
 """Part of Chromium's message when the host does not allow its sandbox."""
 KILLED = re.compile(r"exitCode=137\b|signal=SIGKILL\b")
-"""Part of Playwright's message when the browser was killed while it started, by the kernel if memory is short. The exit
-code is that of a shell script whose program was killed: Debian starts the headless shell with one."""
+"""Part of Playwright's message when the browser was killed during its start, as by the kernel if memory is short. The
+exit code comes from a shell script, with which Debian starts the headless shell."""
 NO_SANDBOX_AS_ROOT = "Chromium has no sandbox as root. Run this process as another user."
 STEP_TIMEOUT_SECONDS = 15.0
 """If the browser takes longer than this to open or close a context, or to open a page, it is replaced."""

@@ -156,7 +156,7 @@ class PageSession:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the status of the document is that of a block, which a script in the page may lift."""
+        """Whether the status of the document means a block, which a script in the page may lift."""
         return self.document is not None and self.document.status in BLOCK_STATUSES
 
     @property

@@ -107,7 +107,7 @@ class Command(CheckedCommand):
         self.exitcode = SOME_FAILED if result.left or result.wrong else ALL_HAVE_DATA
 
     def _reread(self, names: list[str], *, suggest: bool) -> None:
-        """Read the kept responses of some platforms again, or those of all platforms."""
+        """Read the kept responses of some or all platforms again."""
         if unknown := ", ".join(each for each in names if each not in platforms()):
             raise UsageError(f"No platform is called {unknown}; they are {', '.join(platforms())}.")
         folder, in_force = folder_of(self.settings), names_in(self.settings)

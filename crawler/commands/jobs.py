@@ -151,7 +151,7 @@ def _cursor(job: Job, text: str) -> Cursor:
     """Return the position in a job's outcomes from the option ``--after``.
 
     Raises:
-        UsageError: the text is not a cursor, or that of another job.
+        UsageError: the text is not a cursor, or belongs to another job.
     """
     from crawler.jobs.export import Cursor  # noqa: PLC0415  # as above
 

@@ -52,7 +52,7 @@ class Command(CheckedCommand):
 
 
 def platform_words(name: str) -> dict[str, str]:
-    """Return the words of a new platform's templates."""
+    """Return the replacements for the words in the templates of a new platform."""
     modules = {module: module for module in ("pages", "schema", "payload", "requests")}
     return scaffold.words(name, THING, f"https://{name}.example", source=name, **modules)
 

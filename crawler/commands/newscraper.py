@@ -57,7 +57,7 @@ class Command(CheckedCommand):
 
 
 def scraper_words(platform: str, name: str) -> dict[str, str]:
-    """Return the words of the templates. The scraper's modules are named after it."""
+    """Return the replacements for the words in templates. The scraper's modules are named after it."""
     modules = {module: f"{module}_{name}" for module in MODULES}
     words = scaffold.words(
         platform, name, platforms()[platform].origin, pages=name, source=f"{platform}_{name}", **modules

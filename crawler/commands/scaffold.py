@@ -64,7 +64,9 @@ def check_name(name: str, kind: str) -> None:
 
 
 def words(platform: str, thing: str, origin: str, **modules: str) -> dict[str, str]:
-    """Return the words of the templates. ``thing``: what a record describes, in the singular.
+    """Return the replacements for the words in templates.
+
+    ``thing``: the entity that a record describes, in the singular.
 
     ``modules``: the names of the modules ``pages``, ``schema``, ``payload`` and ``requests``, and of the ``source`` of
     the fixtures.
@@ -93,7 +95,7 @@ def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]
 
 
 def with_golden_targets(root: Path, scraper: str, thing: str) -> str:
-    """Return the list of the golden record's targets, with those of a new scraper."""
+    """Return the list of the golden record's targets, with the targets of a new scraper."""
     targets = (
         {"scraper": scraper, "params": {f"{thing}_id": f"{thing}-{number}"}} for number in range(1, EXAMPLES + 1)
     )
@@ -102,7 +104,7 @@ def with_golden_targets(root: Path, scraper: str, thing: str) -> str:
 
 
 def with_item(root: Path, words: dict[str, str]) -> str:
-    """Return the module of the item classes and data models, with those of a new scraper.
+    """Return the module of items with the item class and the data model of a new scraper.
 
     Raises:
         UsageError: the module has no place for them.

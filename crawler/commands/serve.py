@@ -58,7 +58,7 @@ def keys_file(settings: Settings) -> Path:
 
 
 class RefusedError(Exception):
-    """Raised when the service cannot be started. The message says what to do."""
+    """Raised when the service cannot be started. The message contains the remedy."""
 
     def __init__(self, message: str, exitcode: int = WRONG_USE) -> None:
         super().__init__(message)

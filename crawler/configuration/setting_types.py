@@ -54,7 +54,9 @@ def without_password(value: object) -> str:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a value must be: words for messages and documentation, and a check beyond that of the Python type."""
+    """The expected values of a setting: words for messages and documentation, and a check in addition to the Python
+    type.
+    """
 
     words: str
     check: Callable[[Any], object] | None = None
@@ -198,7 +200,7 @@ class SourceBudget(TypedDict, total=False):
 
 
 class Budget(SourceBudget, total=False):
-    """The budget of a platform. ``sources`` are the budgets of those of its sources that have their own."""
+    """The budget of a platform. ``sources``: the budgets of sources that have their own."""
 
     sources: dict[str, SourceBudget]
 

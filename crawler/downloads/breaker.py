@@ -200,7 +200,7 @@ class CircuitBreaker:
 
     @property
     def cooldown_left(self) -> float:
-        """Seconds until a trial may be let through, as far as this process knows. 0 if the breaker is not open."""
+        """Seconds until a trial may be sent, by the facts of this process. 0 if the breaker is not open."""
         return 0.0 if self._blocks.opened is None else max(0.0, self._blocks.open_until - self.facts.now())
 
     @property

@@ -35,7 +35,7 @@ CANCEL_SECONDS = 5.0
 
 
 class EndpointError(Exception):
-    """Raised when the endpoint returns no usable response. The message contains what to check."""
+    """Raised when the endpoint returns no usable response. The message contains the remedy."""
 
     def __init__(self, code: str, message: str, *, retryable: bool) -> None:
         super().__init__(message)

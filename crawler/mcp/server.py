@@ -208,7 +208,9 @@ class Scrapers:
         return answer
 
     def _client(self, context: Context) -> EndpointClient:
-        """Return the client with the API key of the HTTP request; over standard input, that of the command."""
+        """Return the client with the API key of the HTTP request; over standard input, with the API key of the
+        command.
+        """
         return self.client if context.request is None else self.client.with_key(context.request.headers["X-API-Key"])
 
     @staticmethod

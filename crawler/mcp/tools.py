@@ -29,9 +29,10 @@ def tools(catalogue: list[Json]) -> list[Tool]:
 
 
 def record_schemas(catalogue: list[Json], openapi: Json | None) -> dict[str, Json]:
-    """Return the JSON Schema of the record of each scraper. Scrapers that the document does not describe have none.
+    """Return the JSON Schema of the record of each scraper.
 
-    An endpoint may hide its document, or serve that of another version while it is updated.
+    Scrapers without a description in the document are left out: an endpoint may hide its document, or serve another
+    version's during an update.
     """
     routes = {entry["name"]: f"/v1/scrapers/{entry['name']}" for entry in catalogue}
     paths, schemas = (openapi["paths"], openapi["components"]["schemas"]) if openapi else ({}, {})

@@ -160,7 +160,7 @@ def _columns(fields: Struct, named: Collection[str] | Mapping[str, str] | None) 
 
 
 def _existing_header(path: Path, delimiter: str) -> list[str] | None:
-    """Return the header of a local file, or None if the file has none."""
+    """Return the header of a local file, or None."""
     if not path.is_file() or not path.stat().st_size:
         return None
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:
@@ -168,7 +168,7 @@ def _existing_header(path: Path, delimiter: str) -> list[str] | None:
 
 
 def _end_last_line(path: Path) -> None:
-    """Add a newline if a file's last line has none."""
+    """Add a newline at the end of a file, if it is missing."""
     with path.open("rb+") as existing:
         existing.seek(-1, os.SEEK_END)
         if existing.read(1) not in {b"\n", b"\r"}:

@@ -29,7 +29,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class LinkError(ValueError):
-    """Raised for a text that is not a link to a target. The message says what it is, and which links are read."""
+    """Raised for a text that is not a link to a target. The message describes the text, and lists the valid links."""
 
 
 class Url(NamedTuple):
@@ -51,7 +51,7 @@ class Url(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a link leads to."""
+    """The target of a link: its platform, its kind of page, and its params."""
 
     platform: str
     """The platform's name, which is also its spider's."""

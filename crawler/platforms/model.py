@@ -192,7 +192,7 @@ class LinkParams(Params):
         return self
 
     def own(self) -> str:
-        """Return the value of the model's own param, which may be that of the link: the ``cat_id`` of a URL."""
+        """Return the value of the model's own param, given or from the link: the ``cat_id`` of a URL."""
         name, url = self.exactly_one_of
         given: str | None = getattr(self, name)
         return self.links.read(getattr(self, url), *self.kinds).params[name] if given is None else given
@@ -241,7 +241,7 @@ def validation_details(error: ValidationError) -> list[Detail]:
 
 
 def first_problem(error: ValidationError, whole: str = "", joint: str = ": ") -> str:
-    """Return the first of a validation's errors as text: where, and what is wrong there.
+    """Return the first of a validation's errors as text: its location and its message.
 
     ``whole``: the name of the validated value, if the error has no place in it. ``joint``: the text after the place.
     """

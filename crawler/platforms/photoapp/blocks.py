@@ -162,10 +162,10 @@ def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
 
 
 def raise_for_blocked_path(path: str, status: int | None) -> None:
-    """Raise an error if a URL path is one to which the platform redirects blocked visitors.
+    """Raise an error if the platform redirects blocked visitors to this URL path.
 
     Raises:
-        UpstreamBlocked: the path is that of the login page or a challenge.
+        UpstreamBlocked: the path leads to the login page or to a challenge.
     """
     if path.startswith(CHALLENGE_PATHS):
         raise UpstreamBlocked("The platform returned a challenge page.", upstream_status=status, reason="challenge")

@@ -250,7 +250,7 @@ class ReelsPage(PhotoPage):
         return f'"{cls.key}"' in body and not any(f'"{key}"' in body for key in PostPage.keys)
 
     def validate_input(self) -> None:
-        """Raise an error if the page has no list of reels. The errors are those of ``PostPage.validate_input``."""
+        """Raise an error if the page has no list of reels: the same errors as ``PostPage.validate_input``."""
         self.raise_for_blocks()
         if not self._lists:
             blocks.raise_for_query_errors(self.document, self.response.status)

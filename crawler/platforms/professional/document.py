@@ -23,7 +23,7 @@ _ABOVE_POSTS = '[data-section="posts"] > h3'
 
 @dataclass(frozen=True)
 class Document:
-    """What a response contains."""
+    """The content of a response."""
 
     canonical: str = ""
     """The URL in the canonical link."""

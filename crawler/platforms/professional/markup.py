@@ -235,7 +235,7 @@ NO_DATES = Dates("", (), "")
 
 
 UNREADABLE = object()
-"""What a reader returns for an element that has a value which cannot be read."""
+"""The result of a reader for an element whose value cannot be read."""
 
 
 def dates(node: LexborNode) -> Any:

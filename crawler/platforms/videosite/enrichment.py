@@ -38,7 +38,8 @@ logger = structlog.get_logger(__name__)
 Item = dict[str, Any]
 
 SECONDS_FOR_RECORD = 2.0
-"""In the last seconds before the deadline of a target, no request starts. The record is built from what was found."""
+"""Seconds before the deadline of a target from which no further request starts. The record is built from the found
+details."""
 
 
 class Reader(Protocol):

@@ -36,7 +36,7 @@ MAX_SEEN_TOKENS = 24
 def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "", more: bool = False) -> Item:
     """Build the record. ``enrichments`` are items from the feed and from video metadata, the better source first.
 
-    ``more``: whether the list goes on, although the platform's token for its next page could not be read.
+    ``more``: whether the list continues, although the platform's token for its next page could not be read.
     """
     known: dict[str, list[Item]] = {}
     for each in enrichments:
