@@ -33,6 +33,16 @@ def configure(*last: Processor) -> None:
     )
 
 
+def skip_unhandled_records() -> None:
+    """Let no log records be created that are below the level of every root handler.
+
+    Scrapy sets ``LOG_LEVEL`` only on its handler, so that its DEBUG records of each page and item are created and then
+    dropped.
+    """
+    level = min((handler.level for handler in logging.root.handlers), default=logging.NOTSET)
+    logging.root.setLevel(max(logging.root.level, level))
+
+
 def one_line(text: str, size: int = 200) -> str:
     """Return text for logs and terminals: at most ``size`` characters, without line breaks and control characters."""
     text = text[:size]

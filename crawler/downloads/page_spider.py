@@ -84,14 +84,16 @@ class PageSpider(Spider):
         """
 
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
-        """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
+        """Give a new request a callback for which scrapy-poet makes the response a page object of ``kind``. Return it.
 
         The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
         sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
         and all circuit breakers of one of these groups are closed, the request fails at once.
         """
-        meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
-        return request.replace(callback=self.page_callback(kind), meta=meta)
+        request.callback = self.page_callback(kind)
+        request.meta.setdefault("source", kind.source)
+        request.meta.setdefault("fallbacks", fallbacks)
+        return request
 
     async def get(
         self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False

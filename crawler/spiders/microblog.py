@@ -430,7 +430,8 @@ class MicroblogSpider(PlatformSpider):
     def _with_source_timeout(self, request: Request) -> Request:
         """Limit the time for a request, so that enough of the target's time is left for the next sources."""
         longest = min(self.settings.getfloat("SOURCE_TIMEOUT"), self.settings.getfloat("DOWNLOAD_TIMEOUT"))
-        return request.replace(meta={**request.meta, "download_timeout": longest})
+        request.meta["download_timeout"] = longest
+        return request
 
 
 def _in_order(errors: dict[str, ScrapeError]) -> list[ScrapeError]:
