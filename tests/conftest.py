@@ -50,6 +50,10 @@ def forbid_other_hosts(event: str, args: tuple[Any, ...]) -> None:
 
 sys.addaudithook(forbid_other_hosts)
 
+# A shell that runs the tests in the background (``scripts/test &``) has them ignore interrupts, and so would the
+# commands that they start: a test that interrupts one would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 for name in list(os.environ):
     proxies = {"http_proxy", "https_proxy", "all_proxy"}
     if name.startswith("CRAWLER_") or name.lower() in proxies or name == "SCRAPY_SETTINGS_MODULE":

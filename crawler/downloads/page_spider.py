@@ -162,18 +162,20 @@ class PageSpider(Spider):
             for skipped in page.skipped:
                 self.warn(target, source, skipped)
             for unread in page.unread:
-                self.tracker.warn(target, OutcomeWarning.of_unread(source, unread))
+                suggestion = self.keeper.suggestions.get((self.platform, page.source, unread.path), "")
+                self.tracker.warn(target, OutcomeWarning.of_unread(source, unread, suggestion))
             self.keep(page, request)
             return page
         return await self.get(type(page), again, target, retry=False)
 
     @cached_property
-    def _keeper(self) -> Keeper:
+    def keeper(self) -> Keeper:
+        """The part that keeps unread responses, which all crawlers of the process share."""
         return self.shared.get(Keeper, "", lambda: Keeper.of(self.settings))
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
         """Keep the response of a page in a file if it was not read completely. ``error``: the page has no data."""
-        if not self._keeper.keep:
+        if not self.keeper.keep:
             return
         parts = [error] if error else page.skipped
         response, unread = (
@@ -194,8 +196,10 @@ class PageSpider(Spider):
         secrets = partial(_headers, request.headers, response.headers)
         known = platforms().get(self.platform)  # None: a platform of the user's own project
         public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
-        kept = KeptResponse(head, response.body, secrets, public)
-        (self._keeper.unread if unread else self._keeper.good)(kept)
+        paths = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
+        paths |= {each.path for each in page.unread}
+        kept = KeptResponse(head, response.body, secrets, public, frozenset(paths))
+        (self.keeper.unread if unread else self.keeper.good)(kept)
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
         """Return a request that may succeed after this request's page failed with ``error``, or None."""

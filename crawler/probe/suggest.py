@@ -54,6 +54,8 @@ class Suggestion(NamedTuple):
     """Values at the new path."""
     before: list[Any]
     """Values at the declared path in good pages."""
+    mends: tuple[str, ...] = ()
+    """The unread paths that the line mends, if it was tried."""
 
     def __str__(self) -> str:
         kind, known, further = self.line

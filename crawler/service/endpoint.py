@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import resource
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from crawler.downloads.shared_state import SharedState, platform_facts
-from crawler.errors import StoreUnavailable
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
@@ -34,12 +34,13 @@ from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
-from crawler.service.jobs.upkeep import run_upkeep
+from crawler.service.jobs.upkeep import UPKEEP_SECONDS, tend
+from crawler.service.periodic import repeat
 from crawler.service.status import Status
 from crawler.service.webhooks.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from scrapy.settings import Settings
 
@@ -148,8 +149,13 @@ class Endpoint:
         self.runs.open()
         self.dispatcher.open()
         self.listings.open()
-        tending = run_upkeep(self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
-        self._upkeep = [asyncio.ensure_future(each) for each in (self._run_upkeep(), tending)]
+        tend_jobs = partial(tend, self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
+        periodic: tuple[tuple[Callable[[], Awaitable[object]], float, str], ...] = (
+            (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
+            (self.once.purge, PURGE_SECONDS, "upkeep_failed"),
+            (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
+        )
+        self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 
     async def drain(self) -> None:
         """Wait until the calls in flight have a response, and store the usage counts, whatever fails before."""
@@ -181,22 +187,11 @@ class Endpoint:
         await self.dispatcher.close()
         await self.calls.close()
 
-    async def _run_upkeep(self) -> None:
-        loop = asyncio.get_running_loop()
-        purge_at = loop.time()
-        while True:
-            try:
-                await self.usage.flush(usage.FLUSH_SECONDS)
-                await self.status.flush(usage.FLUSH_SECONDS)
-                self._stores.collect()
-                metrics.collect(self.crawlers, self.settings, self.site.connections)
-                if loop.time() >= purge_at:
-                    purge_at = loop.time() + PURGE_SECONDS
-                    with suppress(StoreUnavailable):  # the store has logged it; it is repeated after PURGE_SECONDS
-                        await self.once.purge()
-            except Exception:
-                logger.exception("upkeep_failed")  # the usage must still be stored
-            await asyncio.sleep(usage.FLUSH_SECONDS)
+    async def _store_counts(self) -> None:
+        await self.usage.flush(usage.FLUSH_SECONDS)
+        await self.status.flush(usage.FLUSH_SECONDS)
+        self._stores.collect()
+        metrics.collect(self.crawlers, self.settings, self.site.connections)
 
 
 def prepare_documents(service_url: str) -> None:

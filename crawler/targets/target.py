@@ -416,8 +416,7 @@ class TargetParser:
             problem = f"this is {link}"
         if len({each.platform for each in self.scrapers}) == 1:
             return self.scrapers[0]  # the validation of its params reports which links it reads
-        detail: Detail = {"loc": ["url"], "msg": problem, "type": "value_error"}
-        raise InvalidRequest(f"url: {problem}", details=[detail])
+        raise InvalidRequest.of("url", problem)
 
     def parse(
         self,

@@ -40,7 +40,6 @@ def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
 @pytest.mark.parametrize(
     ("size", "settings"),
     [
-        pytest.param(150, (), id="one crawler"),
         pytest.param(150, ("SERVICE_RECYCLE_TARGETS=20",), id="recycled every 20"),
         pytest.param(2_000, (), id="2,000 calls", marks=pytest.mark.soak),
         pytest.param(

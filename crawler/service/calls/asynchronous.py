@@ -15,7 +15,7 @@ import orjson
 import structlog
 
 from crawler.downloads.throttle import NO_SLOT
-from crawler.errors import CircuitOpen, ConcurrencyLimited, Overloaded, ScrapeError, ShuttingDown, StoreUnavailable
+from crawler.errors import CircuitOpen, ConcurrencyLimited, Overloaded, ScrapeError, ShuttingDown
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.job import Claim, Finished, Key
 from crawler.registry import scrapers
@@ -23,6 +23,7 @@ from crawler.service import metrics
 from crawler.service.calls import stored
 from crawler.service.calls.envelope import unexpected
 from crawler.service.clients.keys import Holder
+from crawler.service.periodic import repeat
 from crawler.targets.target import Target, check_params
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class AsyncCalls:
     def open(self) -> None:
         """Start the periodic tasks."""
         loops = ((self._wake, TICK_SECONDS), (self._keep_house, LOAD_SECONDS))
-        self._tasks = [asyncio.ensure_future(_repeat(*each)) for each in loops]
+        self._tasks = [asyncio.ensure_future(repeat(*each, "calls_failed")) for each in loops]
 
     def stop(self) -> None:
         """End the requests that wait for calls."""
@@ -246,15 +247,3 @@ class AsyncCalls:
 def _times(claim: Claim) -> dict[str, Any]:
     now = store_time()
     return {"completed": now, "duration_ms": round((now - claim.work["accepted"]) * 1_000)}
-
-
-async def _repeat(work: Any, seconds: float) -> None:
-    """Repeat a task. An unavailable store has logged itself; an unexpected exception must not end the task."""
-    while True:
-        try:
-            await work()
-        except StoreUnavailable:
-            pass
-        except Exception:
-            logger.exception("calls_failed")
-        await asyncio.sleep(seconds)

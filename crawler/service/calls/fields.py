@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from crawler.errors import InvalidRequest
 from crawler.outputs.columns import column_type_of_models
 from crawler.outputs.selection import Selection
 from crawler.registry import find_scraper
-from crawler.service.http.body import invalid_query
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -32,11 +32,13 @@ def fields_of(request: Request, scraper: str) -> Selection | None:
         return None
     text = texts[0].decode(errors="replace")
     if len(texts) > 1 or len(text) > MAX_LENGTH:
-        raise invalid_query("fields", f"expected names with commas between them, once, at most {MAX_LENGTH} characters")
+        raise InvalidRequest.of(
+            "fields", f"expected names with commas between them, once, at most {MAX_LENGTH} characters"
+        )
     try:
         return _selection(scraper, text)
     except ValueError as error:
-        raise invalid_query("fields", str(error)) from None
+        raise InvalidRequest.of("fields", str(error)) from None
 
 
 @lru_cache(256)

@@ -14,7 +14,7 @@ import asyncio
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -180,7 +180,7 @@ def report(session: Session, client: str, quota: int) -> dict[str, Any]:
 
 def _count(session: Session, client: str, now: int) -> tuple[int, int]:
     """Return the client's billable calls of this month, and its reservations, which do not belong to a month."""
-    ((used, reserved),) = session.rows(COUNT, client=client, since=_first_day(_now()).isoformat(), now=now)
+    ((used, reserved),) = session.rows(COUNT, client=client, since=_this_month().date().isoformat(), now=now)
     return int(used), int(reserved)
 
 
@@ -190,20 +190,15 @@ def exceeded(quota: int) -> QuotaExceeded:
     return QuotaExceeded(
         f"Quota exceeded: all {quota} billable calls of this month are used, or reserved by calls in progress. "
         f"The next month begins at {utc_text(reset.timestamp())}.",
-        retry_after=max(1, math.ceil((reset - _now()).total_seconds())),
+        retry_after=max(1, math.ceil(reset.timestamp() - store_time())),
     )
 
 
 def _next_month() -> datetime:
     """Return the beginning of the next month."""
-    next_day = _first_day(_first_day(_now()) + timedelta(days=31))
-    return datetime(next_day.year, next_day.month, 1, tzinfo=UTC)
+    return (_this_month() + timedelta(days=31)).replace(day=1)
 
 
-def _first_day(day: date) -> date:
-    """Return the first day of a day's month."""
-    return date(day.year, day.month, 1)
-
-
-def _now() -> datetime:
-    return datetime.fromtimestamp(store_time(), UTC)
+def _this_month() -> datetime:
+    """Return the beginning of the present month."""
+    return datetime.fromtimestamp(store_time(), UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)

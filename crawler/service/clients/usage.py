@@ -10,7 +10,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
+from functools import lru_cache
 from typing import Any
 
 from crawler.errors import StoreUnavailable
@@ -23,6 +24,14 @@ FLUSH_SECONDS = 0.75
 
 REPORT_SECONDS = 2.0
 """Maximum seconds for which a report waits for the last counts to be stored, and then for the stored counts."""
+
+ADD = (
+    "INSERT INTO usage (client, scraper, day, code, calls, billable, partial)"
+    " VALUES (:client, :scraper, :day, :code, :calls, :billable, :partial)"
+    " ON CONFLICT (client, day, scraper, code) DO UPDATE"
+    " SET calls = usage.calls + excluded.calls, billable = usage.billable + excluded.billable,"
+    " partial = usage.partial + excluded.partial"
+)
 
 DEFAULT_REPORT_DAYS = 31
 """Number of days in a report whose first day is not given."""
@@ -46,7 +55,6 @@ class Usage:
         self._writing: dict[Key, Count] = {}
         """The counts in the transaction that is running."""
         self._write: asyncio.Task[None] | None = None
-        self._day = (0, "")
 
     @property
     def pending(self) -> int:
@@ -60,10 +68,7 @@ class Usage:
 
         ``reservation``: the id of the call, whose reservation is deleted when the count is stored; "" if it has none.
         """
-        number = int(store_time()) // DAY_SECONDS
-        if number != self._day[0]:
-            self._day = (number, (EPOCH + timedelta(days=number)).isoformat())
-        entry = self._pending[client, scraper, self._day[1], code]
+        entry = self._pending[client, scraper, _day(int(store_time()) // DAY_SECONDS), code]
         entry[0] += 1
         entry[1] += billable
         entry[2] += partial
@@ -127,7 +132,13 @@ def _no_calls() -> Count:
 
 def today() -> str:
     """Return the current day in UTC, as usage rows have it."""
-    return datetime.fromtimestamp(store_time(), UTC).date().isoformat()
+    return _day(int(store_time()) // DAY_SECONDS)
+
+
+@lru_cache(2)
+def _day(number: int) -> str:
+    """Return a day by its number since the epoch."""
+    return (EPOCH + timedelta(days=number)).isoformat()
 
 
 def add(session: Session, counts: Mapping[Key, Count]) -> None:
@@ -139,20 +150,8 @@ def add(session: Session, counts: Mapping[Key, Count]) -> None:
     for (client, scraper, day, code), (calls, billable, partial) in sorted(
         counts.items()
     ):  # all processes update the rows in the same order, which prevents deadlocks
-        session.run(
-            "INSERT INTO usage (client, scraper, day, code, calls, billable, partial)"
-            " VALUES (:client, :scraper, :day, :code, :calls, :billable, :partial)"
-            " ON CONFLICT (client, day, scraper, code) DO UPDATE"
-            " SET calls = usage.calls + excluded.calls, billable = usage.billable + excluded.billable,"
-            " partial = usage.partial + excluded.partial",
-            client=client,
-            scraper=scraper,
-            day=day,
-            code=code,
-            calls=calls,
-            billable=billable,
-            partial=partial,
-        )
+        counted = {"calls": calls, "billable": billable, "partial": partial}
+        session.run(ADD, client=client, scraper=scraper, day=day, code=code, **counted)
 
 
 def report(session: Session, client: str, since: date | None = None, until: date | None = None) -> dict[str, Any]:
@@ -174,15 +173,9 @@ def report(session: Session, client: str, since: date | None = None, until: date
         entry["billable"] += billable
         entry["partial"] += partial
         entry["outcomes"][code] = calls
-    return {
-        "client_id": client,
-        "from": since.isoformat(),
-        "to": until.isoformat(),
-        "calls": sum(entry["calls"] for entry in days.values()),
-        "billable": sum(entry["billable"] for entry in days.values()),
-        "partial": sum(entry["partial"] for entry in days.values()),
-        "usage": list(days.values()),
-    }
+    totals = {name: sum(entry[name] for entry in days.values()) for name in ("calls", "billable", "partial")}
+    period = {"client_id": client, "from": since.isoformat(), "to": until.isoformat()}
+    return period | totals | {"usage": list(days.values())}
 
 
 def clients(session: Session) -> list[str]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from twisted.web.server import Request
 
 from crawler.errors import (
-    Detail,
     InvalidJson,
     InvalidRequest,
     MethodNotAllowed,
@@ -123,18 +122,12 @@ def read_query(request: Request, parameters: Mapping[str, tuple[str, str]]) -> d
         expected = parameters.get(name)
         if expected is None or len(texts) > 1:
             known = f"expected {', '.join(parameters)}, each at most once" if parameters else "this route has none"
-            raise invalid_query(name, known)
+            raise InvalidRequest.of(name, known)
         pattern, description = expected
         values[name] = texts[0].decode(errors="replace")
         if not re.fullmatch(pattern, values[name]):
-            raise invalid_query(name, f"expected {description}")
+            raise InvalidRequest.of(name, f"expected {description}")
     return values
-
-
-def invalid_query(name: str, message: str) -> InvalidRequest:
-    """Return the error for an invalid query parameter."""
-    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
-    return InvalidRequest(f"{name}: {message}", details=[detail])
 
 
 def header(request: Request, name: str) -> str | None:

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from crawler.errors import JobNotFound, ShuttingDown
+from crawler.errors import InvalidRequest, JobNotFound, ShuttingDown
 from crawler.jobs.export import Cursor
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import MAX_ID
@@ -20,10 +20,11 @@ from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
 from crawler.service.http.body import MAX_BODY_BYTES, header, read_object, read_query, require_method
+from crawler.service.http.response_writer import compressed_pieces
 from crawler.service.http.static import best_coding
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.records import Selected
-from crawler.service.jobs.uploads import Upload, Uploads, invalid
+from crawler.service.jobs.uploads import Upload, Uploads
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -181,7 +182,7 @@ class JobRoutes:
     async def _retry(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
         read_query(request, {})
         if job.state == "cancelled":
-            raise invalid("job_id", "the job is cancelled: make a new one")
+            raise InvalidRequest.of("job_id", "the job is cancelled: make a new one")
         limit = quotas.room_of(holder)
         retried = await self._change(self.jobs.retry(job, limit))
         if job.counts["paused"]:
@@ -205,7 +206,7 @@ class JobRoutes:
     async def _selected(self, query: dict[str, str], job: Job) -> Selected:
         cursor = Cursor.parse(query.pop("after", f"{job.id}.0"))
         if cursor.job != job.id:
-            raise invalid("after", f"the cursor belongs to another job than {job.id}")
+            raise InvalidRequest.of("after", f"the cursor belongs to another job than {job.id}")
         limit = query.pop("limit", None)
         until = await records.last_of(self.jobs, job, cursor.seq, None if limit is None else int(limit))
         return Selected(**query, after=cursor.seq, until=max(until, cursor.seq))
@@ -234,7 +235,7 @@ class JobRoutes:
             return StreamedAnswer(whole.status, whole.headers, b"")
         async with self._writing if selected.format in records.FILES else nullcontext():
             made = await pieces()
-        made = records.compressed(made, coding) if coding else made
+        made = compressed_pieces(made, coding) if coding else made
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 
     async def _change(self, work: Any) -> Any:
@@ -249,7 +250,7 @@ class JobRoutes:
         try:
             return await asyncio.shield(task)
         except JobError:
-            raise invalid("job_id", "the job was cancelled or deleted meanwhile") from None
+            raise InvalidRequest.of("job_id", "the job was cancelled or deleted meanwhile") from None
 
     async def close(self) -> None:
         """Wait for cancellations and removals."""
@@ -273,7 +274,7 @@ def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
     if not is_json or not head.lstrip().startswith(b"{"):
         return content, {}
     if size > MAX_BODY_BYTES:
-        raise invalid("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
+        raise InvalidRequest.of("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
     target = read_object(request)
     arguments = {}
     for name in ARGUMENTS.keys() & target.keys():
@@ -281,5 +282,5 @@ def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
         given = target.pop(name)
         arguments[name] = given if isinstance(given, str) else json.dumps(given)
         if not re.fullmatch(pattern, arguments[name]):
-            raise invalid(name, f"expected {expected}")
+            raise InvalidRequest.of(name, f"expected {expected}")
     return io.BytesIO(json.dumps([target]).encode()), arguments

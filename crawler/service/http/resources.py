@@ -16,12 +16,7 @@ import structlog
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.errors import (
-    AuthError,
-    RateLimited,
-    ScrapeError,
-    ScraperNotFound,
-)
+from crawler.errors import AuthError, InvalidRequest, RateLimited, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.registry import scrapers
 from crawler.service import metrics
@@ -40,7 +35,7 @@ from crawler.service.calls.fields import fields_of, selected
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
-from crawler.service.http.body import SCRAPERS, CappedRequest, header, invalid_query, read_object, require_method
+from crawler.service.http.body import SCRAPERS, CappedRequest, header, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import Sender, compressed, send_pieces
@@ -448,11 +443,11 @@ def _days(request: Request) -> tuple[date | None, date | None]:
         name = raw.decode("latin-1")
         day = _parse_day(values[0]) if len(values) == 1 and name in days else None
         if day is None:
-            raise invalid_query(name, "expected from and to as YYYY-MM-DD, each at most once")
+            raise InvalidRequest.of(name, "expected from and to as YYYY-MM-DD, each at most once")
         days[name] = day
     since, until = days["from"], days["to"]
     if since and until and since > until:
-        raise invalid_query("from", "must not be after to")
+        raise InvalidRequest.of("from", "must not be after to")
     return since, until
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import sys
+import zlib
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -36,10 +36,11 @@ MAX_LOOP_BYTES = 262_144
 """Larger responses are compressed in a thread."""
 LEVEL = 1
 """Takes a third of the time of the default level."""
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": partial(gzip.compress, compresslevel=LEVEL, mtime=0),
-    "zstd": partial(zstd.compress, level=LEVEL),
+PACKERS: dict[str, Callable[[], Any]] = {
+    "gzip": partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16),
+    "zstd": partial(zstd.ZstdCompressor, level=LEVEL),
 }
+"""Content coding -> makes what compresses one body."""
 
 
 async def compressed(answer: Answer, request: Request) -> Answer:
@@ -51,9 +52,23 @@ async def compressed(answer: Answer, request: Request) -> Answer:
     coding = best_coding(header(request, "Accept-Encoding"))
     if not coding:
         return replace(answer, headers=headers)
-    pack = PACKERS[coding]
-    body = pack(answer.body) if size <= MAX_LOOP_BYTES else await asyncio.to_thread(pack, answer.body)
+    pack = partial(_packed, answer.body, coding)
+    body = pack() if size <= MAX_LOOP_BYTES else await asyncio.to_thread(pack)
     return replace(answer, body=body, headers=headers | {"Content-Encoding": coding})
+
+
+def _packed(body: bytes, coding: str) -> bytes:
+    packer = PACKERS[coding]()
+    return bytes(packer.compress(body) + packer.flush())
+
+
+async def compressed_pieces(pieces: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
+    """Compress the pieces of a response. ``coding``: gzip or zstd."""
+    packer = PACKERS[coding]()
+    async for piece in pieces:
+        if packed := await asyncio.to_thread(packer.compress, piece):
+            yield packed
+    yield packer.flush()
 
 
 @implementer(IPushProducer)

@@ -9,28 +9,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
-import sys
 import tempfile
-import zlib
 from collections.abc import AsyncIterator
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
+from crawler.errors import InvalidRequest
 from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.output import TABLES, Layout, Output
 from crawler.jobs.rows import Shape, failure_line, shapes_of
 from crawler.outputs.csv_exporter import CsvExporter
 from crawler.outputs.exporters import JsonLinesExporter
 from crawler.outputs.failures import FAILURE_KEYS
-from crawler.service.jobs.uploads import invalid
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +47,6 @@ PAGE = 32
 PIECE_BYTES = 65_536
 MAX_FILE_BYTES = 1_000_000_000
 """Maximum bytes of a file that is written before it is sent."""
-LEVEL = 1
 
 
 @dataclass(frozen=True)
@@ -118,16 +110,18 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
     """
     names, own = await jobs.described(job)
     if selected.scraper is not None and selected.scraper not in names:
-        raise invalid("scraper", f"the job has {', '.join(names)}")
+        raise InvalidRequest.of("scraper", f"the job has {', '.join(names)}")
     names = [each for each in names if selected.scraper in {None, each}]
     try:
         sliced = "exhaustive" in job.options.get("arguments", {})
         found = shapes_of(names, own, selected.explode, selected.fields, sliced=sliced)
     except ValueError as error:
-        raise invalid("explode" if selected.fields is None else "fields", str(error)) from None
+        raise InvalidRequest.of("explode" if selected.fields is None else "fields", str(error)) from None
     if len(found) > 1 and selected.format in TABLES:
         columns = ", ".join(each.scraper.name for each in found)
-        raise invalid("scraper", f"the columns of {columns} differ: choose a scraper, or format=jsonl, json or xlsx")
+        raise InvalidRequest.of(
+            "scraper", f"the columns of {columns} differ: choose a scraper, or format=jsonl, json or xlsx"
+        )
     return {each.scraper.name: each for each in found}
 
 
@@ -215,7 +209,9 @@ async def _file(jobs: Jobs, job: Job, selected: Selected, new_output: Callable[[
 
 def _check_size(folder: Path) -> None:
     if sum(each.stat().st_size for each in folder.iterdir()) > MAX_FILE_BYTES:
-        raise invalid("limit", f"the file would have more than {MAX_FILE_BYTES:,} bytes: use a limit and after=")
+        raise InvalidRequest.of(
+            "limit", f"the file would have more than {MAX_FILE_BYTES:,} bytes: use a limit and after="
+        )
 
 
 async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -235,13 +231,3 @@ async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[l
             if selected.has(line)
             for each in line.inputs or (None,)
         ]
-
-
-async def compressed(pieces: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
-    """Compress the pieces of a response. ``coding``: gzip or zstd."""
-    gzip = partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
-    packer: Any = zstd.ZstdCompressor(level=LEVEL) if coding == "zstd" else gzip()
-    async for piece in pieces:
-        if packed := await asyncio.to_thread(packer.compress, piece):
-            yield packed
-    yield packer.flush()

@@ -61,12 +61,6 @@ def all_targets(default: str | None = None, *, sliced: bool = False) -> TargetPa
     return TargetParser(tuple(each for spider in spiders().values() for each in spider.scrapers), default, sliced)
 
 
-def invalid(name: str, message: str) -> InvalidRequest:
-    """Return the error for an invalid part of a request."""
-    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
-    return InvalidRequest(f"{name}: {message}", details=[detail])
-
-
 @dataclass
 class Contents:
     """The lines of an upload."""
@@ -105,7 +99,7 @@ class Contents:
             ]
             raise InvalidRequest(f"The upload has no valid target.{first}", details=details)
         if self.arguments and (problem := problem_of(self.arguments, self.valid)):
-            raise invalid(next(iter(self.arguments)), problem)
+            raise InvalidRequest.of(next(iter(self.arguments)), problem)
 
     def as_json(self) -> dict[str, Any]:
         """Return the part of a response that describes the lines, and what they cost at most."""
@@ -157,7 +151,7 @@ class Upload:
             try:
                 check_encoding(self.encoding)
             except ValueError as error:
-                raise invalid("Content-Type", str(error)) from None
+                raise InvalidRequest.of("Content-Type", str(error)) from None
 
     @property
     def _type(self) -> str:
@@ -267,7 +261,7 @@ class Uploads:
                 if found is None or found.state == "cancelled":
                     raise IdempotencyInProgress("An upload with this Idempotency-Key ended just now.") from None
                 await self._abandon(job)
-                raise invalid("body", str(error)) from None
+                raise InvalidRequest.of("body", str(error)) from None
             except BaseException:  # also if the client has disconnected
                 await asyncio.shield(self._abandon(job))
                 raise
@@ -307,4 +301,4 @@ async def _lines(source: FileSource) -> AsyncIterator[Target | InvalidTarget]:
 
 
 def _unreadable(error: TargetsUnavailableError, source: FileSource) -> InvalidRequest:
-    return invalid("body", str(error).replace(source.location, NAME))
+    return InvalidRequest.of("body", str(error).replace(source.location, NAME))

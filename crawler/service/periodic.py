@@ -1,0 +1,36 @@
+"""Work that the endpoint repeats until it shuts down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+from crawler.errors import StoreUnavailable
+
+logger = structlog.get_logger(__name__)
+
+
+@contextmanager
+def logged(failed: str, **facts: Any) -> Iterator[None]:
+    """Go on after an exception in the ``with`` block. An unavailable store has logged itself.
+
+    ``failed``: the event to log for any other exception, with these facts.
+    """
+    try:
+        yield
+    except StoreUnavailable:
+        pass
+    except Exception:
+        logger.exception(failed, **facts)
+
+
+async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
+    """Do some work at an interval, until cancelled. An exception does not end it. ``failed``: as of ``logged()``."""
+    while True:
+        with logged(failed):
+            await work()
+        await asyncio.sleep(seconds)
