@@ -36,11 +36,12 @@ def configure(*last: Processor) -> None:
 def skip_unhandled_records() -> None:
     """Let no log records be created that are below the level of every root handler.
 
-    Scrapy sets ``LOG_LEVEL`` only on its handler, so that its DEBUG records of each page and item are created and then
-    dropped.
+    Scrapy sets ``LOG_LEVEL`` only on its handler, and the level of its own logger to DEBUG. So its records of each page
+    and item are created and then dropped.
     """
     level = min((handler.level for handler in logging.root.handlers), default=logging.NOTSET)
-    logging.root.setLevel(max(logging.root.level, level))
+    for logger in (logging.root, logging.getLogger("scrapy")):
+        logger.setLevel(max(logger.level, level))
 
 
 def one_line(text: str, size: int = 200) -> str:

@@ -10,19 +10,21 @@ from crawler.logs import skip_unhandled_records
 
 
 @pytest.mark.parametrize(
-    ("root", "handlers", "created"),
+    ("root", "handlers", "levels"),
     [
-        (logging.NOTSET, [logging.INFO, logging.WARNING], logging.INFO),  # Scrapy: only the handlers have a level
-        (logging.NOTSET, [logging.INFO, logging.NOTSET], logging.NOTSET),  # a handler of the user takes all records
-        (logging.WARNING, [logging.NOTSET], logging.WARNING),  # the endpoint: only the root logger has a level
-        (logging.INFO, [], logging.INFO),
+        (logging.NOTSET, [logging.INFO, logging.WARNING], (logging.INFO, logging.INFO)),  # a crawl
+        (logging.NOTSET, [logging.INFO, logging.NOTSET], (logging.NOTSET, logging.DEBUG)),  # a handler takes everything
+        (logging.WARNING, [logging.NOTSET], (logging.WARNING, logging.DEBUG)),  # the endpoint, with a level on the root
+        (logging.INFO, [], (logging.INFO, logging.DEBUG)),
     ],
 )
 def test_records_below_all_handlers_are_not_created(
-    monkeypatch: pytest.MonkeyPatch, root: int, handlers: list[int], created: int
+    monkeypatch: pytest.MonkeyPatch, root: int, handlers: list[int], levels: tuple[int, int]
 ) -> None:
+    scrapy = logging.getLogger("scrapy")
     monkeypatch.setattr(logging, "root", logging.RootLogger(root))
+    monkeypatch.setattr(scrapy, "level", logging.DEBUG)
     for level in handlers:
         logging.root.addHandler(logging.NullHandler(level))
     skip_unhandled_records()
-    assert logging.root.level == created
+    assert (logging.root.level, scrapy.level) == levels
