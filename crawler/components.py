@@ -113,6 +113,20 @@ def install(settings: BaseSettings) -> None:
             base.set(component, value, priority="default")
 
 
+def load_components(settings: BaseSettings) -> None:
+    """Import the components of a spider's settings that belong to this project or to Scrapy.
+
+    A user's own components are not imported before a crawler needs them: they may import the reactor.
+    """
+    settings = settings.copy()
+    install(settings)
+    for name in COMPONENTS:
+        base = settings.getwithbase(name)
+        for component in (*base, *base.values()):  # either the keys or the values are components
+            if isinstance(component, str) and component.startswith(("crawler.", "scrapy.")):
+                load_object(component)
+
+
 def require(settings: BaseSettings) -> None:
     """Check the settings of a spider before add-ons are applied, and set what must be set before them.
 

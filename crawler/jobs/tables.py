@@ -15,7 +15,7 @@ from crawler.jobs.schema_version import VersionedSchema
 from crawler.jobs.takeover import take_over
 
 metadata = sa.MetaData()
-Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # an SQLite key must be INTEGER to be numbered
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite numbers only keys of the type INTEGER
 
 jobs = sa.Table(
     "jobs",
@@ -78,7 +78,9 @@ records = sa.Table(
     "records",
     metadata,
     sa.Column("job", sa.BigInteger, primary_key=True),
-    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),  # not the key: rows are added at the end
+    sa.Column(
+        "seq", sa.BigInteger, primary_key=True, autoincrement=False
+    ),  # not the target's key, so that rows are appended
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 parts = sa.Table(
@@ -99,7 +101,7 @@ limits = sa.Table(  # throttles, circuit breakers, refusals, limits of API keys:
     sa.Column("fact", sa.LargeBinary, nullable=False),
     sa.Column("ends", sa.Double, nullable=False),  # it can be deleted from this time on
 )
-seen = sa.Table(  # outlives the jobs
+seen = sa.Table(  # kept when jobs are removed
     "seen",
     metadata,
     sa.Column("listing", sa.LargeBinary, primary_key=True),
@@ -128,7 +130,7 @@ sa.Table(
     sa.Column("partial", sa.BigInteger, nullable=False, server_default="0"),
 )
 sa.Table(
-    "quotas",  # a row that a transaction locks while it counts and reserves; the quota itself belongs to the API keys
+    "quotas",  # a transaction locks this row while it counts and reserves; the quota itself is stored with the API keys
     metadata,
     sa.Column("client", sa.Text, primary_key=True),
     sa.Column("checked", sa.BigInteger, nullable=False),
@@ -198,7 +200,7 @@ _index("jobs_open", J.owner, J.id, where=OPEN)
 _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
 _index(
     "targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING
-)  # claimed as they are stored: few pages change
+)  # targets are claimed in the order in which they are stored, so that few pages change
 _index("deliveries_due", deliveries.c.due, where=deliveries.c.due.is_not(None))
 _index("deliveries_client", deliveries.c.client, deliveries.c.id)
 _index("limits_scope", limits.c.scope)

@@ -194,15 +194,18 @@ def _log_failure(future: Future[None]) -> None:
 
 
 def _prune(folder: Path, suffix: str, keep: int) -> None:
-    """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too."""
+    """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too.
+
+    What cannot be deleted stays, such as a folder or another user's file.
+    """
     size = 0
     for number, path in enumerate(reversed(of_source(folder, suffix))):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             size += path.lstat().st_size
             if number >= keep or (number > 0 and size > MAX_SOURCE):
                 path.unlink()
     for draft in folder.glob(".*-*"):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if draft.lstat().st_mtime < time.time() - DRAFT_SECONDS:
                 draft.unlink()
 
@@ -227,6 +230,8 @@ def load(path: Path) -> KeptResponse:
         KeptError: the file is not one, or is too large.
         OSError: it cannot be read.
     """
+    if not path.is_file():  # opening a pipe would wait for its writer
+        raise KeptError(f"{path} is not a file.")
     try:
         with gzip.open(path) as file:
             line, body = file.readline(MAX_BODY), file.read(MAX_BODY * 2)

@@ -213,6 +213,40 @@ def test_a_crawl_goes_on_if_nothing_can_be_written(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.rglob("*")] == ["file"]
 
 
+def test_a_folder_with_other_things_in_place_of_files_is_read(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "unread/retail/search"
+    folder.mkdir(parents=True)
+    outside.write_bytes(b"private")
+    os.mkfifo(folder / "1.gz")
+    (folder / "2.gz").mkdir()
+    for name, target in {"3": outside, "4": Path("/dev/zero"), "5": folder / "5.gz", "6": Path("/dev/tty")}.items():
+        (folder / f"{name}.gz").symlink_to(target)
+    (folder / "7.gz").write_bytes(b"another user's")
+    (folder / "7.gz").chmod(0)
+    found = repair_kept(tmp_path / "unread", NO_NAMES, ["retail"], lambda url: overrides_for(url, Settings()))
+    assert len(found.left) == 7
+    assert [each.endswith(" is not a file.") for each in found.left] == [True, True, False, True, True, True, False]
+    assert all(each.isprintable() for each in found.left)
+    assert outside.read_bytes() == b"private"
+
+
+def test_other_things_in_place_of_files_do_not_stop_the_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "retail/search"
+    folder.mkdir(parents=True)
+    outside.write_bytes(b"private")
+    (folder / "0.gz").mkdir()
+    (folder / "1.gz").symlink_to(outside)
+    os.mkfifo(folder / "2.gz")
+    written = keeper(tmp_path, 2, monkeypatch)
+    with capture_logs() as logged:
+        for _ in range(3):
+            written.unread(response())
+        written.wait()
+    assert (logged, outside.read_bytes()) == ([], b"private")
+    names = sorted(each.name for each in folder.iterdir())
+    assert (len(names), names[0]) == (3, "0.gz"), "a folder stays, a link and a pipe are deleted"
+
+
 HOSTILE = {
     "not gzip": (b"x", "is not a complete gzip file"),
     "cut": (gzip.compress(LINE % b"{}" + BODY)[:-9], "is not a complete gzip file"),
