@@ -267,7 +267,7 @@ class TargetTracker:
         return True
 
     def enter(self, target: Target) -> None:
-        """Bind the target, and its id for log lines, to the task that runs its callback or errback and its pipelines."""
+        """Bind the target, and its id for log lines, to the task of its callback or errback and of its pipelines."""
         bind_contextvars(request_id=target.id)
         entry = self._entry(target)
         if entry is not None:
