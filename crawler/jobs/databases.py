@@ -63,7 +63,7 @@ class Connection(Protocol):
         """Begin a transaction, which ends with the ``with`` block."""
 
     def execute(self, statement: Statement, values: Values) -> Any:
-        """Run a statement and return its cursor. A list of values runs it once for each of them."""
+        """Run a statement and return its cursor. A list of values runs it once for each of them, or not at all."""
 
     def now(self) -> float:
         """Return the Unix time of the database."""
@@ -206,8 +206,9 @@ class _SqliteConnection:
 def run_compiled(cursor: Any, dialect: sa.Dialect, statement: sa.Executable, values: Values) -> Any:
     """Run a statement on a driver's cursor, and return the cursor."""
     if isinstance(values, list):
-        found = compiled(dialect, statement, values[0])
-        cursor.executemany(found.text, [found.arguments(each) for each in values])
+        if values:
+            found = compiled(dialect, statement, values[0])
+            cursor.executemany(found.text, [found.arguments(each) for each in values])
     else:
         found = compiled(dialect, statement, values)
         cursor.execute(found.text, found.arguments(values))

@@ -180,7 +180,7 @@ def accept(session: Session, call: StoredCall, claim: once.Claim | None, room: R
             once.release_key(session, call.client, claim.key, call.request_id)
         return refused
     row = {"job": job.id, "key": call.request_id.encode(), "platform": call.platform, "state": WAITING}
-    session.execute(sql.ADD_TARGETS[session.dialect], row | {"work": orjson.dumps(call.work), "expires": call.expires})
+    session.execute(sql.ADD_TARGETS, row | {"work": orjson.dumps(call.work), "expires": call.expires})
     changes = Changes(session, {job.id: job})
     changes.move(job.id, to=WAITING)
     changes.store(store_time())
@@ -193,7 +193,7 @@ def _standing_job(session: Session, client: str) -> Any:
     found = session.execute(sql.LOCK_JOB, named).fetchone()
     if found is None:
         new = named | {"kind": KIND, "state": "open", "whole_roots": False, "options": b"{}", "created": store_time()}
-        session.execute(sql.ADD_JOB[session.dialect], new)
+        session.execute(sql.ADD_JOB, new)
         found = session.execute(sql.LOCK_JOB, named).fetchone()
     return found
 
@@ -301,8 +301,7 @@ def count_ended(session: Session, calls: Iterable[Stored]) -> None:
     rows = [
         {"job": job, "kind": kind, "name": name.encode(), "n": n} for (job, kind, name), n in sorted(counts.items())
     ]
-    if rows:
-        session.execute(sql.ADD_TALLIES[session.dialect], rows)
+    session.execute(sql.ADD_TALLIES, rows)
 
 
 def unfinished(session: Session, calls: Iterable[tuple[int, bytes]]) -> set[bytes]:

@@ -158,9 +158,8 @@ def read_object(request: Request) -> dict[str, Any]:
         text = request.content.read().decode()
         value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant, parse_float=_number)
         if "\\u" in text:
-            json.dumps(
-                value, ensure_ascii=False
-            ).encode()  # raises if a string contains half of a surrogate pair, which responses could not encode
+            # Raises if a string contains half of a surrogate pair, which responses could not encode.
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise InvalidJson("The body is nested too deeply.") from None
     except ValueError as error:
