@@ -44,11 +44,12 @@ class Command(CheckedCommand, CrawlCommand):
     a feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
     """
 
+    requires_crawler_process = True
+
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         output, overwrite_output = opts.output, opts.overwrite_output
         opts.output = opts.overwrite_output = None  # the spider decides which formats there are
         super().process_options(args, opts)
-        assert self.settings is not None
         if len(args) != 1:
             raise UsageError("Expected one spider: scrapy crawl <spider>")
         loader = get_spider_loader(self.settings)
@@ -68,7 +69,6 @@ class Command(CheckedCommand, CrawlCommand):
         self.prints_summary = replace_log(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(args[0])
         self.crawler_process.crawl(crawler, **opts.spargs)
         tune_garbage_collector(collect=False)

@@ -77,8 +77,6 @@ class Row:
 class Command(CheckedCommand):
     """Exit codes: 0 if all egresses work, 4 if one does not work or is suspended, 2 if a setting is wrong."""
 
-    requires_crawler_process = False
-
     def syntax(self) -> str:
         return "check [<platform> ...] [--json]"
 
@@ -96,7 +94,6 @@ class Command(CheckedCommand):
         parser.add_argument("--json", action="store_true", help="print one line of JSON instead of tables")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
         names = args[1:] or list(platforms.platforms())
         unknown = set(names) - platforms.platforms().keys()
         if args[:1] != ["check"] or unknown:

@@ -9,6 +9,7 @@ from functools import partial
 
 from scrapy.exceptions import UsageError
 
+from crawler.commands.options import at_least_one
 from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.setting_types import rate
@@ -31,8 +32,6 @@ class Command(CheckedCommand):
     its keys together. ``quota CLIENT none`` removes this limit, and ``quota CLIENT`` prints it. ``usage`` prints the
     calls of the last 31 days, of one or all clients. ``webhook CLIENT URL`` sends the events of a client to a URL.
     """
-
-    requires_crawler_process = False
 
     def syntax(self) -> str:
         return (
@@ -57,7 +56,7 @@ class Command(CheckedCommand):
             "--rate", type=rate, help="calls per period, as 60/minute (default is the setting KEY_RATE)"
         )
         limits.add_argument(
-            "--concurrency", type=concurrency, help="calls in flight (default is the setting KEY_CONCURRENCY)"
+            "--concurrency", type=at_least_one, help="calls in flight (default is the setting KEY_CONCURRENCY)"
         )
         limits.add_argument(
             "--quota",
@@ -74,7 +73,6 @@ class Command(CheckedCommand):
             self.exitcode = 1
 
     def _manage(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
         store = KeyStore(keys_file(self.settings))
         match args:
             case ["create", client]:
@@ -127,7 +125,6 @@ class Command(CheckedCommand):
 
     def _print_quota(self, store: KeyStore, client: str) -> None:
         """Print the quota of a client, and how much of it is used and reserved in this month."""
-        assert self.settings is not None
         found = next((key for key in store.all() if key.client == client and key.revoked is None), None)
         if found is None:
             self._fail_without_key(client)
@@ -141,7 +138,6 @@ class Command(CheckedCommand):
 
     def _webhook(self, keys: KeyStore, client: str, url: str | None = None) -> None:
         """Print, set or delete (``none``) the webhook of a client."""
-        assert self.settings is not None
         configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
         if client not in (configured or {key.client for key in keys.all() if key.revoked is None}):
             self._fail_without_key(client)
@@ -168,7 +164,6 @@ class Command(CheckedCommand):
 
     def _print_usage(self, clients: list[str]) -> None:
         """Print one line per client, day and scraper, the newest day first."""
-        assert self.settings is not None
         store = Store(store_location(self.settings), SCHEMA)
         print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  {'partial':>8}  outcomes")
         for client in clients or store.transact_sync(usage.clients, write=False):
@@ -192,11 +187,3 @@ def monthly(text: str) -> int:
         return monthly_quota(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def concurrency(text: str) -> int:
-    """Parse the maximum number of calls in flight."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")
-    return number

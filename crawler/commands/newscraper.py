@@ -23,7 +23,6 @@ class Command(CheckedCommand):
     formats and describes the new files has failed.
     """
 
-    requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:

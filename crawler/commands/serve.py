@@ -17,21 +17,21 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
-from scrapy.utils.reactor import install_reactor
 
 from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
+from crawler.commands.options import at_least_one
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.setting_types import host_and_port
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders
-from crawler.runtime.event_loop import LOOP
+from crawler.runtime.event_loop import installed_reactor
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.storage.data_files import data_file
 
@@ -81,8 +81,6 @@ class Command(CheckedCommand):
     a setting is invalid.
     """
 
-    requires_crawler_process = False
-
     def short_desc(self) -> str:
         return "Serve the scrapers over HTTP"
 
@@ -91,7 +89,7 @@ class Command(CheckedCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
         parser.add_argument("--port", type=port, default=8000, help="port, 0 for any free port (default 8000)")
         parser.add_argument(
-            "--workers", type=workers, default=1, metavar="N", help="number of worker processes (default 1)"
+            "--workers", type=at_least_one, default=1, metavar="N", help="number of worker processes (default 1)"
         )
         parser.add_argument(
             "--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'"
@@ -100,7 +98,6 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
-        assert self.settings is not None
         check_components(self.settings)
         try:
             keys = self._keys(opts, self.settings)
@@ -141,11 +138,9 @@ class Command(CheckedCommand):
 
     def _is_sandbox(self, opts: argparse.Namespace) -> bool:
         """Whether the platforms are simulated. With the setting ``SANDBOX``, the API keys are the real ones."""
-        assert self.settings is not None
         return bool(opts.sandbox) or self.settings.getbool("SANDBOX")
 
     def _configure(self, opts: argparse.Namespace, location: str) -> None:
-        assert self.settings is not None
         self.settings.set("PROCESSES", self.settings.getint("PROCESSES") * opts.workers, priority="cmdline")
         if opts.workers > 1 or "://" in location:  # other hosts may use the same database
             self.settings.set("SHARED_LIMITS", value=True, priority="cmdline")
@@ -171,7 +166,6 @@ class Command(CheckedCommand):
 
             from crawler.service.http.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
 
-            assert self.settings is not None
             load_before_fork(self.settings)
             work = partial(self._work, keys, opts, listeners)
             Supervisor(
@@ -192,14 +186,10 @@ class Command(CheckedCommand):
 
         The workers share the listener of the internal port: how its few connections are distributed does not matter.
         """
-        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
-        from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
-
-        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise
+        reactor = installed_reactor()
+        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # it needs the reactor
         from crawler.service.http.workers import receive_connections  # noqa: PLC0415  # likewise
 
-        reactor = cast("Any", _reactor)
-        assert self.settings is not None
         if self._is_sandbox(opts):
             use_sandbox(self.settings)
         pages = console_pages(self.settings, opts)
@@ -243,14 +233,6 @@ def port(text: str) -> int:
     number = int(text)
     if not 0 <= number < 2**16:
         raise argparse.ArgumentTypeError(f"{number} is not a port: expected 0 to 65535")
-    return number
-
-
-def workers(text: str) -> int:
-    """Parse the number of worker processes."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")
     return number
 
 

@@ -23,8 +23,6 @@ IDLE_SECONDS = 10.0
 class Command(CheckedCommand):
     """Receives the events of an endpoint, verifies their signatures, and prints one line of JSON for each of them."""
 
-    requires_crawler_process = False
-
     def syntax(self) -> str:
         return "listen"
 
@@ -46,7 +44,6 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args != ["listen"]:
             raise UsageError(f"Usage: scrapy webhook {self.syntax()}")
-        assert self.settings is not None
         try:
             secret = check_secret(str(self.settings["WEBHOOK_SECRET"] or ""))
         except ValueError as error:

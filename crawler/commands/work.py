@@ -33,6 +33,8 @@ POLL_SECONDS = 1.0
 class Command(CheckedCommand):
     """Exit codes: 0 when it was ended by SIGTERM or Ctrl-C, or with --drain, 1 if a crawl failed, 2 for wrong use."""
 
+    requires_crawler_process = True
+
     def syntax(self) -> str:
         return "[--drain]"
 
@@ -48,7 +50,6 @@ class Command(CheckedCommand):
             raise UsageError("scrapy work takes no arguments: it works on all open jobs of STORE.")
         from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs it when the process is made
 
-        assert self.settings is not None
         assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # as ASYNCIO_EVENT_LOOP and the reactor require
         self.process = self.crawler_process
         install(self.settings)
@@ -109,7 +110,6 @@ class Command(CheckedCommand):
 
         Jobs with waiting targets are first. Jobs of the sandbox are those of a worker in the sandbox only.
         """
-        assert self.settings is not None
         sandbox = self.settings.getbool("SANDBOX")
         found = await open_jobs_of(jobs, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 import uvloop
+from scrapy.utils.reactor import install_reactor
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
@@ -43,3 +44,11 @@ class Loop(uvloop.Loop):
             self.remove_reader(fd)
             self.add_reader(fd, callback, *args)
         callback(*args)
+
+
+def installed_reactor() -> Any:
+    """Install the reactor with this loop, for a command without a crawler process, and return it."""
+    install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
+    from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default one
+
+    return reactor

@@ -143,10 +143,8 @@ def test_failed_targets_have_the_keys_that_a_retry_needs() -> None:
         (["check", "t.txt", "--spider", "microblog"], 0, "microblog-profile: 1", ""),
         (["check", "nowhere.csv"], 2, "", "no such targets file: nowhere.csv"),
         (["retry", "f.jsonl"], 0, '"id": "a"', "targets to retry: 2"),
-        (["push", "t.txt"], 2, "", "There are no queues any more: scrapy jobs push <job> <file>"),
-        (["status"], 2, "", "There are no queues any more: scrapy jobs show <job>"),
     ],
-    ids=["check", "no such file", "retry", "push", "status"],
+    ids=["check", "no such file", "retry"],
 )
 def test_the_commands_end_with_their_codes(tmp_path: Path, arguments: list[str], code: int, out: str, err: str) -> None:
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())

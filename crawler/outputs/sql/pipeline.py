@@ -143,4 +143,4 @@ class SqlPipeline:
     def _count(self, written: WriteCounts) -> None:
         stats: Any = self.crawler.stats
         for name in ("new", "changed", "unchanged", "history"):
-            stats.inc_value(f"sql/{name}", getattr(written, name))
+            stats.inc_value(f"sql/{name}", written[name])

@@ -9,9 +9,9 @@ writes last.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,22 +58,8 @@ TYPES: dict[Scalar, sa.types.TypeEngine[Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class WriteCounts:
-    """How many rows a write has inserted, changed, left unchanged, and added to the history."""
-
-    new: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    history: int = 0
-
-    def __add__(self, other: WriteCounts) -> WriteCounts:
-        return WriteCounts(
-            self.new + other.new,
-            self.changed + other.changed,
-            self.unchanged + other.unchanged,
-            self.history + other.history,
-        )
+WriteCounts = Counter[str]
+"""How many rows a write has inserted (``new``), ``changed``, left ``unchanged``, and added to the ``history``."""
 
 
 class SqlSink:
@@ -181,7 +167,7 @@ class SqlSink:
         if past:
             connection.execute(_insert(connection, history).on_conflict_do_nothing(), past)
         new = sum(row.key not in before for row in differing if row.key in accepted)
-        return WriteCounts(new, len(accepted) - new, len(rows) - len(accepted), len(past))
+        return WriteCounts(new=new, changed=len(accepted) - new, unchanged=len(rows) - len(accepted), history=len(past))
 
     @staticmethod
     def _upsert(connection: sa.Connection, table: sa.Table, spec: TableSpec, rows: list[Row]) -> set[tuple[str, ...]]:
