@@ -21,7 +21,7 @@ from sqlalchemy import bindparam as param
 
 from crawler.downloads.facts import Decision, F, Fact, Facts, Withdraw
 from crawler.errors import StoreUnavailable
-from crawler.jobs.store import Row, Session, Store
+from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA, insert_into, limits
 
 logger = structlog.get_logger(__name__)
@@ -106,7 +106,7 @@ class _View:
 class _Decided(NamedTuple):
     results: list[Any]
     facts: dict[tuple[type[Fact], str], Fact]
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[Any]]
     """Scope -> its facts."""
     now: float
     """The time of the database."""
@@ -195,7 +195,7 @@ class SharedFacts(Facts):
             logger.warning("shared_limits_not_stored", decisions=len(self._pending))
         await self.store.close()
 
-    def _see(self, view: _View, rows: Sequence[Row]) -> None:
+    def _see(self, view: _View, rows: Sequence[Any]) -> None:
         """Take over the facts of a scope that have changed."""
         view.at, former = time.monotonic(), view.rows
         view.rows = dict(rows)

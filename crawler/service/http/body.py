@@ -28,6 +28,11 @@ SCRAPERS = "/v1/scrapers"
 MAX_BODY_BYTES = 64 * 1024
 """Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
 
+MAX_PAGE = 100
+"""The default and the maximum number of entries on a page of a list."""
+PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
+"""The valid values of the query parameter ``limit`` of such a list, and their description."""
+
 ONE_HOST = InvalidRequest("Send exactly one Host header.")
 
 
