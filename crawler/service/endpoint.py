@@ -29,7 +29,7 @@ from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite, Uploads
 from crawler.service.http.job_routes import JobRoutes
-from crawler.service.http.resources import MAX_WAIT_SECONDS, Api, Parts
+from crawler.service.http.resources import MAX_WAIT_SECONDS, Api
 from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.listings import Listings
@@ -81,59 +81,46 @@ class Endpoint:
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
         self.store = Store(store_location(self.settings), SCHEMA)
+        self.keys = keys
+        self.pages = pages or {}
         self.usage = Usage(self.store)
+        self.quotas = Quotas(self.store)
         call_settings = CallSettings.read(self.settings)
         self.once = Once(self.store, call_settings.idempotency_seconds)
         self.shared = SharedState()
         self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
         self.crawlers = OpenCrawlers(self.settings, self.shared)
         self.status = Status(self.crawlers, self.settings, self.store)
-        cache = Cache(
+        self.cache = Cache(
             self.crawlers.call,
             ttls={name: float(ttl) for name, ttl in self.settings.getdict("RESPONSE_CACHE").items()},
             max_bytes=self.settings.getint("RESPONSE_CACHE_MB") * 1024 * 1024,
             max_wait=MAX_WAIT_SECONDS,
         )
         self.limits = KeyLimits(self.settings, platform_facts(self.shared, self.settings))
-        addresses = Addresses.from_settings(self.settings)
-        url = (self.settings["SERVICE_URL"] or "").rstrip("/")
-        self.calls = AsyncCalls(self.store, self.crawlers, cache, self.limits, call_settings)
+        self.addresses = Addresses.from_settings(self.settings)
+        self.service_url = url = (self.settings["SERVICE_URL"] or "").rstrip("/")
+        """The setting ``SERVICE_URL``. "": links are paths."""
+        self.calls = AsyncCalls(self.store, self.crawlers, self.cache, self.limits, call_settings)
         jobs = Jobs(store_location(self.settings))
         lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
         self.runs = Runs(jobs, self.crawlers, self.calls, lease, exits)
         self.listings = Listings(jobs, self.settings, self.shared)
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
         private = self.settings.getbool("WEBHOOK_PRIVATE")
+        self.webhook_routes = WebhookRoutes(self.store, private)
         self.dispatcher = Dispatcher(self.store, private=private)
         self.tools = ToolsRoute(address)
-        parts = Parts(
-            self.crawlers,
-            keys,
-            addresses,
-            self.limits,
-            cache,
-            self.once,
-            self.usage,
-            Quotas(self.store),
-            self.calls,
-            self.runs,
-            self.status,
-            self.job_routes,
-            WebhookRoutes(self.store, private),
-            self.tools,
-            url,
-            pages or {},
-        )
         self.api = Api(
-            parts,
+            self,
             hidden=self.settings.getlist("SERVICE_HIDDEN_ROUTES"),
             cors_origins=self.settings.getlist("SERVICE_CORS_ORIGINS"),
         )
-        self.internal_api = Api(parts)
+        self.internal_api = Api(self)
         connections = self.settings.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
         largest = self.settings.getint("SERVICE_MAX_JOB_BYTES")
-        self.site = EdgeSite(self.api, connections, addresses, url, Uploads(largest, self.api.admit))
+        self.site = EdgeSite(self.api, connections, self.addresses, url, Uploads(largest, self.api.admit))
         self.internal_site = EdgeSite(
             self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url, Uploads(largest, self.internal_api.admit)
         )
@@ -143,13 +130,13 @@ class Endpoint:
 
     def open(self) -> None:
         """Start the crawlers and the periodic tasks."""
-        prepare_documents(self.api.parts.service_url)
+        prepare_documents(self.service_url)
         self.crawlers.open()
         self.calls.open()
         self.runs.open()
         self.dispatcher.open()
         self.listings.open()
-        tend_jobs = partial(tend, self.job_routes.jobs, self.api.parts.keys, self.job_routes.keep_days)
+        tend_jobs = partial(tend, self.job_routes.jobs, self.keys, self.job_routes.keep_days)
         periodic: tuple[tuple[Callable[[], Awaitable[object]], float, str], ...] = (
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
             (self.once.purge, PURGE_SECONDS, "upkeep_failed"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from http import HTTPStatus
@@ -45,21 +44,8 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
-    from crawler.service.calls.asynchronous import AsyncCalls
-    from crawler.service.calls.cache import Cache
-    from crawler.service.calls.once import Once
-    from crawler.service.calls.open_crawlers import OpenCrawlers
-    from crawler.service.clients.keys import Holder, Keys
-    from crawler.service.clients.limits import KeyLimits
-    from crawler.service.clients.quotas import Quotas
-    from crawler.service.clients.usage import Usage
-    from crawler.service.http.addresses import Addresses
-    from crawler.service.http.job_routes import JobRoutes
-    from crawler.service.http.static import StaticContent
-    from crawler.service.http.tools_route import ToolsRoute
-    from crawler.service.http.webhook_routes import WebhookRoutes
-    from crawler.service.jobs.runs import Runs
-    from crawler.service.status import Status
+    from crawler.service.clients.keys import Holder
+    from crawler.service.endpoint import Endpoint
 
 logger = structlog.get_logger(__name__)
 
@@ -90,40 +76,16 @@ CLIENT_GONE = 499
 """The logged status of a call whose client disconnected before the response."""
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The parts of the service that the routes use."""
-
-    crawlers: OpenCrawlers
-    keys: Keys
-    addresses: Addresses
-    limits: KeyLimits
-    cache: Cache
-    once: Once
-    usage: Usage
-    quotas: Quotas
-    calls: AsyncCalls
-    runs: Runs
-    status: Status
-    jobs: JobRoutes
-    webhooks: WebhookRoutes
-    tools: ToolsRoute
-    service_url: str = ""
-    """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
-    pages: Mapping[str, StaticContent] = field(default_factory=dict)
-    """Further pages by path, which need no API key and replace routes of the same path."""
-
-
 class Api(Resource):
     """Handles the requests of all routes. All errors have an envelope."""
 
     isLeaf = True
 
-    def __init__(self, parts: Parts, hidden: Collection[str] = (), cors_origins: Collection[str] = ()) -> None:
+    def __init__(self, endpoint: Endpoint, hidden: Collection[str] = (), cors_origins: Collection[str] = ()) -> None:
         """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``. ``cors_origins``: the setting ``SERVICE_CORS_ORIGINS``."""
         super().__init__()
-        self.parts = parts
-        self._calls = CallRoutes(parts.calls, parts.runs)
+        self.endpoint = endpoint
+        self._calls = CallRoutes(endpoint.calls, endpoint.runs)
         self._cors = Cors(cors_origins)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: set[Deferred[None]] = set()
@@ -133,13 +95,13 @@ class Api(Resource):
         routes: dict[str, Callable[[Request, Call], Answer]] = {
             "/": self._root,
             SCRAPERS: lambda _, call: json_response(200, catalogue.as_json(), call),
-            "/openapi.json": lambda request, call: openapi.as_json(parts.service_url).answer(request, call),
-            "/llms.txt": lambda request, call: llms.as_text(parts.service_url).answer(request, call),
+            "/openapi.json": lambda request, call: openapi.as_json(endpoint.service_url).answer(request, call),
+            "/llms.txt": lambda request, call: llms.as_text(endpoint.service_url).answer(request, call),
             "/docs": lambda request, call: viewer.page().answer(request, call),
             "/metrics": lambda _, call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
             "/healthz": lambda _, call: json_response(200, {"status": "ok"}, call),
             "/readyz": lambda _, call: self._ready(call),
-            **{path: content.answer for path, content in parts.pages.items()},
+            **{path: content.answer for path, content in endpoint.pages.items()},
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
@@ -167,10 +129,10 @@ class Api(Resource):
 
     async def admit(self, request: Request, uri: bytes) -> Answer | None:
         """Check an upload before its body is read. Return the response that refuses it, or None."""
-        call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
+        call = Call(method="POST", path=job_routes.PATH, service_url=self.endpoint.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                await self.parts.jobs.admit(request, await self._holder(request, call), uri)
+                await self.endpoint.job_routes.admit(request, await self._holder(request, call), uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -196,7 +158,7 @@ class Api(Resource):
 
     async def _serve(self, request: Request) -> None:
         method, path = one_line(request.method.decode("latin-1")), one_line(request.path.decode("latin-1"))
-        call = Call(method=method, path=path, service_url=self.parts.service_url)
+        call = Call(method=method, path=path, service_url=self.endpoint.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 answer = await self._route(request, call)
@@ -222,7 +184,7 @@ class Api(Resource):
         duration = call.duration_ms
         metrics.count_call(call, answer, duration)
         if call.client_id and call.scraper and call.is_counted and call.billed is None:
-            self.parts.usage.count(
+            self.endpoint.usage.count(
                 call.client_id,
                 call.scraper,
                 answer.code,
@@ -276,7 +238,7 @@ class Api(Resource):
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
         holder = await self._holder(request, call)
-        rate_limit = await self.parts.limits.count(holder)
+        rate_limit = await self.endpoint.limits.count(holder)
         if rate_limit:
             call.headers.update(rate_limit.headers)
             rate_limit.check()
@@ -290,13 +252,13 @@ class Api(Resource):
         deadline = asyncio.get_running_loop().time() + wait - call.duration_ms / 1000
         target = Target(call.request_id, scraper, params, deadline=deadline)
         call.target = target.label
-        release = await self.parts.limits.acquire(holder)
+        release = await self.endpoint.limits.acquire(holder)
         try:
             key = header(request, "Idempotency-Key")
             if key is None:
                 return success(call, await self._accept(request, call, holder, target))
             accept = partial(self._accept, request, call, holder, target)
-            return success(call, await self.parts.once.run(key, call, target, accept))
+            return success(call, await self.endpoint.once.run(key, call, target, accept))
         finally:
             release()
 
@@ -308,8 +270,8 @@ class Api(Resource):
         if holder.quota is not None:
             call.has_reservation = True
             assert target.seconds_left is not None
-            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, target.seconds_left)
-        return await self.parts.cache.served(target, header(request, "Cache-Control"))
+            await self.endpoint.quotas.reserve(holder.client, holder.quota, call.request_id, target.seconds_left)
+        return await self.endpoint.cache.served(target, header(request, "Cache-Control"))
 
     async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:
         """Respond to a request about one asynchronous call, or, if the id is empty, about all calls of the client."""
@@ -328,15 +290,15 @@ class Api(Resource):
         return selected(answer, fields_of(request, call.scraper))
 
     async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.jobs.answer(request, call, await self._counted_holder(request, call), path)
+        return await self.endpoint.job_routes.answer(request, call, await self._counted_holder(request, call), path)
 
     async def _about_webhook(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.webhooks.answer(request, call, await self._counted_holder(request, call), path)
+        return await self.endpoint.webhook_routes.answer(request, call, await self._counted_holder(request, call), path)
 
     async def _counted_holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
         holder = await self._holder(request, call)
-        if request.method == b"POST" and (rate_limit := await self.parts.limits.count(holder)):
+        if request.method == b"POST" and (rate_limit := await self.endpoint.limits.count(holder)):
             call.headers.update(rate_limit.headers)
             rate_limit.check()
         return holder
@@ -344,7 +306,7 @@ class Api(Resource):
     async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
         key = tools_route.api_key(request)
         await self._holder(request, call, key)
-        return await self.parts.tools.answer(request, call, str(key))
+        return await self.endpoint.tools.answer(request, call, str(key))
 
     async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
         """Return the client that owns the call's API key. ``key``: instead of the header's.
@@ -353,14 +315,14 @@ class Api(Resource):
             AuthError: the key is missing, unknown or revoked.
             RateLimited: the same, and the caller's address has sent too many such calls.
         """
-        parts = self.parts
+        endpoint = self.endpoint
         peer = getattr(request.getClientAddress(), "host", None)
-        client = None if peer is None else parts.addresses.find_client(peer, header(request, "X-Forwarded-For"))
+        client = None if peer is None else endpoint.addresses.find_client(peer, header(request, "X-Forwarded-For"))
         try:
-            holder = await parts.keys.holder(key or header(request, "X-API-Key"))
+            holder = await endpoint.keys.holder(key or header(request, "X-API-Key"))
         except AuthError:
             try:
-                parts.addresses.count_failed_key(client)
+                endpoint.addresses.count_failed_key(client)
             except RateLimited:
                 call.is_logged = False  # a warning with the address is logged once in a while
                 raise
@@ -408,19 +370,19 @@ class Api(Resource):
         return raw_response(call, "text/plain; charset=utf-8", b"", {"Location": "docs"}, status=HTTPStatus.FOUND)
 
     def _ready(self, call: Call) -> Answer:
-        state = self.parts.crawlers.state
+        state = self.endpoint.crawlers.state
         return json_response(200 if state["status"] == "ready" else 503, state, call)
 
     async def _usage(self, request: Request, call: Call) -> Answer:
         holder = await self._holder(request, call)
         since, until = _days(request)
-        report = await self.parts.usage.report(holder.client, since, until)
-        report["quota"] = await self.parts.quotas.report(holder, REPORT_SECONDS)
+        report = await self.endpoint.usage.report(holder.client, since, until)
+        report["quota"] = await self.endpoint.quotas.report(holder, REPORT_SECONDS)
         return json_response(200, report, call)
 
     async def _status(self, request: Request, call: Call) -> Answer:
         await self._holder(request, call)
-        return json_response(200, await self.parts.status.report(), call)
+        return json_response(200, await self.endpoint.status.report(), call)
 
     @staticmethod
     def _wait(prefer: str | None, call: Call) -> int:
