@@ -64,11 +64,6 @@ class Reservation:
     expires: int
     """Unix time in seconds."""
 
-    @classmethod
-    def of_call(cls, client: str, quota: int, call_id: str, seconds: float) -> Reservation:
-        """Return the reservation of a call that ends within ``seconds``."""
-        return cls(client, quota, call_id, math.ceil(store_time() + seconds + LEASE_SECONDS))
-
 
 class Quotas:
     """Makes reservations in the service's store, and reports the state of quotas."""
@@ -95,7 +90,8 @@ class Quotas:
             self._batch = asyncio.ensure_future(self._reserve_batch(self._pending, self._batch))
         requested, batch = self._pending, self._batch
         assert batch is not None
-        requested[call_id] = Reservation.of_call(client, quota, call_id, seconds)
+        expires = math.ceil(store_time() + seconds + LEASE_SECONDS)
+        requested[call_id] = Reservation(client, quota, call_id, expires)
         try:
             refused = await asyncio.shield(batch)
         except asyncio.CancelledError:
