@@ -62,6 +62,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.jobs.extension.JobWorker": 400,
         "crawler.monitoring.progress.Progress": 600,
         "crawler.monitoring.summary.Summary": 600,
+        "crawler.probe.advice.Advice": 600,
         "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
         "crawler.sandbox.extension.SandboxExtension": 100,
     },
@@ -110,6 +111,20 @@ def install(settings: BaseSettings) -> None:
         for component, value in components.items():
             base.pop(component, None)  # its priority may be higher
             base.set(component, value, priority="default")
+
+
+def load_components(settings: BaseSettings) -> None:
+    """Import the components of a spider's settings that belong to this project or to Scrapy.
+
+    A user's own components are not imported before a crawler needs them: they may import the reactor.
+    """
+    settings = settings.copy()
+    install(settings)
+    for name in COMPONENTS:
+        base = settings.getwithbase(name)
+        for component in (*base, *base.values()):  # either the keys or the values are components
+            if isinstance(component, str) and component.startswith(("crawler.", "scrapy.")):
+                load_object(component)
 
 
 def require(settings: BaseSettings) -> None:

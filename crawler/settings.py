@@ -29,9 +29,11 @@ from crawler.configuration.setting_types import (
     Seconds,
     Switch,
 )
+from crawler.runtime.garbage_collection import spare_modules
 from crawler.runtime.hidden_package import refuse_hidden_package
 
 refuse_hidden_package()
+spare_modules()
 logs.configure()
 
 

@@ -43,7 +43,12 @@ ADDED: dict[str, dict[str, Any]] = {
 }
 RAN = {"extension finished", "pipeline", "downloader middleware", "spider middleware", "exporter"}
 WITH_OURS = {"crawler.Addon": 500, f"{OWN}.Addon": 600}
-OPTIONAL = ("monitoring.progress.Progress", "monitoring.summary.Summary", "monitoring.monitors.Monitors")
+OPTIONAL = (
+    "monitoring.progress.Progress",
+    "monitoring.summary.Summary",
+    "monitoring.monitors.Monitors",
+    "probe.advice.Advice",
+)
 ARGUMENTS = ("-a", "cat_id=976759")
 
 

@@ -73,7 +73,7 @@ class Case:
     @property
     def cells(self) -> list[dict[str, Any]]:
         """The warnings in Parquet, where all have the columns of unread parts and of incomplete listings."""
-        return [dict.fromkeys(UNREAD_KEYS + COVERAGE_KEYS) | each for each in self.objects]
+        return [dict.fromkeys((*UNREAD_KEYS, *COVERAGE_KEYS, "suggestion")) | each for each in self.objects]
 
     def expected_record(self) -> Any:
         plays = {"plays": "1"} if self.platform == "photoapp" else {}

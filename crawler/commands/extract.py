@@ -16,8 +16,7 @@ from typing import Any
 
 import orjson
 from scrapy.exceptions import UsageError
-from scrapy.settings import BaseSettings
-from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
+from web_poet import HttpResponse, PageParams
 
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values, named_values, scraper_named
@@ -30,7 +29,7 @@ from crawler.platforms.names import names_in
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.probe.explain import explanation, origins
 from crawler.probe.repair import Repair, as_json, repair, repair_kept, report
-from crawler.probe.reread import MAX_LINE, problems_of
+from crawler.probe.reread import MAX_LINE, overrides_for, problems_of
 from crawler.reading.names import Names
 from crawler.registry import spider_for
 from crawler.storage.kept import folder_of, kept
@@ -149,14 +148,6 @@ def _page_params(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
 def _read(name: str) -> bytes:
     body = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     return gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
-
-
-def overrides_for(url: str, settings: BaseSettings) -> Mapping[type, type]:
-    """Return the page objects that override others for a URL, as scrapy-poet finds them in a crawl."""
-    for module in settings.getlist("SCRAPY_POET_DISCOVER"):
-        consume_modules(module)
-    rules = settings.getlist("SCRAPY_POET_RULES", default_registry.get_rules())
-    return RulesRegistry(rules=rules).overrides_for(url)
 
 
 async def extract(

@@ -15,7 +15,6 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.commands.crawl import check_arguments
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.commands.extract import overrides_for
 from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand
 from crawler.platforms.names import names_in
@@ -24,6 +23,7 @@ from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.probe.repair import as_json, good_pages, repair
 from crawler.probe.repair import report as repair_report
+from crawler.probe.reread import overrides_for
 from crawler.registry import find_scraper, spider_for
 from crawler.storage.data_files import data_file
 from crawler.storage.kept import folder_of

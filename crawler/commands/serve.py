@@ -25,6 +25,7 @@ from scrapy.utils.log import configure_logging
 
 from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.commands.options import at_least_one
+from crawler.components import load_components
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.setting_types import host_and_port
 from crawler.jobs.location import prepare, store_location
@@ -219,11 +220,16 @@ class Command(CheckedCommand):
 def load_before_fork(settings: Settings) -> None:
     """Load in the supervisor what every worker needs, so that the workers share its memory until they write to it.
 
-    A garbage collection writes to every object that is not frozen. What is loaded here must not import the reactor or
+    This includes the components of all spiders: each library that a worker imports by itself is in memory once more. A
+    garbage collection writes to every object that is not frozen. What is loaded here must not import the reactor or
     start a thread: neither survives a fork.
     """
     from crawler.service.endpoint import prepare_documents  # noqa: PLC0415  # only this command needs the service
 
+    for spider in spiders().values():
+        of_spider = settings.copy()
+        spider.update_settings(of_spider)
+        load_components(of_spider)
     prepare_documents((settings["SERVICE_URL"] or "").rstrip("/"))
     tune_garbage_collector()
 

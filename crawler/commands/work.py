@@ -17,10 +17,8 @@ from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
-from crawler.jobs.queue import first_waiting, open_jobs_of
 from crawler.platforms import platforms
 from crawler.runtime.garbage_collection import tune_garbage_collector
-from crawler.service.jobs.billing import account_settings
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -82,6 +80,8 @@ class Command(CheckedCommand):
             self.stopping = asyncio.get_running_loop().create_task(self.process.stop())
 
     async def _work(self, jobs: Jobs, platform: str) -> None:
+        from crawler.service.jobs.billing import account_settings  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
+
         while not self.ending:
             job = None
             with suppress(StoreUnavailable):
@@ -110,6 +110,8 @@ class Command(CheckedCommand):
 
         Jobs with waiting targets are first. Jobs of the sandbox are those of a worker in the sandbox only.
         """
+        from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # as above
+
         sandbox = self.settings.getbool("SANDBOX")
         found = await open_jobs_of(jobs, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):

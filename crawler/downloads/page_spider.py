@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, ClassVar, cast
@@ -27,6 +27,7 @@ from crawler.errors import (
 )
 from crawler.platforms import platforms
 from crawler.platforms.page import P, PlatformPage
+from crawler.reading.unread import Unread
 from crawler.storage.kept import Head, Keeper, KeptResponse
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error
 from crawler.targets.shutdown import Closing
@@ -130,6 +131,12 @@ class PageSpider(Spider):
         logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
         self.tracker.warn(target, OutcomeWarning.of_error(source, error))
 
+    def warn_unread(self, target: Target, source: str, unread: Iterable[Unread]) -> None:
+        """Add warnings to the target's outcome: parts of a source's payload were unread."""
+        for each in unread:
+            suggestion = self.keeper.suggestions.get((self.platform, source, each.path), "")
+            self.tracker.warn(target, OutcomeWarning.of_unread(source, each, suggestion))
+
     def left_out(self, target: Target, source: str, path: str, rows: tuple[int, int], error: type[ScrapeError]) -> None:
         """Add a warning to the target's outcome: a limit left out a source for some of the record's rows.
 
@@ -159,19 +166,19 @@ class PageSpider(Spider):
             await self.lanes.count(target, source, page.interruption)
             for skipped in page.skipped:
                 self.warn(target, source, skipped)
-            for unread in page.unread:
-                self.tracker.warn(target, OutcomeWarning.of_unread(source, unread))
+            self.warn_unread(target, source, page.unread)
             self.keep(page, request)
             return page
         return await self.get(type(page), again, target, retry=False)
 
     @cached_property
-    def _keeper(self) -> Keeper:
+    def keeper(self) -> Keeper:
+        """The part that keeps unread responses, which all crawlers of the process share."""
         return self.shared.get(Keeper, "", lambda: Keeper.of(self.settings))
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
         """Keep the response of a page in a file if it was not read completely. ``error``: the page has no data."""
-        if not self._keeper.keep:
+        if not self.keeper.keep:
             return
         parts = [error] if error else page.skipped
         response, unread = (
@@ -192,8 +199,10 @@ class PageSpider(Spider):
         secrets = partial(_headers, request.headers, response.headers)
         known = platforms().get(self.platform)  # None: a platform of the user's own project
         public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
-        kept = KeptResponse(head, response.body, secrets, public)
-        (self._keeper.unread if unread else self._keeper.good)(kept)
+        paths = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
+        paths |= {each.path for each in page.unread}
+        kept = KeptResponse(head, response.body, secrets, public, frozenset(paths))
+        (self.keeper.unread if unread else self.keeper.good)(kept)
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
         """Return a request that may succeed after this request's page failed with ``error``, or None."""

@@ -22,13 +22,14 @@ WARNINGS = ListOf(
             "names": ListOf("text"),
             **dict.fromkeys(("expected", "collected"), "integer"),
             "reasons": ListOf("text"),
+            "suggestion": "text",
         }
     )
 )
 """The column of the warnings.
 
 From ``path`` to ``names``, the values are null unless a part of a payload was unread; from ``expected`` on, unless a
-listing is incomplete.
+listing is incomplete; ``suggestion``, unless a line is known that mends an unread part.
 """
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Self, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -194,6 +196,28 @@ class LinkParams(Params):
         name, url = self.exactly_one_of
         given: str | None = getattr(self, name)
         return self.links.read(getattr(self, url), *self.kinds).params[name] if given is None else given
+
+
+def empty(model: type[Model]) -> dict[str, Any]:
+    """Return data of a model without values: each field is null, or else "" or [], or an object without values.
+
+    Optional fields are left out, and fields that must have a value, such as numbers that are never null.
+    """
+    return {name: kind() for name, kind in _empty_kinds(model).items()}
+
+
+@cache
+def _empty_kinds(model: type[Model]) -> dict[str, Callable[[], Any]]:
+    """Return a function for each field of a model that makes the value of a field without a value."""
+    found: dict[str, Callable[[], Any]] = {}
+    for name, info in model.model_fields.items():
+        options = get_args(info.annotation) if get_origin(info.annotation) is UnionType else (info.annotation,)
+        kind = NoneType if NoneType in options else get_origin(options[0]) or options[0]
+        if info.is_required() and isinstance(kind, type) and issubclass(kind, Model):
+            found[name] = partial(empty, kind)
+        elif info.is_required() and kind in {NoneType, str, list}:
+            found[name] = kind
+    return found
 
 
 def refuse_link(text: object) -> object:

@@ -54,6 +54,8 @@ class Suggestion(NamedTuple):
     """Values at the new path."""
     before: list[Any]
     """Values at the declared path in good pages."""
+    mends: tuple[str, ...] = ()
+    """The unread paths that the line mends, if it was tried."""
 
     def __str__(self) -> str:
         kind, known, further = self.line
@@ -228,12 +230,14 @@ def _candidate(
     for value, tail in gap.parts:
         now = [find(each, (*keys, *tail)) for each in anchors]
         number = _fit(value, [each.value for each in now])
-        if number is None or any(each.cause for each in now):
+        if any(each.cause for each in now):
             return None
+        if number is None and (len(gap.parts) == 1 or _flat(each.value for each in now)):
+            return None  # of an object, the keys are evidence without values
         was = [find(each, (*gap.keys, *tail)).value for each in before]
         if not value.contracts and not has_forms(_flat(each.value for each in now), _flat(was)):
             return None
-        inner += number + bool(tail and tail != (EACH,))
+        inner += (number or 0) + bool(tail and tail != (EACH,))
         shown += _flat(each.value for each in now)
         earlier += _flat(was)
     shape = _has_shape(gap, keys, anchors, before)

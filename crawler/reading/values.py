@@ -112,15 +112,6 @@ def text(value: object) -> str:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
-def flag(value: object) -> bool | None:
-    """Return a boolean unchanged. Any other value gives None.
-
-    >>> flag(True), flag(0), flag(None)
-    (True, None, None)
-    """
-    return value if isinstance(value, bool) else None
-
-
 def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
     """Return an absolute URL without its fragment. Relative URLs are resolved against the origin. Other values give "".
 

@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -78,6 +78,8 @@ class KeptResponse(NamedTuple):
     """Returns the headers of the request and the response: their secret values are removed from the body."""
     origins: Mapping[str, str] = MappingProxyType({})
     """Origins that are not the platform's, such as that of the sandbox -> the platform's."""
+    paths: frozenset[str] = frozenset()
+    """The paths of ``head.unread``."""
 
 
 class KeptError(ValueError):
@@ -94,6 +96,12 @@ class Keeper:
     def __init__(self, keep: int, folder: Callable[[], Path]) -> None:
         """``keep``: the number of responses of a source. ``folder``: called for the first file, which creates it."""
         self.keep, self._find_folder = keep, folder
+        self.suggest: Callable[[Path], Mapping[str, str]] | None = None
+        """Returns lines of ``PAYLOAD_NAMES`` by the unread paths that they mend, from the responses in the folder of a
+        source. It is called in the thread, if a response has a path that was not unread before in this process."""
+        self.suggestions: dict[tuple[str, str, str], str] = {}
+        """The lines that were suggested, by platform, source and unread path."""
+        self._paths: set[tuple[str, str, str]] = set()
         self._good: dict[tuple[str, str], KeptResponse] = {}
         self._kept: dict[tuple[str, str], int] = {}
         self._room = threading.Semaphore(WAITING)
@@ -116,7 +124,7 @@ class Keeper:
         if (number >= FIRST and time.monotonic() < self._rests_until) or not self._room.acquire(blocking=False):
             return
         self._kept[source] = number + 1
-        self._thread.submit(self._write_both, response, self._good.pop(source, None))
+        self._thread.submit(self._process, response, self._good.pop(source, None)).add_done_callback(_log_failure)
 
     def wait(self) -> None:
         """Wait until all of these responses are written."""
@@ -126,17 +134,26 @@ class Keeper:
     def _folder(self) -> Path:
         return self._find_folder()
 
-    def _write_both(self, response: KeptResponse, good: KeptResponse | None) -> None:
+    def _process(self, response: KeptResponse, good: KeptResponse | None) -> None:
         began = time.thread_time()
         try:
             if good is not None:
                 self._write(good, GOOD, GOOD_FILES)
             self._write(response, SUFFIX, self.keep)
+            self._rests_until = time.monotonic() + REST * (time.thread_time() - began)
+            self._suggest(response)
         except (OSError, NotConfigured) as error:
             logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400
         finally:
-            self._rests_until = time.monotonic() + REST * (time.thread_time() - began)
             self._room.release()
+
+    def _suggest(self, response: KeptResponse) -> None:
+        place = response.head.platform, response.head.source
+        paths = {(*place, path) for path in response.paths}
+        if self.suggest is None or paths <= self._paths:
+            return
+        self._paths |= paths
+        self.suggestions |= {(*place, path): line for path, line in self.suggest(self._folder.joinpath(*place)).items()}
 
     def _write(self, response: KeptResponse, suffix: str, keep: int) -> None:
         if len(response.body) > MAX_BODY:
@@ -171,16 +188,24 @@ def folder_of(settings: BaseSettings) -> Path:
     return folder / "sandbox" if settings.getbool("SANDBOX") else folder
 
 
+def _log_failure(future: Future[None]) -> None:
+    if error := future.exception():
+        logger.error("response_not_kept", exc_info=error)
+
+
 def _prune(folder: Path, suffix: str, keep: int) -> None:
-    """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too."""
+    """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too.
+
+    What cannot be deleted stays, such as a folder or another user's file.
+    """
     size = 0
     for number, path in enumerate(reversed(of_source(folder, suffix))):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             size += path.lstat().st_size
             if number >= keep or (number > 0 and size > MAX_SOURCE):
                 path.unlink()
     for draft in folder.glob(".*-*"):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if draft.lstat().st_mtime < time.time() - DRAFT_SECONDS:
                 draft.unlink()
 
@@ -205,6 +230,8 @@ def load(path: Path) -> KeptResponse:
         KeptError: the file is not one, or is too large.
         OSError: it cannot be read.
     """
+    if not path.is_file():  # opening a pipe would wait for its writer
+        raise KeptError(f"{path} is not a file.")
     try:
         with gzip.open(path) as file:
             line, body = file.readline(MAX_BODY), file.read(MAX_BODY * 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ from crawler.platforms.microblog.payload_web import WebInstruction, WebProfile, 
 from crawler.platforms.microblog.timeline import Row, Timeline, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.reading.contract import values
-from crawler.reading.json import decode, dicts, dig, find_all
+from crawler.reading.json import all_dicts, decode, dicts, dig
 from crawler.reading.paths import join, steps
 from crawler.reading.values import count, retry_after_seconds, text
 
@@ -50,23 +50,23 @@ REFUSED_QUERY = "refused_query"
 _NOT_SPACE = re.compile(rb"\S")
 _FLAG = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+){2,}\b", re.ASCII)
 
-_ERRORS: dict[int, Callable[..., ScrapeError]] = {}
-"""Maps the platform's error codes to error classes. A class is called with message, ``upstream_status``, ``reason``."""
-_REASONS: dict[int, str] = {}
-for _kind, _reason, _codes in (
-    (TargetNotFound, "not_found", (17, 34, 50, 144)),
-    (TargetRestricted, "suspended", (63,)),
-    (TargetRestricted, "protected", (22,)),
-    (TargetRestricted, "withheld", (421, 422)),
-    (UpstreamBlocked, "login_required", (32, 37, 179, 200, 326, 353)),
-    (UpstreamBlocked, TOKEN_REFUSED, (89, 239)),
-    (UpstreamRateLimited, "rate_limited", (88,)),
-    (UpstreamError, "server_error", (29, 130, 131)),
-    (ExtractionFailed, BAD_REQUEST, (214,)),
-    (ExtractionFailed, MISSING_FLAGS, (336,)),
-):
-    for _code in _codes:
-        _ERRORS[_code], _REASONS[_code] = _kind, _reason
+_ERRORS: dict[int, tuple[type[ScrapeError], str]] = {
+    code: (kind, reason)
+    for kind, reason, codes in (
+        (TargetNotFound, "not_found", (17, 34, 50, 144)),
+        (TargetRestricted, "suspended", (63,)),
+        (TargetRestricted, "protected", (22,)),
+        (TargetRestricted, "withheld", (421, 422)),
+        (UpstreamBlocked, "login_required", (32, 37, 179, 200, 326, 353)),
+        (UpstreamBlocked, TOKEN_REFUSED, (89, 239)),
+        (UpstreamRateLimited, "rate_limited", (88,)),
+        (UpstreamError, "server_error", (29, 130, 131)),
+        (ExtractionFailed, BAD_REQUEST, (214,)),
+        (ExtractionFailed, MISSING_FLAGS, (336,)),
+    )
+    for code in codes
+}
+"""The platform's error codes, each with the class and the reason of the error that it means."""
 
 
 def _rate_limited(page: PlatformPage) -> UpstreamRateLimited:
@@ -190,12 +190,13 @@ class ApiPage(MicroblogPage):
             flags = [["features", name] for name in dict.fromkeys(_FLAG.findall(text(error.get("message"))))]
             return missing_error(message, *flags, reason=MISSING_FLAGS, upstream_status=status)
         if code in _ERRORS:
+            kind, reason = _ERRORS[code]
             detail: Detail = {"loc": ["errors", 0], "msg": message, "type": "query_error"}
-            return _ERRORS[code](
+            return kind(
                 f"The platform returned error {code}: {message}",
-                details=[detail] if _ERRORS[code] is ExtractionFailed else None,
+                details=[detail] if kind is ExtractionFailed else None,
                 upstream_status=status,
-                reason=_REASONS[code],
+                reason=reason,
             )
         if status in {401, 403}:
             return UpstreamBlocked(
@@ -313,8 +314,8 @@ class TimelinePage(ApiPage):
         self.raise_for_other_profile(self._profile.screen_name or "" if self._profile else "")
         unread = self._timeline.unread
         if self._timeline.has_empty_parts and self._is_web:
-            listed = (each for each in find_all(self._plain, "instructions") if isinstance(each, list))
-            unread += lacking_parts(dicts(next(listed, [])))
+            listed = (each["instructions"] for each in all_dicts(self._plain) if "instructions" in each)
+            unread += lacking_parts(dicts(next((each for each in listed if isinstance(each, list)), [])))
         if unread:
             self.unread += [each._replace(path=join(self._root, each.path)) for each in unread]
         self.raise_if_no_row_is_understood()

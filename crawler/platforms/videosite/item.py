@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from crawler.platforms.model import empty
 from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.payload_rows import Lockup, PlaylistVideo, Short
-from crawler.platforms.videosite.schema import VIDEO_ID
+from crawler.platforms.videosite.schema import VIDEO_ID, ContentItem
 from crawler.platforms.videosite.words import hashtags, mentions
 from crawler.reading.json import Step
 from crawler.reading.values import clock_seconds, stated_count
@@ -30,42 +31,21 @@ _ACCESSIBLE_VIEWS = re.compile(
 )
 
 
-_EMPTY: Item = {
-    "age_restriction_status": None,
-    "author_id": None,
-    "author_name": "",
-    "author_username": "",
-    "comment_count": None,
-    "content_language": None,
-    "first_comment": None,
-    "like_count": None,
-    "published_date": None,
-    "slideshow_status": False,
-    "subtitles": None,
-    "transcript": None,
-    "video_duration_seconds": None,
-    "video_link": None,
-    "view_count": None,
-}
-"""The fields of an item that its row may not have."""
-
-
 def post(video: str, *, kind: str, **known: Any) -> Item:
     """Build an item from its known fields. All other fields are null or empty. ``record()`` adds the author."""
     title = known.get("caption", "")
     picture = known.pop("thumbnail_image", "")
     texts = f"{title}\n{known.pop('description', '')}"
     return {
-        **_EMPTY,
+        **empty(ContentItem),
         "caption": title,
         "content_code": video,
         "content_id": video,
         "content_link": f"{ORIGIN}/shorts/{video}" if kind == "short" else f"{ORIGIN}/watch?v={video}",
         "content_type": kind,
         "hashtags": hashtags(texts),
-        "images": [],
-        "media_links": {"high": None, "low": None, "medium": None, "watermarked": None},
         "mentions": mentions(texts),
+        "slideshow_status": False,
         "thumbnail_image": f"https:{picture}" if picture.startswith("//") else picture,
         **known,
     }

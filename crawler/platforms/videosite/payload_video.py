@@ -93,14 +93,14 @@ class SidePanel(Contract):
     info: Text | None = sometimes("header.engagementPanelTitleHeaderRenderer.contextualInfo")
 
 
-_COLUMNS = "contents.twoColumnWatchNextResults"
+SECTIONS_PATH = "contents.twoColumnWatchNextResults.results.results.contents[]"
 
 
 class WatchPage(Contract):
     """The data of a video's page without the player's data."""
 
     id: str | None = sometimes("currentVideoEndpoint.watchEndpoint.videoId")
-    sections: list[Section] = sometimes(f"{_COLUMNS}.results.results.contents[]")
+    sections: list[Section] = sometimes(SECTIONS_PATH)
     panels: list[SidePanel] = sometimes("engagementPanels[].engagementPanelSectionListRenderer")
 
 

@@ -182,7 +182,7 @@ def _shown(warnings: Iterable[OutcomeWarning]) -> tuple[list[OutcomeWarning], li
 
 
 def _item(warning: OutcomeWarning) -> str:
-    source, code, reason, unread, coverage = warning
+    source, code, reason, unread, coverage, _ = warning
     item = f"{_bare_item(source)}; reason={_bare_item(reason)}; code={_bare_item(code)}"
     if coverage is not None:
         item += "" if coverage.expected is None else f"; expected={coverage.expected}"

@@ -66,16 +66,25 @@ MAX_CRASHES = 2
 """After this many consecutive crashes without an outcome in between, the waiting calls fail."""
 
 
+def settings_of_crawlers(settings: Settings) -> Settings:
+    """Return the settings of all open crawlers. They share this copy, because each one takes a megabyte."""
+    own = settings.copy()
+    extensions = settings.getdict("EXTENSIONS") | dict.fromkeys(UNREAD_STATS)
+    own.setdict(OVERLAY | {"EXTENSIONS": extensions}, priority="cmdline")
+    return own
+
+
 class OpenCrawler:
-    """Runs a spider's crawler, starts it again when it ends, and returns its outcomes to the waiting calls."""
+    """Runs a spider's crawler, starts it again when it ends, and returns its outcomes to the waiting calls.
+
+    ``settings``: those that ``settings_of_crawlers`` returns.
+    """
 
     def __init__(self, spider: type[PlatformSpider], settings: Settings, shared: SharedState) -> None:
         self.shared = shared
         self.spider = spider
-        self.settings = settings.copy()
+        self.settings = settings
         self.lanes = platform_lanes(shared, spider.name, settings)
-        extensions = settings.getdict("EXTENSIONS") | dict.fromkeys(UNREAD_STATS)
-        self.settings.setdict(OVERLAY | {"EXTENSIONS": extensions}, priority="cmdline")
         self.max_waiting = settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")
@@ -224,7 +233,8 @@ class OpenCrawlers:
 
     def __init__(self, settings: Settings, shared: SharedState) -> None:
         self.shared = shared
-        self._crawlers = {name: OpenCrawler(spider, settings, shared) for name, spider in spiders().items()}
+        own = settings_of_crawlers(settings)
+        self._crawlers = {name: OpenCrawler(spider, own, shared) for name, spider in spiders().items()}
         self.limit = settings.getint("SERVICE_MAX_CALLS")
         self.draining = False
 
