@@ -27,8 +27,8 @@ from crawler.platforms import platforms
 from crawler.registry import spider, spiders
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.targets.files import FileSource
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
-from crawler.targets.target import TargetParser
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

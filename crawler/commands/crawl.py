@@ -29,8 +29,8 @@ from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.feeds import FAILED
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
+from crawler.targets.reporter import outcomes_by_code
 from crawler.targets.sources import WrongTargetsError
-from crawler.targets.tracker import outcomes_by_code
 from crawler.targets.warning import MISSING_ROWS, UNREAD_ROWS
 
 

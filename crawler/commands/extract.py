@@ -33,7 +33,8 @@ from crawler.probe.reread import MAX_LINE, overrides_for, problems_of
 from crawler.reading.names import Names
 from crawler.registry import spider_for
 from crawler.storage.kept import folder_of, kept
-from crawler.targets.target import Scraper, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Scraper
 from crawler.targets.warning import OutcomeWarning
 
 HEADERS = {"Content-Type": "text/html; charset=utf-8"}

@@ -119,7 +119,8 @@ class Command(CheckedCommand):
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
         # Only this command and ``scrapy keys`` need the service.
-        from crawler.service.clients.keys import ConfiguredKeys, KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
+        from crawler.service.clients.key_store import KeyRing, KeyStore  # noqa: PLC0415
+        from crawler.service.clients.keys import ConfiguredKeys, SandboxKeys  # noqa: PLC0415
 
         if opts.sandbox:
             return SandboxKeys()

@@ -33,18 +33,18 @@ CONNECT_SECONDS = 3
 STATEMENT_SECONDS = 5.0
 """Maximum seconds for which PostgreSQL executes a statement."""
 IDLE_SECONDS = 10.0
-"""PostgreSQL ends a transaction without a statement for so long: its process is suspended, and holds locks."""
+"""Seconds after which PostgreSQL ends an idle transaction: its process is suspended, and holds locks."""
 
 CONFLICTS = {"40001", "40P01"}
-"""PostgreSQL's codes of transactions that would succeed if they were repeated: serialisation failure and deadlock."""
+"""PostgreSQL's error codes after which a transaction can be repeated: serialisation failure and deadlock."""
 TOO_LARGE = "54"
-"""PostgreSQL's class of codes for values that exceed a limit of the program."""
+"""PostgreSQL's class of error codes for values above a limit of the server."""
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-"""SQLite's codes for a file whose content is not a database."""
+"""SQLite's error codes for a file that is not a database."""
 
 
 def sqlstate(error: Exception) -> str:
-    """Return PostgreSQL's code of an error of SQLAlchemy. "" if it has none."""
+    """Return PostgreSQL's error code in an exception of SQLAlchemy, "" without one."""
     return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
 
 
@@ -83,7 +83,7 @@ class Connection:
         raise NotImplementedError
 
     def execute(self, statement: Statement, values: Values) -> Any:
-        """Run a statement and return its cursor. A list of values runs it once for each of them, or not at all."""
+        """Run a statement and return its cursor. For a list of values, run it once for each entry."""
         cursor = self.driver.cursor()
         if values == []:
             return cursor
@@ -106,11 +106,11 @@ class Database:
     name: str
     """The name for logs, without a password."""
     errors: tuple[type[Exception], ...]
-    """What its operations raise if it is not available."""
+    """The exceptions that its operations raise while the database is unavailable."""
     refusals: tuple[type[Exception], ...]
-    """Those of them that the values of a statement cause. The same statement would fail again."""
+    """The exceptions that the values of a statement cause. The same statement would fail again."""
     losses: int = 0
-    """How often this process found that the stored data was lost, and began with an empty database."""
+    """Number of times that this process found the stored data lost, and began with an empty database."""
 
     def connect(self) -> Connection:
         """Connect, and create missing tables and columns."""
@@ -121,13 +121,13 @@ class Database:
         return False
 
     def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
-        """If the error shows damaged content, keep it under another name and begin with an empty database."""
+        """If the error means damaged content, rename the damaged files and begin with an empty database."""
 
 
 class SqliteDatabase(Database):
     """An SQLite file. If it is deleted, replaced, emptied or damaged, the loss is logged, and a new file is created.
 
-    SQLite would go on writing to a deleted file, without an error, and the counts would be lost at the next start.
+    SQLite would continue to write to a deleted file without an error, and the counts would be lost at the next start.
     """
 
     errors = (sqlite3.Error, OSError)
@@ -155,7 +155,7 @@ class SqliteDatabase(Database):
         return True
 
     def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension of an extended code
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary part of an extended code
         if code in DAMAGED and self._opened is not None and self._identity() == self._opened:
             self._start_anew(connection, str(error))
 
@@ -168,7 +168,7 @@ class SqliteDatabase(Database):
                     with suppress(FileNotFoundError):
                         Path(self.name + suffix).replace(kept_as + suffix)
                 if connection is not None:
-                    connection.close()  # after the renaming: SQLite does not write its log to a file that was moved
+                    connection.close()  # after the rename: SQLite does not write its log to a moved file
                 self.connect().close()
         self._opened = self._identity()
         self.losses += 1
@@ -190,7 +190,7 @@ class _SqliteConnection(Connection):
 
     def _update(self, schema: VersionedSchema) -> None:
         try:
-            if not schema.is_current(self._core):  # most processes need no write lock to connect
+            if not schema.is_current(self._core):  # most processes can connect without a write lock
                 with self.begin(write=True):
                     schema.update(self._core)
                 if not self.execute("PRAGMA auto_vacuum", {}).fetchone()[0]:  # a file of version 0.2
@@ -218,7 +218,10 @@ class PostgreSqlDatabase(Database):
     name = "postgresql"
 
     def __init__(self, url: str, schema: VersionedSchema, *, durable: bool) -> None:
-        """``durable``: whether commits wait for the disk. If not, a crash of the server may lose the last ones."""
+        """``durable``: whether commits wait for the disk.
+
+        Otherwise, a crash of the server may lose the last commits.
+        """
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
 
         self.errors = (psycopg.Error, sa.exc.SQLAlchemyError, OSError)

@@ -1,7 +1,8 @@
 """Read the outcomes of a job: pages, cursors, and parts of an export to files.
 
-Each page is read in a short transaction of its own. The number ``seq`` of an outcome is given while its job is locked
-until the commit. So who reads on from the last ``seq`` misses nothing, whatever other processes store meanwhile.
+Each page is read in a short transaction of its own. An outcome gets its number ``seq`` while its job is locked until
+the commit. So a reader that continues after the last ``seq`` gets all later outcomes, even while other processes store
+them.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ class Line:
     record: Any
     """The data. None: the target failed, has no new data, or is not finished."""
     inputs: tuple[InputId, ...] = ()
-    """The input lines of the target: several if the same target was given more than once."""
+    """The input lines of the target. A target that was given more than once has several."""
 
     @property
     def is_failure(self) -> bool:
-        """Whether the target ended without data."""
+        """Whether the target has an error."""
         return self.state in {"failed", "dead"}
 
     def by_input(self) -> list[Line]:
@@ -88,7 +89,7 @@ class Cursor:
 async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int = LINES_PER_PAGE) -> list[Line]:
     """Return the next outcomes after a cursor, in the order of their commits, up to ``seq = until``.
 
-    The next page begins at ``Cursor(job, lines[-1].seq)``. [] means that no more outcomes are stored yet.
+    The next page begins at ``Cursor(job, lines[-1].seq)``. [] if no more outcomes are stored yet.
     """
     values = {"job": cursor.job, "after": cursor.seq, "until": until, "limit": limit}
 
@@ -158,7 +159,7 @@ async def paused(jobs: Jobs, job: int, root: bytes) -> list[tuple[Any, int | Non
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of an export: the outcomes with ``after < seq <= until``. A repeated upload writes the same lines."""
+    """A part of an export: the outcomes with ``after < seq <= until``. A repeated upload writes the same lines."""
 
     number: int
     after: int
@@ -166,7 +167,9 @@ class Part:
 
 
 async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None:
-    """Return the part of an export to upload next. It is stored before, so that a repetition has the same lines.
+    """Return the next part of an export to upload.
+
+    The part is stored first, so that a repeated upload has the same lines.
 
     ``export``: the path or URL to which the parts are written. Return None if fewer than ``size`` outcomes are left and
     the job is not done, or if all are uploaded.

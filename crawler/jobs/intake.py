@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LINES_PER_PUSH = 500
 READ_BYTES = 1 << 20
 NO_PLATFORM = ""
-"""The platform of lines that are not targets. Their outcome is known without a request."""
+"""The platform of invalid lines, whose outcome is an error without a request."""
 
 
 def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
@@ -56,7 +56,7 @@ async def push(
 
     Targets beyond ``room`` are paused.
 
-    A push that was killed can be repeated. The lines that are not targets fail at once, but only if the job is open.
+    A push that was killed can be repeated. If the job is open, invalid lines fail at once.
 
     Raises:
         JobError: the job is cancelled or was removed.
@@ -103,7 +103,7 @@ def failed(claim: Claim) -> Finished:
 
 
 async def fail_invalid(jobs: Jobs, job: Job) -> None:
-    """Store the outcomes of the lines that are not targets.
+    """Store the outcomes of the invalid lines.
 
     Raises:
         WorkerStoppedError: the store is unavailable for too long, or was lost.

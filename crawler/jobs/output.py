@@ -41,7 +41,7 @@ FAILURES = "failures"
 
 
 class OutputError(ValueError):
-    """Raised when an output cannot be written as it was named. The message says what to do."""
+    """Raised when the name of an output is wrong. The message contains the remedy."""
 
 
 def format_of(path: str) -> str:
@@ -65,14 +65,14 @@ def format_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the records of a job are written: the path of the file or files, and ``--explode`` and ``--fields``."""
+    """The form of a job's records in files: the path of the file or files, and ``--explode`` and ``--fields``."""
 
     path: str
     explode: str | None = None
     fields: str | None = None
 
     def check(self) -> None:
-        """Check what can be checked without the job.
+        """Check the layout, as far as this is possible without the job.
 
         Raises:
             OutputError: the format or the place of the path cannot be used.
@@ -107,7 +107,7 @@ class Layout:
 
 
 class WritableFile(Protocol):
-    """Where an output writes to: a ``NewFile``, or memory."""
+    """The destination of an output: a ``NewFile``, or memory."""
 
     @property
     def content(self) -> IO[bytes]:
@@ -134,7 +134,7 @@ class Output:
     new_file: Callable[[str], WritableFile] = NewFile
     """Makes the file of a path."""
     folder: Path | None = None
-    """Where a workbook keeps its rows until it is complete. None: where the system has temporary files."""
+    """The folder of a workbook's rows until it is complete. None: the system's folder of temporary files."""
     _files: dict[str, WritableFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Scraper, or the path of a file of all scrapers -> the exporter."""
@@ -198,7 +198,10 @@ class Output:
         return exporter
 
     def close(self) -> list[str]:
-        """Complete the files, and return their paths. A workbook opens at records, even if a target failed first."""
+        """Complete the files, and return their paths.
+
+        A workbook opens with the sheet of records, even if a target failed first.
+        """
         filled = [each for each in self._exporters if each != FAILURES]
         if self.store_empty:
             for shape in self.shapes.values():
@@ -222,7 +225,7 @@ class Output:
 
 
 class Failures:
-    """A file of failures, as JSON Lines. Without failures, there is no file: that of an earlier run is removed."""
+    """A file of failures, as JSON Lines. Without failures, the file of an earlier run is removed."""
 
     def __init__(self, path: str) -> None:
         self.path = path

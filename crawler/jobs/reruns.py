@@ -1,6 +1,6 @@
-"""Make a job of the targets of another one in whose payloads a part was unread.
+"""Make a job of the targets of an earlier job in whose payloads a part was unread.
 
-A done target is never opened again: its record, its number in the job and its bill stay.
+The done targets of the earlier job keep their record, their sequence number and their bill.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
     killed can be repeated. None: no target has an unread part.
 
     Raises:
-        JobError: the job reads entries since its last run, and these count as read.
+        JobError: the job has ``since=last``, and its entries count as seen.
     """
     if job.options.get("arguments", {}).get("since") == "last":
         raise JobError(f"The entries of {job.name!r} count as seen: collect its listings with since=DATE instead.")

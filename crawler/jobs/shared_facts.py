@@ -30,11 +30,12 @@ T = TypeVar("T")
 ANSWER_SECONDS = 2.0
 """Maximum seconds for which a decision waits for the store."""
 OWN_SHARE_SECONDS = 5.0
-"""Seconds for which a process uses its own share of the limits after the store has failed. It then tries it again."""
+"""Seconds for which a process uses its own share of the limits after the store has failed. Then it tries the store
+again."""
 VIEW_SECONDS = 1.0
-"""A process reads which circuit breakers others have opened if it has not done so for this many seconds."""
+"""Interval in seconds at which a process reads which circuit breakers other processes have opened."""
 SOON_SECONDS = 0.05
-"""Maximum seconds for which a decision whose result is not needed waits for others."""
+"""Maximum seconds for which a decision whose result is not needed waits for further decisions."""
 MAX_OWED = 1_000
 """Maximum number of decisions, such as releases of slots, that are repeated after an outage."""
 PURGE_SECONDS = 3_600.0
@@ -71,7 +72,7 @@ def group_of(name: str) -> str:
 
 @dataclass(eq=False)
 class _Pending:
-    """A decision that is not made yet."""
+    """A pending decision."""
 
     kind: type[Fact]
     name: str
@@ -96,7 +97,7 @@ class _Pending:
 
 @dataclass
 class _View:
-    """What this process has read of a scope."""
+    """The facts of a scope that this process has read."""
 
     kind: type[Fact]
     at: float = -math.inf
@@ -115,7 +116,7 @@ class _Decided(NamedTuple):
 class SharedFacts(Facts):
     """The facts of all processes that use the same store.
 
-    While the store is unavailable, each of ``processes`` processes decides by what it knows, within its share of the
+    While the store is unavailable, each of ``processes`` processes decides by its own facts, within its share of the
     limits.
     """
 
@@ -124,7 +125,7 @@ class SharedFacts(Facts):
     def __init__(self, location: str, processes: int) -> None:
         """``location``: path of an SQLite file, or a ``postgresql://`` URL."""
         super().__init__(1)
-        self.store = Store(location, SCHEMA, durable=False)  # what a crash of the server loses limits nothing for long
+        self.store = Store(location, SCHEMA, durable=False)  # facts that a crash of the server loses would expire soon
         self._all_processes = processes
         self._in_outage = False
         self._retry_at = 0.0
@@ -205,7 +206,7 @@ class SharedFacts(Facts):
                 self._learn(view.kind, name, msgspec.json.decode(data, type=view.kind))
 
     def _learn(self, kind: type[F], name: str, fact: F) -> None:
-        """Bring what this process knows up to date."""
+        """Update the facts of this process."""
         known = self.known(kind, name)
         for each in kind.__struct_fields__:
             setattr(known, each, getattr(fact, each))
@@ -247,9 +248,9 @@ class SharedFacts(Facts):
             self._soon = asyncio.get_running_loop().call_later(SOON_SECONDS, self._start)
 
     async def _run(self) -> None:
-        """Make the pending decisions, and then those for whose results callers have begun to wait meanwhile."""
+        """Make the pending decisions, and then the decisions whose results callers have requested meanwhile."""
         try:
-            while self._pending:  # none if they were withdrawn since the start of the task
+            while self._pending:  # empty if the decisions were withdrawn since the start of the task
                 batch, self._pending, self._owed = self._owed + self._pending, [], []
                 await self._decide(batch)
                 if not any(each.result for each in self._pending):
@@ -293,7 +294,7 @@ class SharedFacts(Facts):
         return pending.decision(self.known(pending.kind, pending.name), self.now(), self.processes)
 
     def _owe(self, pending: _Pending) -> None:
-        """Decide by what this process knows, and again when the store is available."""
+        """Decide by the facts of this process, and again when the store is available."""
         self._decide_alone(pending)
         self._owed = [*self._owed[-MAX_OWED:], pending]
 

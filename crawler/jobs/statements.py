@@ -1,11 +1,10 @@
-"""Every statement that reads or changes the store of jobs.
+"""The statements that read and change the store of jobs.
 
 SQLAlchemy Core compiles each statement for SQLite and for PostgreSQL. SQLite has one writer at a time, so that it needs
 no row locks: ``FOR UPDATE`` is left out there.
 
 On PostgreSQL, a transaction locks rows of ``targets`` before rows of ``jobs``, and rows of ``jobs`` in ascending order.
-Claims and clean-ups skip targets that other transactions have locked. So transactions do not wait for each other in a
-circle.
+Claims and clean-ups skip targets that other transactions have locked. This order prevents deadlocks.
 """
 
 from __future__ import annotations
@@ -85,14 +84,14 @@ STORED = sa.select(T.key).where(OF_KEYS)
 """The keys of a list that are stored."""
 ADD_TALLIES = insert_into(tallies, add=["n"])
 READY = (
-    T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far: set while the clock was ahead
+    T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far ahead: set by a wrong clock
     T.expires.is_(None) | (T.expires > param("now")),
 )
 _FIRST_WAITING = (
     sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING, *READY).order_by(T.row).limit(1)
 )
 _HAS_TARGETS = sa.and_(  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
-    J.waiting > 0, J.id.not_in(param("resting", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
+    J.waiting > 0, J.id.not_in(param("skipped", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
 )
 JOBS_TO_CLAIM = (
     sa.select(J.id, J.owner, J.whole_roots, J.running, sa.case((_HAS_TARGETS, 1), else_=0))
@@ -173,7 +172,7 @@ SWEEP = (
 )
 """A piece of a job's targets, in the order of their keys."""
 SWEEP_TARGETS = SWEEP.where(T.platform != "")
-"""The same without the lines that are not targets."""
+"""The same without invalid lines."""
 RETRY = sa.update(targets).where(ONE).values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
 DROP_TARGETS = (
     sa.delete(records).where(records.c.job == param("job_"), records.c.seq.in_(sa.select(T.seq).where(OF_KEYS))),

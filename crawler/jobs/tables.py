@@ -18,7 +18,7 @@ from crawler.jobs.schema_version import VersionedSchema
 from crawler.jobs.takeover import take_over
 
 metadata = sa.MetaData()
-Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # an SQLite key must be INTEGER to be numbered
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite numbers only keys of the type INTEGER
 
 jobs = sa.Table(
     "jobs",
@@ -81,7 +81,9 @@ records = sa.Table(
     "records",
     metadata,
     sa.Column("job", sa.BigInteger, primary_key=True),
-    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),  # not the key: rows are added at the end
+    sa.Column(
+        "seq", sa.BigInteger, primary_key=True, autoincrement=False
+    ),  # not the target's key, so that rows are appended
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 parts = sa.Table(
@@ -102,7 +104,7 @@ limits = sa.Table(  # throttles, circuit breakers, refusals, limits of API keys:
     sa.Column("fact", sa.LargeBinary, nullable=False),
     sa.Column("ends", sa.Double, nullable=False),  # it can be deleted from this time on
 )
-seen = sa.Table(  # outlives the jobs
+seen = sa.Table(  # kept when jobs are removed
     "seen",
     metadata,
     sa.Column("listing", sa.LargeBinary, primary_key=True),
@@ -131,7 +133,7 @@ usage = sa.Table(
     sa.Column("partial", sa.BigInteger, nullable=False, server_default="0"),
 )
 quotas = sa.Table(
-    "quotas",  # a row that a transaction locks while it counts and reserves; the quota itself belongs to the API keys
+    "quotas",  # a transaction locks this row while it counts and reserves; the quota itself is stored with the API keys
     metadata,
     sa.Column("client", sa.Text, primary_key=True),
     sa.Column("checked", sa.BigInteger, nullable=False),
@@ -199,7 +201,7 @@ WAITING, RUNNING = T.state == sa.literal_column("'waiting'"), T.state == sa.lite
 OPEN = J.state == sa.literal_column("'open'")
 _index("jobs_open", J.owner, J.id, where=OPEN)
 _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
-# Claimed as they are stored: few pages change.
+# Targets are claimed in the order in which they are stored, so that few pages change.
 _index("targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING)
 _index("deliveries_due", deliveries.c.due, where=deliveries.c.due.is_not(None))
 _index("deliveries_client", deliveries.c.client, deliveries.c.id)

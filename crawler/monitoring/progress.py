@@ -19,7 +19,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 
 from crawler.downloads.waiting import suspensions, waiting_for
-from crawler.targets.tracker import TargetTracker, outcomes_by_code
+from crawler.targets.reporter import outcomes_by_code
+from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

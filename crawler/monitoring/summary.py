@@ -13,8 +13,8 @@ from scrapy.exceptions import NotConfigured
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feeds import FAILED
+from crawler.targets.reporter import REPEATED, outcomes_by_code, target_completed
 from crawler.targets.target import Outcome
-from crawler.targets.tracker import REPEATED, outcomes_by_code, target_completed
 from crawler.targets.warning import FAILED_SOURCES, UNREAD_PATHS, UNREAD_ROWS
 
 if TYPE_CHECKING:

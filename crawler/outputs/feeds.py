@@ -34,8 +34,9 @@ from crawler.outputs.feed_files import (
     holds_lines,
     repair_last_line,
 )
+from crawler.targets.reporter import target_completed
 from crawler.targets.target import InvalidTarget, Outcome, Target
-from crawler.targets.tracker import TargetTracker, target_completed, target_of
+from crawler.targets.tracker import TargetTracker, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

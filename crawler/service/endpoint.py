@@ -75,7 +75,7 @@ class Endpoint:
     ) -> None:
         """``pages``: path -> a further page to serve, such as those of the console.
 
-        ``address``: the URL of the public port, for this process itself. "": there are no tools at ``/mcp``.
+        ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
         """
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
@@ -145,7 +145,7 @@ class Endpoint:
         self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 
     async def drain(self) -> None:
-        """Wait until the calls in flight have a response, and store the usage counts, whatever fails before."""
+        """Wait until the calls in flight have a response. Store the usage counts even if another step fails."""
         try:
             await self._end_work()
         finally:
@@ -182,7 +182,7 @@ class Endpoint:
 
 
 def prepare_documents(service_url: str) -> None:
-    """Build and compress the documents that are the same for all callers, before the first call waits for it."""
+    """Build and compress the documents before the first call needs them."""
     catalogue.as_json()
     documents = (viewer.page(), openapi.as_json(service_url), llms.as_text(service_url))
     for document in (*documents, *viewer.bundled_files().values()):

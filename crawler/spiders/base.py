@@ -40,11 +40,12 @@ from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
 from crawler.targets.listings import Listings
+from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
+from crawler.targets.reporter import PARTIAL, outcomes_by_code, target_completed
 from crawler.targets.shutdown import Closing
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
-from crawler.targets.target import Outcome, Record, Scraper, Target, TargetParser
-from crawler.targets.tracker import PARTIAL, outcomes_by_code, target_completed
+from crawler.targets.target import Outcome, Record, Scraper, Target
 from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:

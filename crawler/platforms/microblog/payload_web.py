@@ -17,15 +17,13 @@ from crawler.platforms.microblog.payload import (
     Link,
     Media,
     Note,
-    Number,
     Post,
     Preview,
     Tombstone,
     Unavailable,
-    UnavailableUser,
-    User,
     Withheld,
 )
+from crawler.platforms.microblog.payload_user import Number, UnavailableUser, User
 from crawler.reading.contract import Contract, always, identity, sometimes
 
 

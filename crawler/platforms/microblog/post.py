@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from crawler.platforms.microblog import PLATFORM
-from crawler.platforms.microblog.payload import Article, Holder, Media, Post, User, Withheld
+from crawler.platforms.microblog.payload import Article, Holder, Media, Post, Withheld
+from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds
 from crawler.platforms.microblog.unread import Contradictions, path_of
 from crawler.platforms.microblog.user import number

@@ -22,7 +22,7 @@ from crawler.jobs.tables import insert_into
 from crawler.service.clients import quotas
 
 FLUSH_SECONDS = 0.75
-"""Interval in seconds at which the counts are stored. Including the time of a write, it stays below one second."""
+"""Interval in seconds at which the counts are stored. Interval and write together take less than a second."""
 
 REPORT_SECONDS = 2.0
 """Maximum seconds for which a report waits for the last counts to be stored, and then for the stored counts."""
@@ -38,7 +38,7 @@ DAY_SECONDS = 24 * 60 * 60
 
 Key = tuple[str, str, str, str]
 Count = list[int]
-"""Three numbers: of all calls, of billable calls, and of calls with a partial record."""
+"""The numbers of all calls, of billable calls, and of calls with a partial record."""
 
 
 class Usage:
@@ -58,10 +58,10 @@ class Usage:
         """The number of calls whose counts this process has not stored yet."""
         return self._calls_pending()
 
-    def count(  # noqa: PLR0913  # keyword arguments that describe a call
+    def count(  # noqa: PLR0913  # the arguments describe a call
         self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False, reservation: str = ""
     ) -> None:
-        """Count one call, at the cost of a dictionary lookup. Days are in UTC.
+        """Count a call in memory. Days are in UTC.
 
         ``reservation``: the id of the call, whose reservation is deleted when the count is stored; "" if it has none.
         """

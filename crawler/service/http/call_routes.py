@@ -115,7 +115,7 @@ class CallRoutes:
         try:
             answer = self._response(call, await self._waited(call, found), retryable=False)
         except StoreUnavailable:
-            # The call is stored. An error would say that nothing was accepted, and a repeat would be a second call.
+            # The call is stored. After an error, the client would send the call again, and it would run twice.
             answer = self._response(call, found, retryable=False)
         if answer.code == ACCEPTED:
             applied = "respond-async" if call.wait is None else f"respond-async, wait={call.wait}"
@@ -133,7 +133,7 @@ class CallRoutes:
         return self._response(call, found and await self._waited(call, found), retryable=True)
 
     async def delete(self, call: Call, holder: Holder, request_id: str) -> Answer:
-        """Delete a call and its response. A call that is not done is thereby cancelled.
+        """Delete a call and its response. A waiting or running call is cancelled.
 
         Raises:
             CallNotFound: the client has no such call.
@@ -161,7 +161,7 @@ class CallRoutes:
         return json_response(200, await self.store.transact(page, seconds=STORE_SECONDS, write=False), call)
 
     async def _waited(self, call: Call, found: FoundCall) -> FoundCall | None:
-        """Wait at most ``call.wait`` seconds for a stored call. Return it as it is then; None if it was deleted."""
+        """Wait at most ``call.wait`` seconds for a stored call. Return its new state, or None if it was deleted."""
         if found.is_done or call.wait is None:
             return found
         await self.calls.wait(found.call, call.wait - call.duration_ms / 1000)

@@ -6,16 +6,15 @@ import asyncio
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from datetime import date
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import structlog
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.errors import AuthError, InvalidRequest, RateLimited, ScrapeError, ScraperNotFound
+from crawler.errors import AuthError, RateLimited, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.registry import scrapers
 from crawler.service import metrics
@@ -34,14 +33,14 @@ from crawler.service.calls.fields import fields_of, selected
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
-from crawler.service.http.body import SCRAPERS, CappedRequest, header, read_object, require_method
+from crawler.service.http.body import SCRAPERS, days, header, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
-from crawler.service.http.response_writer import Sender, compressed, send_pieces
-from crawler.targets.target import Scraper, Target, check_params, limited_numbers
+from crawler.service.http.response_writer import ResponseWriter, compressed
+from crawler.targets.parser import check_params, limited_numbers
+from crawler.targets.target import Scraper, Target
 
 if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
     from crawler.service.clients.keys import Holder
@@ -56,21 +55,10 @@ WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
 RESPOND_ASYNC = re.compile(r"(?:^|,)\s*respond-async\s*(?:=\s*(?:\"\")?\s*)?(?:[;,]|$)", re.IGNORECASE)
 """Matches ``respond-async`` in a value of ``Prefer``, with or without an empty value (RFC 7240)."""
 
-DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
 UNKNOWN_ROUTE = "Unknown route or scraper. GET /v1/scrapers lists all scrapers."
-
-MAX_WHOLE_BYTES = 65_536
-"""Larger responses are sent in pieces, as the client reads them."""
-
-SEND_SECONDS = 5.0
-"""Seconds for which responses may still be sent when the service shuts down."""
 
 POLL_SECONDS = 0.1
 """Interval in seconds at which the service checks, when it shuts down, whether calls are completed."""
-
-WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
-"""Statuses of responses without a body, and so without Content-Length."""
 
 CLIENT_GONE = 499
 """The logged status of a call whose client disconnected before the response."""
@@ -87,11 +75,8 @@ class Api(Resource):
         self.endpoint = endpoint
         self._calls = CallRoutes(endpoint.calls, endpoint.runs)
         self._cors = Cors(cors_origins)
+        self._writer = ResponseWriter(self._cors)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unread: set[Deferred[None]] = set()
-        """Fires when a large response has been sent, for each large response."""
-        self._streams: set[asyncio.Task[None]] = set()
-        """The tasks that send responses of unknown length."""
         routes: dict[str, Callable[[Request, Call], Answer]] = {
             "/": self._root,
             SCRAPERS: lambda _, call: json_response(200, catalogue.as_json(), call),
@@ -145,16 +130,9 @@ class Api(Resource):
 
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
-        while calls := self._tasks - self._streams:
+        while calls := self._tasks - self._writer.streams:
             await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of them may begin to send
-        if self._streams:
-            _, late = await asyncio.wait(self._streams, timeout=SEND_SECONDS)
-            for each in late:
-                each.cancel()
-        if self._unread:
-            await asyncio.wait(
-                [each.asFuture(asyncio.get_running_loop()) for each in self._unread], timeout=SEND_SECONDS
-            )
+        await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
         method, path = one_line(request.method.decode("latin-1")), one_line(request.path.decode("latin-1"))
@@ -174,9 +152,9 @@ class Api(Resource):
                 answer = failure(call, unexpected())
             try:
                 packed = await compressed(answer, request)
-                self._send(request, packed)
+                self._writer.send(request, packed)
                 if isinstance(packed, StreamedAnswer):
-                    await self._stream(request, packed)
+                    await self._writer.stream(request, packed)
             finally:
                 self._done(call, answer)
 
@@ -330,39 +308,6 @@ class Api(Resource):
         call.client_id = holder.client
         return holder
 
-    def _send(self, request: Request, answer: Answer) -> None:
-        if request.finished or cast("CappedRequest", request).is_disconnected:
-            return
-        request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
-        request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
-        for name, value in answer.headers.items():
-            request.setHeader(name, value)
-        self._cors.add_headers(request)
-        if isinstance(answer, StreamedAnswer):
-            return
-        if answer.status not in WITHOUT_BODY:
-            request.setHeader("Content-Length", str(len(answer.body)))
-        if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
-            request.write(answer.body)
-            request.finish()
-            return
-        sent = request.notifyFinish()
-        self._unread.add(sent)
-        sent.addBoth(lambda _: self._unread.discard(sent))
-        Sender(request, answer.body).start()
-
-    async def _stream(self, request: Request, answer: StreamedAnswer) -> None:
-        """Send the pieces of a response. After an error, the connection is closed, so that the client notices it."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._streams.add(task)
-        task.add_done_callback(self._streams.discard)
-        try:
-            await send_pieces(request, answer.pieces)
-        except Exception:
-            logger.exception("response_interrupted")
-            cast("CappedRequest", request).abort()
-
     def _root(self, _: Request, call: Call) -> Answer:
         """Redirect a person who opens the service's address in a browser to the documentation."""
         if "/docs" not in self._public_routes:
@@ -375,7 +320,7 @@ class Api(Resource):
 
     async def _usage(self, request: Request, call: Call) -> Answer:
         holder = await self._holder(request, call)
-        since, until = _days(request)
+        since, until = days(request)
         report = await self.endpoint.usage.report(holder.client, since, until)
         report["quota"] = await self.endpoint.quotas.report(holder, REPORT_SECONDS)
         return json_response(200, report, call)
@@ -392,29 +337,3 @@ class Api(Resource):
             return DEFAULT_WAIT_SECONDS
         call.wait = min(max(int(preference.group(1)), 1), MAX_WAIT_SECONDS)
         return call.wait
-
-
-def _days(request: Request) -> tuple[date | None, date | None]:
-    """Parse the query parameters ``from`` and ``to``. A missing parameter is None.
-
-    Raises:
-        InvalidRequest: a value is not a day, a parameter is repeated or unknown, or ``to`` is before ``from``.
-    """
-    days: dict[str, date | None] = {"from": None, "to": None}
-    for raw, values in (request.args or {}).items():
-        name = raw.decode("latin-1")
-        day = _parse_day(values[0]) if len(values) == 1 and name in days else None
-        if day is None:
-            raise InvalidRequest.of(name, "expected from and to as YYYY-MM-DD, each at most once")
-        days[name] = day
-    since, until = days["from"], days["to"]
-    if since and until and since > until:
-        raise InvalidRequest.of("from", "must not be after to")
-    return since, until
-
-
-def _parse_day(text: bytes) -> date | None:
-    try:
-        return date.fromisoformat(text.decode()) if DAY.fullmatch(text) else None
-    except ValueError:
-        return None

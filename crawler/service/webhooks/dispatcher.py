@@ -25,11 +25,11 @@ logger = structlog.get_logger(__name__)
 IN_FLIGHT = 16
 """Maximum number of deliveries in flight in a process."""
 POLL_SECONDS = 1.0
-"""Interval in seconds at which due deliveries are searched."""
+"""Interval in seconds at which the store is searched for due deliveries."""
 UPKEEP_SECONDS = 10.0
 """Interval in seconds at which old deliveries are deleted, and the age of undelivered ones is measured."""
 CLOSE_SECONDS = 5.0
-"""Seconds for which deliveries may still be in flight when the service shuts down. After that, they are repeated."""
+"""Seconds that deliveries in flight have to end when the service shuts down. Unfinished deliveries are repeated."""
 DELETED = Response(None, "the webhook was deleted")
 FAILED = Response(None, "internal error")
 
@@ -119,7 +119,7 @@ class Dispatcher:
             return await send(delivery.url, delivery.secret, delivery.id, delivery.body, private=self.private)
         except Exception:
             logger.exception("webhook_failed", delivery=delivery.id, client=delivery.client)
-            return FAILED  # counts as a try: otherwise it would be repeated until the event expires
+            return FAILED  # counted as a try, so that it is not repeated until the event expires
 
     async def _tend(self) -> None:
         metrics.WEBHOOKS_AGE.set(await self.store.transact(outbox.undelivered_age, write=False))

@@ -1,7 +1,7 @@
 """The webhooks of clients, and the deliveries of their events, in the store.
 
-A process claims a delivery for ``CLAIM_SECONDS`` by moving its next try to their end. If the process is killed, another
-one tries again then, with the same id.
+A process claims a delivery by delaying its next try by ``CLAIM_SECONDS``. If the process is killed, another process
+sends the event after this time, with the same id.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from crawler.jobs.tables import deliveries, insert_into, webhooks
 
 CLAIM_SECONDS = 30.0
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, *[7_200.0] * 11)
-"""Seconds until the next try after each failed one: together a day. After the last try, the delivery has failed."""
+"""The delay in seconds after each failed try; their sum is a day. After the last try, the delivery has failed."""
 JITTER = 0.1
-"""Share by which a delay is randomly shorter or longer, so that a receiver does not get all events at once."""
+"""Maximum random change of a delay, as a share of it, so that a receiver does not get all events at once."""
 KEEP_SECONDS = 7 * 86_400.0
-"""Time for which deliveries are listed."""
+"""Seconds for which deliveries are listed."""
 PURGED_AT_ONCE = 500
 PER_CLIENT = 4
-"""Maximum number of deliveries to one client in flight in a process: a slow receiver must not delay other ones."""
+"""Maximum number of deliveries to one client in flight in a process. A slow receiver must not delay other clients."""
 
-SECRET_PREFIX = "whsec_"  # noqa: S105  # of all secrets
+SECRET_PREFIX = "whsec_"  # noqa: S105  # the prefix of all secrets
 SECRET_BYTES = range(24, 65)
 """Valid sizes of a secret, by the specification."""
 
@@ -91,14 +91,14 @@ def check_secret(text: str) -> str:
 
 
 def find(session: Session, client: str) -> Any | None:
-    """Return the row of a client's webhook. None: it has none."""
+    """Return the row of a client's webhook, None if the client has no webhook."""
     return session.execute(WEBHOOK, {"client": client}).fetchone()
 
 
 def put(session: Session, client: str, url: str, secret: str | None) -> str | None:
-    """Set the webhook of a client. Return its secret if it is a new random one.
+    """Set the webhook of a client. Return its secret if it was generated now.
 
-    ``secret``: None keeps the present secret, or makes a new one if there is none.
+    ``secret``: None keeps the current secret, or generates one for a new webhook.
     """
     found = find(session, client)
     made = None
@@ -165,7 +165,7 @@ def claim(session: Session, n: int, in_flight: Counter[str]) -> list[Delivery]:
 
 
 def end(session: Session, delivery: Delivery, attempt: Attempt) -> bool:
-    """Store the result of a try. Return whether there will be another one."""
+    """Store the result of a try. Return whether there will be another try."""
     now = session.now()
     attempts = orjson.dumps([*delivery.attempts, asdict(attempt)])
     is_over = attempt.error is None or delivery.url is None or delivery.tries > len(DELAYS)
@@ -206,6 +206,6 @@ def undelivered_age(session: Session) -> float:
 
 
 def purge(session: Session) -> int:
-    """Delete old deliveries, some at once. Return their number."""
+    """Delete at most ``PURGED_AT_ONCE`` old deliveries. Return their number."""
     ids = [each for (each,) in session.rows(EXPIRED, before=id_prefix(session.now() - KEEP_SECONDS))]
     return session.run(PURGE, ids=ids) if ids else 0

@@ -33,10 +33,10 @@ _OLD_OR_LOCKED = (
 )
 _OLE = b"\xd0\xcf\x11\xe0"
 _END_OF_DIRECTORY = struct.Struct("<4s8xI6x")
-"""The record at the end of a zip archive: its mark, and the size of the directory in bytes."""
+"""Matches the record at the end of a zip archive: its mark, and the size of the directory in bytes."""
 _END_MARK = b"PK\x05\x06"
 _ZIP64_MARK = b"PK\x06\x07"
-"""The mark of a second record, of 20 bytes before the other, whose sizes replace those of the other."""
+"""The mark of a second record, 20 bytes before the end record, whose sizes replace those of the end record."""
 
 
 class Relation(NamedTuple):
@@ -153,7 +153,7 @@ def _parse(stream: IO[bytes], handler: Handler) -> Iterator[None]:
         depth -= 1
         handler.end(name.rpartition(" ")[2])
 
-    def doctype(*_: object) -> None:  # the only way to entities, and no writer of workbooks writes one
+    def doctype(*_: object) -> None:  # only a DOCTYPE can define entities, and workbooks do not have one
         refuse(DAMAGED)
 
     parser.StartElementHandler = start

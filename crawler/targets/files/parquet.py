@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from crawler.targets.files.columns import check_columns
 from crawler.targets.files.rows import MAX_CELL_CHARACTERS, Row, UnreadableFileError
-from crawler.targets.target import TargetParser
+from crawler.targets.parser import TargetParser
 
 if TYPE_CHECKING:
     from pyarrow import Array, Scalar
@@ -22,7 +22,7 @@ MAX_GROUP_BYTES = 512 * 1024**2
 """Bytes of a row group, uncompressed. A page of a column, which is read at once, may be as large."""
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _EXACT = 2.0**53
-"""Integers up to this number are exact as a float."""
+"""Floats represent integers up to this number exactly."""
 
 
 def read_parquet(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:

@@ -17,8 +17,9 @@ from crawler.targets.files.find import READ_ERRORS, TargetsFile, find_files
 from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
 from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetSource, TargetsUnavailableError, WrongTargetsError
-from crawler.targets.target import InvalidTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Target
 
 ROWS_PER_READ = 500
 """Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
@@ -124,7 +125,7 @@ class FileSource(TargetSource):
 
     @cached_property
     def _all_known(self) -> frozenset[str]:
-        """The names that no row has as its own."""
+        """The names that cannot be columns of the user."""
         return frozenset(known_names((), self.parser))
 
     @property
