@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawler.service.clients.keys import Holder
-    from crawler.service.endpoint import Endpoint
+    from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
 
@@ -69,24 +69,24 @@ class Api(Resource):
 
     isLeaf = True
 
-    def __init__(self, endpoint: Endpoint, hidden: Collection[str] = (), cors_origins: Collection[str] = ()) -> None:
+    def __init__(self, parts: Parts, hidden: Collection[str] = (), cors_origins: Collection[str] = ()) -> None:
         """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``. ``cors_origins``: the setting ``SERVICE_CORS_ORIGINS``."""
         super().__init__()
-        self.endpoint = endpoint
-        self._calls = CallRoutes(endpoint.calls, endpoint.runs)
+        self.parts = parts
+        self._calls = CallRoutes(parts.calls, parts.runs)
         self._cors = Cors(cors_origins)
         self._writer = ResponseWriter(self._cors)
         self._tasks: set[asyncio.Task[None]] = set()
         routes: dict[str, Callable[[Request, Call], Answer]] = {
             "/": self._root,
             SCRAPERS: lambda _, call: json_response(200, catalogue.as_json(), call),
-            "/openapi.json": lambda request, call: openapi.as_json(endpoint.service_url).answer(request, call),
-            "/llms.txt": lambda request, call: llms.as_text(endpoint.service_url).answer(request, call),
+            "/openapi.json": lambda request, call: openapi.as_json(parts.service_url).answer(request, call),
+            "/llms.txt": lambda request, call: llms.as_text(parts.service_url).answer(request, call),
             "/docs": lambda request, call: viewer.page().answer(request, call),
             "/metrics": lambda _, call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
             "/healthz": lambda _, call: json_response(200, {"status": "ok"}, call),
             "/readyz": lambda _, call: self._ready(call),
-            **{path: content.answer for path, content in endpoint.pages.items()},
+            **{path: content.answer for path, content in parts.pages.items()},
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
@@ -114,10 +114,10 @@ class Api(Resource):
 
     async def admit(self, request: Request, uri: bytes) -> Answer | None:
         """Check an upload before its body is read. Return the response that refuses it, or None."""
-        call = Call(method="POST", path=job_routes.PATH, service_url=self.endpoint.service_url)
+        call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                await self.endpoint.job_routes.admit(request, await self._holder(request, call), uri)
+                await self.parts.job_routes.admit(request, await self._holder(request, call), uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -136,7 +136,7 @@ class Api(Resource):
 
     async def _serve(self, request: Request) -> None:
         method, path = one_line(request.method.decode("latin-1")), one_line(request.path.decode("latin-1"))
-        call = Call(method=method, path=path, service_url=self.endpoint.service_url)
+        call = Call(method=method, path=path, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 answer = await self._route(request, call)
@@ -162,7 +162,7 @@ class Api(Resource):
         duration = call.duration_ms
         metrics.count_call(call, answer, duration)
         if call.client_id and call.scraper and call.is_counted and call.billed is None:
-            self.endpoint.usage.count(
+            self.parts.usage.count(
                 call.client_id,
                 call.scraper,
                 answer.code,
@@ -216,7 +216,7 @@ class Api(Resource):
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
         holder = await self._holder(request, call)
-        rate_limit = await self.endpoint.limits.count(holder)
+        rate_limit = await self.parts.limits.count(holder)
         if rate_limit:
             call.headers.update(rate_limit.headers)
             rate_limit.check()
@@ -230,13 +230,13 @@ class Api(Resource):
         deadline = asyncio.get_running_loop().time() + wait - call.duration_ms / 1000
         target = Target(call.request_id, scraper, params, deadline=deadline)
         call.target = target.label
-        release = await self.endpoint.limits.acquire(holder)
+        release = await self.parts.limits.acquire(holder)
         try:
             key = header(request, "Idempotency-Key")
             if key is None:
                 return success(call, await self._accept(request, call, holder, target))
             accept = partial(self._accept, request, call, holder, target)
-            return success(call, await self.endpoint.once.run(key, call, target, accept))
+            return success(call, await self.parts.once.run(key, call, target, accept))
         finally:
             release()
 
@@ -248,8 +248,8 @@ class Api(Resource):
         if holder.quota is not None:
             call.has_reservation = True
             assert target.seconds_left is not None
-            await self.endpoint.quotas.reserve(holder.client, holder.quota, call.request_id, target.seconds_left)
-        return await self.endpoint.cache.served(target, header(request, "Cache-Control"))
+            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, target.seconds_left)
+        return await self.parts.cache.served(target, header(request, "Cache-Control"))
 
     async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:
         """Respond to a request about one asynchronous call, or, if the id is empty, about all calls of the client."""
@@ -268,15 +268,15 @@ class Api(Resource):
         return selected(answer, fields_of(request, call.scraper))
 
     async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.endpoint.job_routes.answer(request, call, await self._counted_holder(request, call), path)
+        return await self.parts.job_routes.answer(request, call, await self._counted_holder(request, call), path)
 
     async def _about_webhook(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.endpoint.webhook_routes.answer(request, call, await self._counted_holder(request, call), path)
+        return await self.parts.webhook_routes.answer(request, call, await self._counted_holder(request, call), path)
 
     async def _counted_holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
         holder = await self._holder(request, call)
-        if request.method == b"POST" and (rate_limit := await self.endpoint.limits.count(holder)):
+        if request.method == b"POST" and (rate_limit := await self.parts.limits.count(holder)):
             call.headers.update(rate_limit.headers)
             rate_limit.check()
         return holder
@@ -284,7 +284,7 @@ class Api(Resource):
     async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
         key = tools_route.api_key(request)
         await self._holder(request, call, key)
-        return await self.endpoint.tools.answer(request, call, str(key))
+        return await self.parts.tools.answer(request, call, str(key))
 
     async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
         """Return the client that owns the call's API key. ``key``: instead of the header's.
@@ -293,14 +293,14 @@ class Api(Resource):
             AuthError: the key is missing, unknown or revoked.
             RateLimited: the same, and the caller's address has sent too many such calls.
         """
-        endpoint = self.endpoint
+        parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)
-        client = None if peer is None else endpoint.addresses.find_client(peer, header(request, "X-Forwarded-For"))
+        client = None if peer is None else parts.addresses.find_client(peer, header(request, "X-Forwarded-For"))
         try:
-            holder = await endpoint.keys.holder(key or header(request, "X-API-Key"))
+            holder = await parts.keys.holder(key or header(request, "X-API-Key"))
         except AuthError:
             try:
-                endpoint.addresses.count_failed_key(client)
+                parts.addresses.count_failed_key(client)
             except RateLimited:
                 call.is_logged = False  # a warning with the address is logged once in a while
                 raise
@@ -315,19 +315,19 @@ class Api(Resource):
         return raw_response(call, "text/plain; charset=utf-8", b"", {"Location": "docs"}, status=HTTPStatus.FOUND)
 
     def _ready(self, call: Call) -> Answer:
-        state = self.endpoint.crawlers.state
+        state = self.parts.crawlers.state
         return json_response(200 if state["status"] == "ready" else 503, state, call)
 
     async def _usage(self, request: Request, call: Call) -> Answer:
         holder = await self._holder(request, call)
         since, until = days(request)
-        report = await self.endpoint.usage.report(holder.client, since, until)
-        report["quota"] = await self.endpoint.quotas.report(holder, REPORT_SECONDS)
+        report = await self.parts.usage.report(holder.client, since, until)
+        report["quota"] = await self.parts.quotas.report(holder, REPORT_SECONDS)
         return json_response(200, report, call)
 
     async def _status(self, request: Request, call: Call) -> Answer:
         await self._holder(request, call)
-        return json_response(200, await self.endpoint.status.report(), call)
+        return json_response(200, await self.parts.status.report(), call)
 
     @staticmethod
     def _wait(prefer: str | None, call: Call) -> int:
