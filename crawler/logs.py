@@ -74,9 +74,8 @@ def structure_everything(settings: Settings) -> None:
         handler = logging.StreamHandler()
     handler.setFormatter(formatter)
     logging.root.addHandler(handler)
-    logging.root.setLevel(
-        settings["LOG_LEVEL"]
-    )  # set on the root logger, so that no records below the level are created
+    # On the root logger, so that no records below the level are created.
+    logging.root.setLevel(settings["LOG_LEVEL"])
 
 
 def _stamp(_logger: object, _method: str, event: EventDict) -> EventDict:
