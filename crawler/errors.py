@@ -128,6 +128,11 @@ class InvalidRequest(RequestError):
     code = "INVALID_REQUEST"
     http_status = 400
 
+    @classmethod
+    def of(cls, name: str, problem: str) -> InvalidRequest:
+        """Return the error of one value. ``name``: the param, the query parameter or the header."""
+        return cls(f"{name}: {problem}", details=[{"loc": [name], "msg": problem, "type": "value_error"}])
+
 
 class ScraperNotFound(RequestError):
     """Raised when a route or scraper does not exist."""

@@ -7,17 +7,17 @@ import asyncio
 import shutil
 import sys
 import tempfile
-from collections.abc import Coroutine
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.exceptions import UsageError
-from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import replace_log
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.commands.options import add_values, named_values
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import StoreUnavailable
@@ -27,10 +27,12 @@ from crawler.platforms import platforms
 from crawler.registry import spider, spiders
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.targets.files import FileSource
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
-from crawler.targets.target import TargetParser
 
 if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.output import Layout
@@ -41,6 +43,8 @@ STDIN = "-"
 
 class Command(CheckedCommand):
     """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use."""
+
+    requires_crawler_process = True
 
     def syntax(self) -> str:
         return "[options] <file> [<file> ...]"
@@ -63,23 +67,15 @@ class Command(CheckedCommand):
         parser.add_argument("-o", dest="appended", metavar="FILE", help=argparse.SUPPRESS)
         parser.add_argument("--scraper", metavar="NAME", help="scraper of the targets that do not name one")
         parser.add_argument("--encoding", help="encoding of text files without a byte order mark")
-        parser.add_argument(
-            "-a", dest="arguments", action="append", default=[], metavar="NAME=VALUE", help=", ".join(OF_JOBS)
-        )
+        add_values(parser, "arguments", ", ".join(OF_JOBS))
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        assert self.settings is not None
         replace_log(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from crawler.jobs.job import JobError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.output import OutputError  # noqa: PLC0415  # likewise
-        from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # likewise
-
-        assert self.settings is not None
         install(self.settings)
-        try:
+        with job_errors(self):
             if opts.appended:
                 raise UsageError(
                     "A job writes its whole output: use -O, or scrapy jobs export --after for new records."
@@ -92,11 +88,6 @@ class Command(CheckedCommand):
             with ExitStack() as stack:
                 files = [_stdin(stack) if each == STDIN else each for each in args]
                 self._collect(files, arguments, opts, layout)
-        except (JobError, OutputError, WrongTargetsError) as error:
-            raise UsageError(str(error)) from None
-        except (TargetsUnavailableError, StoreUnavailable, WorkerStoppedError, OSError) as error:
-            print(error, file=sys.stderr)
-            self.exitcode = RUN_FAILED
 
     def _collect(
         self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
@@ -106,7 +97,7 @@ class Command(CheckedCommand):
             self._crawl(prepared, needed)
         elif prepared.state == "done":
             ended = datetime.fromtimestamp(prepared.ended or 0, UTC)
-            _say(f"The job {prepared.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
+            say(f"The job {prepared.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
 
         self.exitcode = run_async(self._finish(prepared.id, layout))
 
@@ -114,21 +105,17 @@ class Command(CheckedCommand):
         """Write the output of a job. Return the exit code."""
         from crawler.jobs import output  # noqa: PLC0415  # as above
 
-        assert self.settings is not None
-        jobs = open_jobs(self.settings)
-        try:
+        async with store_of(self.settings) as jobs:
             job = await jobs.get(job_id)
             assert job is not None, "the job was removed while it ran"
             failures = output.failures_path(self.settings, job)
             written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
             for path in written:
-                _say(path)
-            _say(summary(job))
+                say(path)
+            say(summary(job))
             if job.state == "paused":
-                _say("A limit was reached: the same command with a higher one continues the job.")
+                say("A limit was reached: the same command with a higher one continues the job.")
             return exit_code(job, await jobs.tallies(job.id))
-        finally:
-            await jobs.close()
 
     async def _prepare(
         self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
@@ -136,15 +123,13 @@ class Command(CheckedCommand):
         """Return the job, loaded and open, and the platforms with unfinished targets."""
         from crawler.jobs import intake  # noqa: PLC0415  # as above
 
-        assert self.settings is not None
         sources = file_sources(files, opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
         for source in sources:
             source.check()
         options = job_options(self.settings, arguments)
         named = {**unlimited(options), "scraper": opts.scraper, "encoding": opts.encoding}
         name = opts.job or intake.job_name(files, named)
-        jobs = open_jobs(self.settings)
-        try:
+        async with store_of(self.settings) as jobs:
             if opts.fresh and (former := await jobs.find(name)):
                 await jobs.remove(former)
             job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(arguments))
@@ -162,29 +147,52 @@ class Command(CheckedCommand):
             found = await jobs.get(job.id)
             assert found is not None
             return found, [each for each in platforms() if await jobs.has_unfinished(job.id, each)]
-        finally:
-            await jobs.close()
 
     def _crawl(self, job: Job, needed: list[str]) -> None:
-        assert self.crawler_process is not None
         for platform in needed:
             self.crawler_process.crawl(platform, job=job.name)
         tune_garbage_collector(collect=False)
         self.crawler_process.start()
 
 
+@contextmanager
+def job_errors(command: CheckedCommand) -> Iterator[None]:
+    """Raise ``UsageError`` for wrong use of a job. Print other errors of jobs, and set the command's exit code."""
+    from crawler.jobs.job import JobError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs.output import OutputError  # noqa: PLC0415  # likewise
+    from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # likewise
+
+    try:
+        yield
+    except (JobError, OutputError, WrongTargetsError) as error:
+        raise UsageError(str(error)) from None
+    except (TargetsUnavailableError, StoreUnavailable, WorkerStoppedError, OSError) as error:
+        print(error, file=sys.stderr)
+        command.exitcode = RUN_FAILED
+
+
+@asynccontextmanager
+async def store_of(settings: BaseSettings) -> AsyncIterator[Jobs]:
+    """Open the jobs of the store that the settings name, and close them at the end."""
+    jobs = open_jobs(settings)
+    try:
+        yield jobs
+    finally:
+        await jobs.close()
+
+
 def add_layout(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how records are written."""
+    """Add the options for the form of the written records."""
     parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
     parser.add_argument("--explode", metavar="LIST", help="write a row for each entry of this list of a record")
     parser.add_argument("--fields", metavar="NAMES", help="fields to write, with commas between them")
 
 
 def layout_of(opts: argparse.Namespace) -> Layout | None:
-    """Return how records are to be written. None: not at all.
+    """Return the form of the written records. None: no records are written.
 
     Raises:
-        UsageError: the rows are described, but no file is named.
+        UsageError: there are options for rows, but no file.
     """
     from crawler.jobs.output import Layout  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
@@ -205,7 +213,7 @@ def file_sources(
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine before or after the reactor runs, which has an event loop of its own."""
+    """Run a coroutine in an event loop of its own, before or after the reactor runs."""
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         return runner.run(work)
 
@@ -216,15 +224,12 @@ def job_arguments(given: list[str]) -> dict[str, str]:
     Raises:
         UsageError: an argument is unknown or invalid.
     """
-    try:
-        arguments: dict[str, str] = arglist_to_dict(given)
-    except ValueError:
-        raise UsageError("Arguments must have the form -a name=value.") from None
+    arguments = named_values(given, "Arguments")
     if unknown := arguments.keys() - set(OF_JOBS):
         raise UsageError(f"A job has no argument {', '.join(sorted(unknown))}; its arguments are {', '.join(OF_JOBS)}.")
     problems = [argument_problems(spider(each), arguments) for each in platforms()]
     if all(problems):
-        known = argument_problems(spider("retail"), arguments)  # its spider has all arguments of jobs
+        known = argument_problems(spider("retail"), arguments)  # this spider has all arguments of jobs
         raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in known.items()))
     return arguments
 
@@ -246,7 +251,7 @@ async def check_scrapers(jobs: Jobs, job: Job) -> None:
     """Check that the arguments of a job are valid for its scrapers. If they are not, remove the job.
 
     Raises:
-        UsageError: a spider does not have an argument, or ``since`` and a listing that is sorted by time.
+        UsageError: a spider does not have an argument, or has no listing that is sorted by time for ``since``.
     """
     if problem := problem_of(job.options["arguments"], (await jobs.described(job))[0]):
         await jobs.remove(job)
@@ -266,7 +271,8 @@ def _text(options: dict[str, Any]) -> str:
     return ", ".join([f"{name}={value}" for name, value in options.get("arguments", {}).items()] + sandbox) or "none"
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Print a line to stderr, unless stderr is closed."""
     with suppress(BrokenPipeError):
         print(text, file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""``scrapy crawl``: Scrapy's own command, which checks its arguments first, and whose exit code shows the outcomes."""
+"""``scrapy crawl``: Scrapy's own command, with a check of its arguments and an exit code for the outcomes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.feeds import FAILED
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
+from crawler.targets.reporter import outcomes_by_code
 from crawler.targets.sources import WrongTargetsError
-from crawler.targets.tracker import outcomes_by_code
 from crawler.targets.warning import MISSING_ROWS, UNREAD_ROWS
 
 
@@ -44,11 +44,12 @@ class Command(CheckedCommand, CrawlCommand):
     a feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
     """
 
+    requires_crawler_process = True
+
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         output, overwrite_output = opts.output, opts.overwrite_output
-        opts.output = opts.overwrite_output = None  # the spider decides which formats there are
+        opts.output = opts.overwrite_output = None  # the formats depend on the spider
         super().process_options(args, opts)
-        assert self.settings is not None
         if len(args) != 1:
             raise UsageError("Expected one spider: scrapy crawl <spider>")
         loader = get_spider_loader(self.settings)
@@ -68,7 +69,6 @@ class Command(CheckedCommand, CrawlCommand):
         self.prints_summary = replace_log(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(args[0])
         self.crawler_process.crawl(crawler, **opts.spargs)
         tune_garbage_collector(collect=False)
@@ -89,7 +89,7 @@ def replace_log(settings: BaseSettings) -> bool:
     prints_summary = stderr_is_terminal() and not chosen
     if prints_summary and not settings["LOG_FILE"]:
         settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
-        logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # hides target_failed: the summary shows it
+        logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # the summary shows failed targets
     return prints_summary
 
 

@@ -16,11 +16,10 @@ from typing import Any
 
 import orjson
 from scrapy.exceptions import UsageError
-from scrapy.settings import BaseSettings
-from scrapy.utils.conf import arglist_to_dict
-from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
+from web_poet import HttpResponse, PageParams
 
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
+from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
 from crawler.logs import one_line
@@ -30,11 +29,12 @@ from crawler.platforms.names import names_in
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.probe.explain import explanation, origins
 from crawler.probe.repair import Repair, as_json, repair, repair_kept, report
-from crawler.probe.reread import MAX_LINE, problems_of
+from crawler.probe.reread import MAX_LINE, overrides_for, problems_of
 from crawler.reading.names import Names
-from crawler.registry import find_scraper, scraper_names, spider_for
+from crawler.registry import spider_for
 from crawler.storage.kept import folder_of, kept
-from crawler.targets.target import Scraper, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Scraper
 from crawler.targets.warning import OutcomeWarning
 
 HEADERS = {"Content-Type": "text/html; charset=utf-8"}
@@ -43,8 +43,6 @@ HEADERS = {"Content-Type": "text/html; charset=utf-8"}
 
 class Command(CheckedCommand):
     """Prints the data as JSON. Exit codes: 0 for data, 4 if the page has a typed error, 2 for wrong use."""
-
-    requires_crawler_process = False
 
     def syntax(self) -> str:
         return "<scraper> <file> ... [--url URL] [-a NAME=VALUE ...] [--explain|--suggest] | --unread [<platform> ...]"
@@ -55,9 +53,7 @@ class Command(CheckedCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--url", help="URL of the responses")
-        parser.add_argument(
-            "-a", dest="params", action="append", default=[], metavar="NAME=VALUE", help="a param of the request"
-        )
+        add_values(parser, "params", "a param of the request")
         parser.add_argument(
             "--explain", action="store_true", help="print each field with its first value and the paths it comes from"
         )
@@ -65,7 +61,7 @@ class Command(CheckedCommand):
             "--unread", action="store_true", help="read the kept responses again that were unread or failed"
         )
         parser.add_argument(
-            "--suggest", action="store_true", help="print a file for PAYLOAD_NAMES with which more can be read"
+            "--suggest", action="store_true", help="print a file for PAYLOAD_NAMES that makes unread parts readable"
         )
         parser.add_argument(
             "--good", action="append", default=[], metavar="FILE", help="--suggest: a response from before the change"
@@ -79,23 +75,20 @@ class Command(CheckedCommand):
             scraper, bodies = _inputs(args)
             params = _page_params(scraper, opts.params)
             url = opts.url or platforms()[scraper.platform].origin
-            assert self.settings is not None
             overrides = overrides_for(url, self.settings)
             names = names_in(self.settings)
-            pages = saved_pages(scraper, bodies, params, url=url, overrides=overrides)
+            pages_of = partial(saved_pages, scraper, params=params, url=url, overrides=overrides)
+            pages = pages_of(bodies)
             if opts.suggest:
-                before = [
-                    saved_pages(scraper, [_read(each)], params, url=url, overrides=overrides) for each in opts.good
-                ]
-                self._print_lines(repair(pages, [page for each in before for page in each], names))
+                before = [page for each in opts.good for page in pages_of([_read(each)])]
+                self._print_lines(repair(pages, before, names))
                 return
             data = validated(scraper.data, asyncio.run(_read_with(names, scraper, pages)))
             _warn_about(pages)
             if opts.explain:
 
                 def again(names: Names) -> dict[str, Any]:
-                    copies = saved_pages(scraper, bodies, params, url=url, overrides=overrides)
-                    return asyncio.run(_read_with(names, scraper, copies))
+                    return asyncio.run(_read_with(names, scraper, pages_of(bodies)))
 
                 print(*map(explanation, origins(again, names)), sep="\n")
                 return
@@ -114,8 +107,7 @@ class Command(CheckedCommand):
         self.exitcode = SOME_FAILED if result.left or result.wrong else ALL_HAVE_DATA
 
     def _reread(self, names: list[str], *, suggest: bool) -> None:
-        """Read the kept responses of some platforms again, or those of all platforms."""
-        assert self.settings is not None
+        """Read the kept responses of some or all platforms again."""
         if unknown := ", ".join(each for each in names if each not in platforms()):
             raise UsageError(f"No platform is called {unknown}; they are {', '.join(platforms())}.")
         folder, in_force = folder_of(self.settings), names_in(self.settings)
@@ -135,24 +127,17 @@ class Command(CheckedCommand):
 def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
     if len(args) < 2:
         raise UsageError("Expected a scraper and at least one file: scrapy extract <scraper> <file>")
-    try:
-        scraper = find_scraper(args[0])
-    except KeyError:
-        raise UsageError(f"Unknown scraper {args[0]!r}; known scrapers are {', '.join(scraper_names())}.") from None
-    return scraper, [_read(name) for name in args[1:]]
+    return scraper_named(args[0]), [_read(name) for name in args[1:]]
 
 
 def _page_params(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
-    """Convert the ``-a`` arguments to the params that page objects get. Required params of the scraper may be missing.
+    """Convert the ``-a`` arguments to the params of page objects. Required params of the scraper may be missing.
 
     Raises:
         UsageError: an argument is not ``name=value``.
         InvalidRequest: an argument is not a param of the scraper, or its value is invalid.
     """
-    try:
-        given = arglist_to_dict(arguments)
-    except ValueError:
-        raise UsageError("Params must have the form -a name=value.") from None
+    given = named_values(arguments, "Params")
     try:
         check_params(scraper, given, text=True)
     except InvalidRequest as error:
@@ -166,14 +151,6 @@ def _read(name: str) -> bytes:
     return gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
 
 
-def overrides_for(url: str, settings: BaseSettings) -> Mapping[type, type]:
-    """Return the page objects that override others for a URL, as scrapy-poet finds them in a crawl."""
-    for module in settings.getlist("SCRAPY_POET_DISCOVER"):
-        consume_modules(module)
-    rules = settings.getlist("SCRAPY_POET_RULES", default_registry.get_rules())
-    return RulesRegistry(rules=rules).overrides_for(url)
-
-
 async def extract(
     scraper: Scraper,
     bodies: list[bytes],
@@ -184,7 +161,7 @@ async def extract(
 ) -> dict[str, Any]:
     """Return the data of one target from the bodies of saved responses.
 
-    ``overrides``: as in ``saved_pages``. Parts that were not understood are printed to stderr.
+    ``overrides``: as in ``saved_pages``. Unread parts are printed to stderr.
 
     Raises:
         ScrapeError: a page object has raised an error.
@@ -233,7 +210,7 @@ async def _read_with(names: Names, scraper: Scraper, pages: Sequence[PlatformPag
 
 
 def _warn_about(pages: Sequence[PlatformPage]) -> None:
-    """Print to stderr what was not understood."""
+    """Print the unread parts to stderr."""
     for page in pages:
         for error in page.skipped:
             print(f"Warning: {page.source}: {error} {_paths(error)}", file=sys.stderr)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +15,21 @@ from crawler.commands.collect import (
     check_scrapers,
     file_sources,
     job_arguments,
+    job_errors,
     layout_of,
     open_or_continue,
     run_async,
+    say,
+    store_of,
     summary,
     unlimited,
 )
-from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
+from crawler.commands.options import add_values
 from crawler.configuration.command import CheckedCommand
-from crawler.errors import StoreUnavailable
 from crawler.jobs.arguments import OF_JOBS, needs_whole_roots
 from crawler.jobs.clock import utc_text
-from crawler.jobs.location import job_options, open_jobs
-from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
+from crawler.jobs.location import job_options
 
 if TYPE_CHECKING:
     from crawler.jobs.export import Cursor
@@ -37,13 +38,11 @@ if TYPE_CHECKING:
     from crawler.targets.files import FileSource
 
 FOLLOW_SECONDS = 1.0
-"""Interval at which ``export --follow`` looks for a new part."""
+"""Interval in seconds at which ``export --follow`` looks for a new part."""
 
 
 class Command(CheckedCommand):
     """Exit codes: 0 for success, 4 if ``check`` finds differences, 1 if the store cannot be used, 2 for wrong use."""
-
-    requires_crawler_process = False
 
     def syntax(self) -> str:
         return "list | show <job> | push <job> <file> ... | export <job> -O <file> | retry | cancel | check | rm <job>"
@@ -77,35 +76,18 @@ class Command(CheckedCommand):
             "--unread", action="store_true", help="retry: make a new job of the done targets with unread parts"
         )
         parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
-        parser.add_argument(
-            "-a",
-            dest="arguments",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help=f"push: {', '.join(OF_JOBS)}",
-        )
+        add_values(parser, "arguments", f"push: {', '.join(OF_JOBS)}")
         parser.add_argument("--encoding", help="push: encoding of text files without a byte order mark")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from crawler.jobs.job import JobError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.output import OutputError  # noqa: PLC0415  # likewise
-
-        work = self._work(args, opts)
-        try:
-            self.exitcode = run_async(self._with_store(work))
-        except (JobError, OutputError, WrongTargetsError) as error:
-            raise UsageError(str(error)) from None
-        except (TargetsUnavailableError, StoreUnavailable, OSError) as error:
-            print(error, file=sys.stderr)
-            self.exitcode = RUN_FAILED
+        with job_errors(self):
+            self.exitcode = run_async(self._with_store(self._work(args, opts)))
 
     def _work(self, args: list[str], opts: argparse.Namespace) -> Callable[[Jobs], Coroutine[Any, Any, int]]:
         match args:
             case ["list"]:
                 return lambda jobs: _list(jobs, as_json=opts.json)
             case ["push", name, _, *_]:
-                assert self.settings is not None
                 arguments = job_arguments(opts.arguments)
                 sources = file_sources(args[2:], opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
                 options = job_options(self.settings, arguments)
@@ -115,12 +97,8 @@ class Command(CheckedCommand):
         raise UsageError(f"Use: scrapy jobs {self.syntax()}")
 
     async def _with_store(self, work: Callable[[Jobs], Coroutine[Any, Any, int]]) -> int:
-        assert self.settings is not None
-        jobs = open_jobs(self.settings)
-        try:
+        async with store_of(self.settings) as jobs:
             return await work(jobs)
-        finally:
-            await jobs.close()
 
     async def _change(self, jobs: Jobs, action: str, name: str, opts: argparse.Namespace) -> int:
         job = await jobs.find(name)
@@ -146,7 +124,6 @@ class Command(CheckedCommand):
     async def _export(self, jobs: Jobs, job: Job, opts: argparse.Namespace) -> None:
         from crawler.jobs.output import JobFiles  # noqa: PLC0415  # as above
 
-        assert self.settings is not None
         files = JobFiles(jobs, job, self.settings)
         layout = layout_of(opts)
         if layout is None and not opts.failures:
@@ -157,24 +134,24 @@ class Command(CheckedCommand):
             while True:
                 found = await jobs.get(job.id)
                 async for path in files.write_parts(layout, opts.part):
-                    _say(path)
+                    say(path)
                 if not opts.follow or found is None or found.state in {"done", "cancelled", "paused"}:
                     return
                 await asyncio.sleep(FOLLOW_SECONDS)
         after = _cursor(job, opts.after) if opts.after else None
         written, cursor = await files.write(layout, opts.failures, after)
         for path in written:
-            _say(path)
-        _say(summary(job))
+            say(path)
+        say(summary(job))
         if after is not None:
             print(cursor)
 
 
 def _cursor(job: Job, text: str) -> Cursor:
-    """Return the position in a job's outcomes that ``--after`` names.
+    """Return the position in a job's outcomes from the option ``--after``.
 
     Raises:
-        UsageError: the text is not a cursor, or that of another job.
+        UsageError: the text is not a cursor, or belongs to another job.
     """
     from crawler.jobs.export import Cursor  # noqa: PLC0415  # as above
 
@@ -191,10 +168,6 @@ def as_dict(job: Job) -> dict[str, Any]:
     """Return a job as JSON data. Times are ISO 8601."""
     times = {"created": utc_text(job.created), "ended": None if job.ended is None else utc_text(job.ended)}
     return {"name": job.name, "owner": job.owner, "state": job.state, **times, **job.options, "targets": job.counts}
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 async def _list(jobs: Jobs, *, as_json: bool) -> int:
@@ -224,11 +197,11 @@ async def _retry(jobs: Jobs, job: Job, *, unread: bool) -> None:
     from crawler.jobs.reruns import rerun_unread  # noqa: PLC0415  # as above
 
     if not unread:
-        _say(f"targets to retry: {await jobs.retry(job):,}")
+        say(f"targets to retry: {await jobs.retry(job):,}")
     elif (made := await rerun_unread(jobs, job)) is None:
-        _say(f"No target of {job.name} has an unread part.")
+        say(f"No target of {job.name} has an unread part.")
     else:
-        _say(f"{made[1]:,} lines with unread parts are in the new job {made[0].name}: scrapy work collects it.")
+        say(f"{made[1]:,} lines with unread parts are in the new job {made[0].name}: scrapy work collects it.")
 
 
 async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[str, Any]) -> int:
@@ -244,8 +217,8 @@ async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[
         await check_scrapers(jobs, job)
     await open_or_continue(jobs, job, options)
     await intake.fail_invalid(jobs, job)
-    _say(f"{rows:,} lines pushed")
+    say(f"{rows:,} lines pushed")
     found = await jobs.find(name)
     assert found is not None
-    _say(summary(found))
+    say(summary(found))
     return SOME_FAILED if found.counts["failed"] else ALL_HAVE_DATA

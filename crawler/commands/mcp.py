@@ -8,18 +8,17 @@ import logging
 import re
 import signal
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
-from scrapy.utils.reactor import install_reactor
 
 from crawler.commands.exit_codes import RUN_FAILED
 from crawler.commands.serve import check_components, use_sandbox
 from crawler.configuration.command import CheckedCommand
 from crawler.logs import structure_everything
-from crawler.runtime.event_loop import LOOP
+from crawler.runtime.event_loop import installed_reactor
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
@@ -37,8 +36,6 @@ class Command(CheckedCommand):
     Standard output has only JSON-RPC messages, and standard error has the log.
     """
 
-    requires_crawler_process = False
-
     def short_desc(self) -> str:
         return "Offer the scrapers as tools to language models (MCP)"
 
@@ -55,7 +52,6 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
-        assert self.settings is not None
         if find_spec("mcp") is None:
             raise UsageError("scrapy mcp needs the MCP SDK: install the extra 'mcp'")
         if opts.url and not self.settings["MCP_API_KEY"]:
@@ -80,15 +76,11 @@ class Command(CheckedCommand):
 
     def _serve_sandbox(self) -> None:
         """Serve the tools and their endpoint in this process, so that the endpoint ends with it, however it ends."""
-        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
-        from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
-
+        reactor = installed_reactor()
         from crawler.mcp.endpoint import EndpointClient  # noqa: PLC0415  # needs the extra
         from crawler.service.clients.keys import SandboxKeys  # noqa: PLC0415  # only with --sandbox
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise, and it needs the reactor
 
-        reactor = cast("Any", _reactor)
-        assert self.settings is not None
         use_sandbox(self.settings)
         endpoint = Endpoint(self.settings, SandboxKeys())
         port = reactor.listenTCP(0, endpoint.site, interface="127.0.0.1").getHost().port

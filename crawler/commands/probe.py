@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
-from scrapy.utils.conf import arglist_to_dict
 
 from crawler.commands.crawl import check_arguments
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.commands.extract import overrides_for
+from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand
 from crawler.platforms.names import names_in
 from crawler.probe import nightly
@@ -24,7 +23,8 @@ from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.probe.repair import as_json, good_pages, repair
 from crawler.probe.repair import report as repair_report
-from crawler.registry import find_scraper, scraper_names, spider_for
+from crawler.probe.reread import overrides_for
+from crawler.registry import find_scraper, spider_for
 from crawler.storage.data_files import data_file
 from crawler.storage.kept import folder_of
 from crawler.storage.scrub import Scrubber
@@ -43,6 +43,8 @@ class Command(CheckedCommand):
     With ``--all``: 0 if all targets have all of their data, 4 if a target, a source or a field failed or got worse.
     """
 
+    requires_crawler_process = True
+
     def syntax(self) -> str:
         return "<scraper> [-a NAME=VALUE ...] [--save DIR] [--keep NAME ...] | --all [--targets FILE] [--last FILE]"
 
@@ -51,16 +53,9 @@ class Command(CheckedCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        add_values(parser, "params", "a param of the target (default is the scraper's example)")
         parser.add_argument(
-            "-a",
-            dest="params",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="a param of the target (default is the scraper's example)",
-        )
-        parser.add_argument(
-            "--suggest", action="store_true", help="print the lines for PAYLOAD_NAMES with which more can be read"
+            "--suggest", action="store_true", help="print the lines for PAYLOAD_NAMES that make unread parts readable"
         )
         parser.add_argument("--save", metavar="DIR", type=Path, help="save the responses as scrubbed fixtures")
         parser.add_argument(
@@ -82,7 +77,6 @@ class Command(CheckedCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        assert self.settings is not None
         no_outputs: dict[str, Any] = {"FEEDS": {}, "FAILURES_FEED": None, "SQL_SINK": None}
         if not opts.every:
             no_outputs["MONITORS"] = False
@@ -92,21 +86,13 @@ class Command(CheckedCommand):
             self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.crawler_process is not None
         if opts.every:
             self._run_all(args, opts)
             return
         if len(args) != 1:
             raise UsageError("Expected one scraper: scrapy probe <scraper>")
-        try:
-            scraper = find_scraper(args[0])
-        except KeyError:
-            raise UsageError(f"Unknown scraper {args[0]!r}; known scrapers are {', '.join(scraper_names())}.") from None
-        try:
-            params = arglist_to_dict(opts.params)
-        except ValueError:
-            raise UsageError("Params must have the form -a name=value.") from None
-        params = params or _as_arguments(scraper.example)
+        scraper = scraper_named(args[0])
+        params = named_values(opts.params, "Params") or _as_arguments(scraper.example)
         crawler, recorder = self._crawl(scraper, params)
         self.crawler_process.start()
         if recorder.outcome is None:
@@ -125,7 +111,6 @@ class Command(CheckedCommand):
 
     def _suggest(self, recorder: Recorder) -> None:
         """Print the lines for ``PAYLOAD_NAMES`` that would mend the pages of a recorded crawl."""
-        assert self.settings is not None
         pages = [each.page for each in recorder.downloads if each.page]
         overrides = partial(overrides_for, settings=self.settings)
         good = good_pages(
@@ -140,8 +125,6 @@ class Command(CheckedCommand):
         Raises:
             UsageError: the params are not valid for the scraper.
         """
-        assert self.crawler_process is not None
-        assert self.settings is not None
         try:
             check_arguments(spider_for(scraper), {"scraper": scraper.name, **params}, self.settings)
         except (ValueError, WrongTargetsError) as error:
@@ -154,7 +137,6 @@ class Command(CheckedCommand):
     def _run_all(self, args: list[str], opts: argparse.Namespace) -> None:
         if args or opts.params or opts.save:
             raise UsageError("--all takes neither a scraper, -a nor --save: name the targets with --targets FILE.")
-        assert self.settings is not None
         last = opts.last or data_file("probe/last.json", instead="the option --last")
         try:
             targets = nightly.load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
@@ -165,7 +147,6 @@ class Command(CheckedCommand):
             nightly.target_key(name, params): self._crawl(find_scraper(name), _as_arguments(params))[1]
             for name, params in targets.items()
         }
-        assert self.crawler_process is not None
         self.crawler_process.start()
         good = [nightly.is_good(recorder, runs.get(key, {})) for key, recorder in recorders.items()]
         for key, recorder in recorders.items():

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import orjson
 from scrapy.exceptions import UsageError
-from scrapy.utils.reactor import install_reactor
 
 from crawler.configuration.command import CheckedCommand
-from crawler.runtime.event_loop import LOOP
-
-if TYPE_CHECKING:
-    from twisted.internet.interfaces import IReactorCore
+from crawler.runtime.event_loop import installed_reactor
 
 
 class Command(CheckedCommand):
@@ -22,8 +17,6 @@ class Command(CheckedCommand):
 
     The line is ``{"origins": {platform: origin}}``. The inner object is a value for the setting ``PLATFORM_ORIGINS``.
     """
-
-    requires_crawler_process = False
 
     def short_desc(self) -> str:
         return "Serve the simulated platforms on loopback"
@@ -43,11 +36,9 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
-        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
-        from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default reactor
-
-        from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # as above
+        reactor = installed_reactor()
+        from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # it needs the reactor
 
         sandbox = Sandbox(opts.seed, latency=opts.latency, light=opts.light, tls=opts.tls, log=opts.log)
         print(orjson.dumps({"origins": sandbox.start(opts.port)}).decode(), flush=True)
-        cast("IReactorCore", reactor).run()
+        reactor.run()

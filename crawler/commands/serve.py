@@ -17,21 +17,22 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
-from scrapy.utils.reactor import install_reactor
 
 from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
+from crawler.commands.options import at_least_one
+from crawler.components import load_components
 from crawler.configuration.command import CheckedCommand
 from crawler.configuration.setting_types import host_and_port
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders
-from crawler.runtime.event_loop import LOOP
+from crawler.runtime.event_loop import installed_reactor
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.storage.data_files import data_file
 
@@ -57,7 +58,7 @@ def keys_file(settings: Settings) -> Path:
 
 
 class RefusedError(Exception):
-    """Raised when the service cannot be started. The message says what to do."""
+    """Raised when the service cannot be started. The message contains the remedy."""
 
     def __init__(self, message: str, exitcode: int = WRONG_USE) -> None:
         super().__init__(message)
@@ -71,7 +72,8 @@ class Listeners:
     public: socket.socket
     internal: socket.socket | None
     address: str
-    """The URL at which this machine can call the public port. Workers have closed its listener."""
+    """The URL of the public port for clients on this machine. It is also valid in workers, which have closed the
+    listener."""
 
 
 class Command(CheckedCommand):
@@ -81,8 +83,6 @@ class Command(CheckedCommand):
     a setting is invalid.
     """
 
-    requires_crawler_process = False
-
     def short_desc(self) -> str:
         return "Serve the scrapers over HTTP"
 
@@ -91,7 +91,7 @@ class Command(CheckedCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
         parser.add_argument("--port", type=port, default=8000, help="port, 0 for any free port (default 8000)")
         parser.add_argument(
-            "--workers", type=workers, default=1, metavar="N", help="number of worker processes (default 1)"
+            "--workers", type=at_least_one, default=1, metavar="N", help="number of worker processes (default 1)"
         )
         parser.add_argument(
             "--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'"
@@ -100,7 +100,6 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
-        assert self.settings is not None
         check_components(self.settings)
         try:
             keys = self._keys(opts, self.settings)
@@ -121,7 +120,8 @@ class Command(CheckedCommand):
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
         # Only this command and ``scrapy keys`` need the service.
-        from crawler.service.clients.keys import ConfiguredKeys, KeyRing, KeyStore, SandboxKeys  # noqa: PLC0415
+        from crawler.service.clients.key_store import KeyRing, KeyStore  # noqa: PLC0415
+        from crawler.service.clients.keys import ConfiguredKeys, SandboxKeys  # noqa: PLC0415
 
         if opts.sandbox:
             return SandboxKeys()
@@ -141,11 +141,9 @@ class Command(CheckedCommand):
 
     def _is_sandbox(self, opts: argparse.Namespace) -> bool:
         """Whether the platforms are simulated. With the setting ``SANDBOX``, the API keys are the real ones."""
-        assert self.settings is not None
         return bool(opts.sandbox) or self.settings.getbool("SANDBOX")
 
     def _configure(self, opts: argparse.Namespace, location: str) -> None:
-        assert self.settings is not None
         self.settings.set("PROCESSES", self.settings.getint("PROCESSES") * opts.workers, priority="cmdline")
         if opts.workers > 1 or "://" in location:  # other hosts may use the same database
             self.settings.set("SHARED_LIMITS", value=True, priority="cmdline")
@@ -171,7 +169,6 @@ class Command(CheckedCommand):
 
             from crawler.service.http.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
 
-            assert self.settings is not None
             load_before_fork(self.settings)
             work = partial(self._work, keys, opts, listeners)
             Supervisor(
@@ -188,18 +185,14 @@ class Command(CheckedCommand):
         announce: Callable[[], None] = lambda: None,
         channel: socket.socket | None = None,
     ) -> None:
-        """Serve in this process: accept connections, or receive those of the public port from the supervisor.
+        """Serve in this process: accept connections, or receive the connections of the public port from the supervisor.
 
-        The workers share the listener of the internal port: how its few connections are distributed does not matter.
+        All workers accept the few connections of the internal port.
         """
-        install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
-        from twisted.internet import reactor as _reactor  # noqa: PLC0415  # importing it installs the default one
-
-        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise
+        reactor = installed_reactor()
+        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # it needs the reactor
         from crawler.service.http.workers import receive_connections  # noqa: PLC0415  # likewise
 
-        reactor = cast("Any", _reactor)
-        assert self.settings is not None
         if self._is_sandbox(opts):
             use_sandbox(self.settings)
         pages = console_pages(self.settings, opts)
@@ -207,7 +200,7 @@ class Command(CheckedCommand):
 
         def started() -> None:
             endpoint.open()
-            signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(endpoint.names.reload))
+            signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(endpoint.parts.names.reload))
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
             else:
@@ -227,13 +220,19 @@ class Command(CheckedCommand):
 
 
 def load_before_fork(settings: Settings) -> None:
-    """Load in the supervisor what every worker needs, so that the workers share its memory until they write to it.
+    """Import the modules of the workers in the supervisor, so that the workers share their memory until they write to
+    it.
 
-    A garbage collection writes to every object that is not frozen. What is loaded here must not import the reactor or
-    start a thread: neither survives a fork.
+    This includes the components of all spiders: a library that each worker imports by itself is in memory several
+    times. A garbage collection writes to every object that is not frozen. The imported modules must not import the
+    reactor or start a thread, which do not survive a fork.
     """
     from crawler.service.endpoint import prepare_documents  # noqa: PLC0415  # only this command needs the service
 
+    for spider in spiders().values():
+        of_spider = settings.copy()
+        spider.update_settings(of_spider)
+        load_components(of_spider)
     prepare_documents((settings["SERVICE_URL"] or "").rstrip("/"))
     tune_garbage_collector()
 
@@ -246,14 +245,6 @@ def port(text: str) -> int:
     return number
 
 
-def workers(text: str) -> int:
-    """Parse the number of worker processes."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, not {number}")
-    return number
-
-
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -263,7 +254,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _url(listener: socket.socket, *, from_here: bool = False) -> str:
-    """Return the URL of a listener. ``from_here``: one at which this machine can call it."""
+    """Return the URL of a listener. ``from_here``: a URL for clients on this machine."""
     host, number = listener.getsockname()[:2]
     if from_here:
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # it is replaced
@@ -273,7 +264,7 @@ def _url(listener: socket.socket, *, from_here: bool = False) -> str:
 def console_pages(settings: Settings, opts: argparse.Namespace) -> Mapping[str, StaticContent]:
     """Return the pages of the console, by path; none if the setting ``CONSOLE`` is off.
 
-    The console is optional: without its package, the service has no console, and everything else works.
+    The console is optional: without its package, the service has no console.
     """
     is_on = settings["CONSOLE"]
     if is_on == "auto":
@@ -295,14 +286,14 @@ def check_components(settings: Settings) -> None:
 
 
 def sandbox_store(settings: Settings) -> str:
-    """Return the store of the simulated platforms: one of its own, unless the settings name a store."""
+    """Return the store of the simulated platforms: the setting ``STORE``, or a separate store."""
     if settings["STORE"] or settings["SERVICE_STORE"]:
         return store_location(settings)
     return str(data_file("sandbox/store.sqlite3", instead="the setting STORE"))
 
 
 def use_sandbox(settings: Settings) -> None:
-    """Start the simulated platforms, and use them with a store of their own unless the settings name a store."""
+    """Start the simulated platforms, and set their origins and their store."""
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox(renames=settings.getdict("SANDBOX_RENAMES")).start(), priority="cmdline")

@@ -13,14 +13,13 @@ from crawler.commands.target_files import Check, print_retries
 from crawler.configuration.command import CheckedCommand
 from crawler.registry import spiders
 from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
-from crawler.targets.target import Scraper, TargetParser
+from crawler.targets.target import Scraper
 
 
 class Command(CheckedCommand):
     """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if a file cannot be used."""
-
-    requires_crawler_process = False
 
     def syntax(self) -> str:
         return "check <file> | retry <file>"
@@ -44,7 +43,6 @@ class Command(CheckedCommand):
         parser.add_argument("--all", action="store_true", help="for retry, also targets whose errors are not retryable")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
         try:
             encoding = None if opts.encoding is None else check_encoding(opts.encoding)
         except ValueError as error:
@@ -61,16 +59,10 @@ class Command(CheckedCommand):
                 case ["retry", location]:
                     self.exitcode = print_retries(location, retry_all=opts.all)
                 case _:
-                    raise UsageError(f"Use: scrapy targets {self.syntax()}{replacement(args)}")
+                    raise UsageError(f"Use: scrapy targets {self.syntax()}")
         except TargetsUnavailableError as error:
             print(error, file=sys.stderr)
             self.exitcode = WRONG_USE if isinstance(error, WrongTargetsError) else RUN_FAILED
-
-
-def replacement(args: list[str]) -> str:
-    """Return the sentence that names the command which has replaced an earlier one, "" for other arguments."""
-    replaced = {"push": "push <job> <file>", "status": "show <job>", "dead": "show <job>"}
-    return f". There are no queues any more: scrapy jobs {replaced[args[0]]}" if args and args[0] in replaced else ""
 
 
 def _scrapers(spider: str | None) -> tuple[Scraper, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
@@ -15,6 +15,10 @@ from crawler.commands.exit_codes import WRONG_USE
 from crawler.configuration.settings_check import check_settings
 from crawler.settings import Settings
 
+if TYPE_CHECKING:
+    from scrapy.crawler import CrawlerProcessBase
+    from scrapy.settings import Settings as ScrapySettings
+
 
 class CheckedCommand(ScrapyCommand):
     """A command that ends with one sentence and ``WRONG_USE`` if it is used wrongly, or if a setting is wrong.
@@ -23,14 +27,18 @@ class CheckedCommand(ScrapyCommand):
     """
 
     requires_project = True
+    requires_crawler_process = False
+    settings: ScrapySettings
+    """Scrapy sets it before it calls the command."""
+    crawler_process: CrawlerProcessBase
+    """Scrapy sets it if ``requires_crawler_process`` is true."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError; it prints usage
+        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError, and argparse's prints the usage
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        assert self.settings is not None
         if Settings.model_fields.keys() - self.settings.keys():  # another project has the commands and the add-on
             AddonManager.load_pre_crawler_settings(self.settings)
         try:
@@ -43,7 +51,6 @@ class CheckedCommand(ScrapyCommand):
 
         Scrapyd shows its users only the log file.
         """
-        assert self.settings is not None
         sentence = message if message.endswith((".", "?")) else f"{message}."
         print(sentence, file=sys.stderr)
         if self.settings["LOG_FILE"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, ClassVar, cast
@@ -27,6 +27,7 @@ from crawler.errors import (
 )
 from crawler.platforms import platforms
 from crawler.platforms.page import P, PlatformPage
+from crawler.reading.unread import Unread
 from crawler.storage.kept import Head, Keeper, KeptResponse
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error
 from crawler.targets.shutdown import Closing
@@ -64,7 +65,10 @@ class PageSpider(Spider):
         self.allowed_origins = frozenset(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
+        """The platform's origin for a role, such as ``api``.
+
+        Roles without an origin use the origin of the role ``page``.
+        """
         return self.origins.get(role) or self.origins["page"]
 
     @cached_property
@@ -78,20 +82,22 @@ class PageSpider(Spider):
         return platform_lanes(self.shared, self.platform, self.settings)
 
     def on_lane(self, request: Request) -> None:
-        """Complete a request that is about to be sent, and whose target has its lane: ``target.release.lane``.
+        """Complete a request just before it is sent, when the lane of its target is known (``target.release.lane``).
 
         Platforms override this method if a scheduled request contains something that belongs to the lane.
         """
 
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
-        """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
+        """Give a new request a callback that gets the response as a page object of ``kind``. Return the same request.
 
         The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
         sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
         and all circuit breakers of one of these groups are closed, the request fails at once.
         """
-        meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
-        return request.replace(callback=self.page_callback(kind), meta=meta)
+        request.callback = self.page_callback(kind)
+        request.meta.setdefault("source", kind.source)
+        request.meta.setdefault("fallbacks", fallbacks)
+        return request
 
     async def get(
         self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False
@@ -126,12 +132,18 @@ class PageSpider(Spider):
             return None
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Add a warning to the target's outcome: an optional source failed, or was not understood completely."""
+        """Add a warning to the target's outcome: an optional source failed, or could not be read completely."""
         logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
         self.tracker.warn(target, OutcomeWarning.of_error(source, error))
 
+    def warn_unread(self, target: Target, source: str, unread: Iterable[Unread]) -> None:
+        """Add warnings to the target's outcome: parts of a source's payload were unread."""
+        for each in unread:
+            suggestion = self.keeper.suggestions.get((self.platform, source, each.path), "")
+            self.tracker.warn(target, OutcomeWarning.of_unread(source, each, suggestion))
+
     def left_out(self, target: Target, source: str, path: str, rows: tuple[int, int], error: type[ScrapeError]) -> None:
-        """Add a warning to the target's outcome: a limit left out a source for some of the record's rows.
+        """Add a warning to the target's outcome: because of a limit, a source was not requested for some rows.
 
         ``rows``: their number, and the number of all rows at the ``path`` in the record.
         """
@@ -159,19 +171,19 @@ class PageSpider(Spider):
             await self.lanes.count(target, source, page.interruption)
             for skipped in page.skipped:
                 self.warn(target, source, skipped)
-            for unread in page.unread:
-                self.tracker.warn(target, OutcomeWarning.of_unread(source, unread))
+            self.warn_unread(target, source, page.unread)
             self.keep(page, request)
             return page
         return await self.get(type(page), again, target, retry=False)
 
     @cached_property
-    def _keeper(self) -> Keeper:
+    def keeper(self) -> Keeper:
+        """The part that keeps unread responses, which all crawlers of the process share."""
         return self.shared.get(Keeper, "", lambda: Keeper.of(self.settings))
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
         """Keep the response of a page in a file if it was not read completely. ``error``: the page has no data."""
-        if not self._keeper.keep:
+        if not self.keeper.keep:
             return
         parts = [error] if error else page.skipped
         response, unread = (
@@ -192,8 +204,10 @@ class PageSpider(Spider):
         secrets = partial(_headers, request.headers, response.headers)
         known = platforms().get(self.platform)  # None: a platform of the user's own project
         public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
-        kept = KeptResponse(head, response.body, secrets, public)
-        (self._keeper.unread if unread else self._keeper.good)(kept)
+        paths = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
+        paths |= {each.path for each in page.unread}
+        kept = KeptResponse(head, response.body, secrets, public, frozenset(paths))
+        (self.keeper.unread if unread else self.keeper.good)(kept)
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
         """Return a request that may succeed after this request's page failed with ``error``, or None."""
@@ -244,7 +258,7 @@ class PageSpider(Spider):
         return response
 
     async def _count_failed(self, request: Request, error: ScrapeError) -> None:
-        """Count a download that has failed. If the egress may be the cause, release the target on another lane, once.
+        """Count a failed download. If the egress may be the cause, release the target once more, on another lane.
 
         Raises:
             ReleaseEnded: the target was released again.

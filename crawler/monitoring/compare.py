@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,7 +25,7 @@ MAX_HEADLINE_FIELDS = 8
 
 @dataclass(frozen=True)
 class FieldChange:
-    """How often a field was filled: summed over the last runs (``before``), and in this run (``now``)."""
+    """The counts of a field: the sum over the last runs (``before``), and in this run (``now``)."""
 
     scraper: str
     path: str
@@ -45,60 +45,40 @@ class FieldChange:
 
 
 @dataclass(frozen=True)
-class CodeChange:
-    """The share of targets with one outcome code.
+class ShareChange:
+    """The share of targets with a property: over the last runs together (``before``), and in this run (``now``)."""
 
-    ``before`` has the sums over the last runs; ``now`` has the numbers of this run.
-    """
-
-    code: str
+    name: str
+    """The property: an outcome code, an optional source that failed, or an unread path with its source."""
     before: FieldCount
     now: FieldCount
+
+    @property
+    def risen(self) -> bool:
+        """Whether the share is significantly greater than before."""
+        return self.now.coverage > self.before.coverage and _deviations(self.now, self.before) >= MIN_DEVIATIONS
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no target of the last runs had the property.
+
+        For unread paths, one target suffices, because known pages have no unread paths.
+        """
+        return self.now.filled > 0 and not self.before.filled
+
+
+@dataclass(frozen=True)
+class CodeChange(ShareChange):
+    """The share of targets with one outcome code."""
+
     limit: float
     """Share of targets that may be invalid, or fail with an upstream or internal error. A higher share is reported."""
 
     @property
     def risen(self) -> bool:
         """Whether significantly more targets failed with this code than before, or more than ``limit`` allows."""
-        if self.code == "OK":
-            return False
-        if self.before.rows:
-            rise = self.now.coverage - self.before.coverage
-            if rise > 0 and _deviations(self.now, self.before) >= MIN_DEVIATIONS:
-                return True
-        return self.code not in _TARGET_CODES and self.now.coverage > self.limit
-
-
-@dataclass(frozen=True)
-class SourceChange:
-    """The share of targets for which an optional source failed: over the last runs together, and in this run."""
-
-    source: str
-    before: FieldCount
-    now: FieldCount
-
-    @property
-    def risen(self) -> bool:
-        """Whether the source failed for a significantly greater share of the targets than before."""
-        return self.now.coverage > self.before.coverage and _deviations(self.now, self.before) >= MIN_DEVIATIONS
-
-
-@dataclass(frozen=True)
-class UnreadChange:
-    """The share of targets in whose payload a path was unread: over the last runs together, and in this run."""
-
-    path: str
-    """The path with its source: ``rows[].rating of listing``."""
-    before: FieldCount
-    now: FieldCount
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the path was unread in this run, and in none of the last runs.
-
-        A single target suffices, because no path is unread in a page that the project knows.
-        """
-        return self.now.filled > 0 and not self.before.filled
+        is_above = self.name not in _TARGET_CODES and self.now.coverage > self.limit
+        return self.name != "OK" and (super().risen or is_above)
 
 
 @dataclass(frozen=True)
@@ -110,8 +90,8 @@ class Report:
     max_failed: float
     fields: list[FieldChange] = field(default_factory=list)
     codes: list[CodeChange] = field(default_factory=list)
-    sources: list[SourceChange] = field(default_factory=list)
-    unread: list[UnreadChange] = field(default_factory=list)
+    sources: list[ShareChange] = field(default_factory=list)
+    unread: list[ShareChange] = field(default_factory=list)
 
     @property
     def vanished(self) -> list[FieldChange]:
@@ -129,12 +109,12 @@ class Report:
         return [each for each in self.codes if each.risen]
 
     @property
-    def failing_sources(self) -> list[SourceChange]:
+    def failing_sources(self) -> list[ShareChange]:
         """Optional sources that failed for a significantly greater share of the targets than before."""
         return [each for each in self.sources if each.risen]
 
     @property
-    def newly_unread(self) -> list[UnreadChange]:
+    def newly_unread(self) -> list[ShareChange]:
         """Paths that were unread in this run, and in none of the last runs."""
         return [each for each in self.unread if each.is_new]
 
@@ -148,7 +128,7 @@ class Report:
 
     @property
     def _extraction_changed(self) -> bool:
-        return bool(self.vanished) or any(each.code == EXTRACTION_FAILED for each in self.failing)
+        return bool(self.vanished) or any(each.name == EXTRACTION_FAILED for each in self.failing)
 
     @property
     def missing(self) -> list[str]:
@@ -162,12 +142,10 @@ class Report:
         """A summary of the report in one sentence."""
         if self.page_changed:
             missing = _listed("Missing", self.missing)
-            return f"The platform changed its page.{missing}{_listed('Unread', [e.path for e in self.newly_unread])}"
+            return f"The platform changed its page.{missing}{_listed('Unread', [e.name for e in self.newly_unread])}"
         problems = [f"{each.path} is filled less often" for each in self.dropped]
-        problems += [f"{each.now.coverage:.0%} of the targets ended with {each.code}" for each in self.failing]
-        problems += [
-            f"{each.source} failed for {each.now.coverage:.0%} of the targets" for each in self.failing_sources
-        ]
+        problems += [f"{each.now.coverage:.0%} of the targets ended with {each.name}" for each in self.failing]
+        problems += [f"{each.name} failed for {each.now.coverage:.0%} of the targets" for each in self.failing_sources]
         if problems:
             return f"The page did not change, but {'; '.join(problems)}."
         return "No changes." if self.last else "First run: no earlier runs to compare with."
@@ -175,8 +153,9 @@ class Report:
 
 def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
     """Compare a run with the sums over the last runs."""
-    fields, codes, sources = _fields(run, last), _codes(run, last, max_failed), _sources(run, last)
-    return Report(run, last, max_failed, list(fields), list(codes), list(sources), list(_unread(run, last)))
+    codes = [CodeChange(each.name, each.before, each.now, max_failed) for each in _shares(run, last, lambda r: r.codes)]
+    sources, unread = _shares(run, last, lambda r: r.failed_sources), _shares(run, last, lambda r: r.unread)
+    return Report(run, last, max_failed, list(_fields(run, last)), codes, list(sources), list(unread))
 
 
 def _listed(title: str, names: Sequence[str]) -> str:
@@ -193,27 +172,13 @@ def _fields(run: Run, last: Sequence[Run]) -> Iterator[FieldChange]:
             yield FieldChange(scraper, path, _sum(known), now)
 
 
-def _codes(run: Run, last: Sequence[Run], max_failed: float) -> Iterator[CodeChange]:
-    for code in sorted({code for each in (run, *last) for code in each.codes}, key=lambda code: (code != "OK", code)):
-        known = [FieldCount(rows=each.targets, filled=each.codes[code]) for each in last]
-        now = FieldCount(rows=run.targets, filled=run.codes[code])
-        yield CodeChange(code, _sum(known), now, max_failed)
-
-
-def _sources(run: Run, last: Sequence[Run]) -> Iterator[SourceChange]:
-    counted = [(each.targets, each.failed_sources) for each in last if each.failed_sources is not None]
-    failed = run.failed_sources or Counter()
-    for source in sorted({*failed, *(source for _, sources in counted for source in sources)}):
-        known = [FieldCount(rows=targets, filled=sources[source]) for targets, sources in counted]
-        yield SourceChange(source, _sum(known), FieldCount(rows=run.targets, filled=failed[source]))
-
-
-def _unread(run: Run, last: Sequence[Run]) -> Iterator[UnreadChange]:
-    counted = [(each.targets, each.unread) for each in last if each.unread is not None]
-    unread = run.unread or Counter()
-    for path in sorted({*unread, *(path for _, paths in counted for path in paths)}):
-        known = [FieldCount(rows=targets, filled=paths[path]) for targets, paths in counted]
-        yield UnreadChange(path, _sum(known), FieldCount(rows=run.targets, filled=unread[path]))
+def _shares(run: Run, last: Sequence[Run], counter: Callable[[Run], Counter[str] | None]) -> Iterator[ShareChange]:
+    """Yield the share of each name that a counter of the runs has. Runs of versions without it do not count."""
+    counted = [(each.targets, counts) for each in last if (counts := counter(each)) is not None]
+    now = counter(run) or Counter()
+    for name in sorted({*now, *(name for _, counts in counted for name in counts)}, key=lambda n: (n != "OK", n)):
+        known = [FieldCount(rows=targets, filled=counts[name]) for targets, counts in counted]
+        yield ShareChange(name, _sum(known), FieldCount(rows=run.targets, filled=now[name]))
 
 
 def _sum(counts: Sequence[FieldCount]) -> FieldCount:
@@ -225,9 +190,8 @@ def _sum(counts: Sequence[FieldCount]) -> FieldCount:
 
 
 def _deviations(more: FieldCount, less: FieldCount) -> float:
-    """Return by how many standard deviations the share ``more`` exceeds the share ``less``.
-
-    The standard deviation is that of the difference between two samples with the same true share.
+    """Return the difference between the shares ``more`` and ``less`` in standard deviations of the difference between
+    two samples with the same true share.
     """
     if not more.rows or not less.rows:
         return 0.0

@@ -43,13 +43,13 @@ class PlatformMonitor(Monitor):  # type: ignore[misc]  # untyped
         """Check that targets do not fail more often than before or than ``MONITORS_MAX_FAILED`` allows."""
         report: Report = self.data.report
         if report.failing:
-            self.fail(", ".join(f"{each.code}: {each.now.coverage:.0%}" for each in report.failing))
+            self.fail(", ".join(f"{each.name}: {each.now.coverage:.0%}" for each in report.failing))
 
     def test_sources_fail_as_before(self) -> None:
         """Check that no optional source fails for a significantly greater share of the targets than before."""
         report: Report = self.data.report
         if report.failing_sources:
-            self.fail(", ".join(f"{each.source}: {each.now.coverage:.0%}" for each in report.failing_sources))
+            self.fail(", ".join(f"{each.name}: {each.now.coverage:.0%}" for each in report.failing_sources))
 
 
 class WriteReports(Action):  # type: ignore[misc]  # untyped

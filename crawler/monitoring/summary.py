@@ -1,4 +1,4 @@
-"""What a crawl did: a log line for each failed target, and a short summary for people at the end."""
+"""Reports on a crawl for people: a log line for each failed target, and a short summary at the end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scrapy.exceptions import NotConfigured
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feeds import FAILED
+from crawler.targets.reporter import REPEATED, outcomes_by_code, target_completed
 from crawler.targets.target import Outcome
-from crawler.targets.tracker import REPEATED, outcomes_by_code, target_completed
 from crawler.targets.warning import FAILED_SOURCES, UNREAD_PATHS, UNREAD_ROWS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ logger = structlog.get_logger(__name__)
 MAX_INCOMPLETE = 5
 """Maximum number of incomplete listings that the summary describes."""
 MAX_UNREAD = 8
-"""Maximum number of unread paths that the summary lists."""
+"""Maximum number of unread paths that the summary lists, and of lines that mend them."""
 UNREAD_ADVICE = "the platform may have changed its pages: scrapy extract --unread --suggest (docs/repair.md)"
 
 
@@ -44,7 +44,7 @@ class _Files:
 
 
 class Summary:
-    """Extension that logs failed targets, and collects what the summary of the run needs.
+    """Extension that logs failed targets, and collects the data of the summary.
 
     ``scrapy crawl`` prints the summary if it runs on a terminal. The endpoint's crawlers have none.
     """
@@ -147,9 +147,16 @@ class Summary:
         if any(key.startswith(FAILED.format("")) for key in stats):
             yield _row("incomplete", "lines are missing from the data: see the errors above")
 
+    @property
+    def _suggested(self) -> list[str]:
+        """The lines of ``PAYLOAD_NAMES`` that mend unread parts."""
+        found = self._spider.keeper.suggestions.items()
+        return list(dict.fromkeys(line for (platform, *_), line in found if platform == self._spider.platform))
+
     def _next_steps(self, stats: dict[str, Any]) -> Iterator[str]:
         if any(key.startswith(UNREAD_PATHS) for key in stats):
             yield _row("next", UNREAD_ADVICE)
+            yield from (_row("line", each) for each in self._suggested[:MAX_UNREAD])
         failures = [files.uris[-1] for files in self._files.values() if files.has_failures]
         if self.retryable and failures:
             yield _row("next", f"scrapy targets retry {failures[0]}")
@@ -172,7 +179,7 @@ def _failed_sources(stats: dict[str, Any]) -> Counter[str]:
 
 
 def _unread(stats: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each unread path, the one of most targets first."""
+    """Yield a line for each unread path, the most frequent first."""
     targets = {key.removeprefix(UNREAD_PATHS): count for key, count in stats.items() if key.startswith(UNREAD_PATHS)}
     ordered = sorted(targets.items(), key=lambda each: (-each[1], each[0]))
     for name, count in ordered[:MAX_UNREAD]:

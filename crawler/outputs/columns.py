@@ -1,4 +1,4 @@
-"""Column types: a description of the data models from which Parquet, CSV and SQL columns are made.
+"""Column types, which describe the data models, and from which the columns of Parquet, CSV and SQL are made.
 
 A column type is a scalar, ``Struct`` (an object with known keys) or ``ListOf`` (a list). Data without a fixed type is
 stored as JSON text (``json``): a list of any values, an object with arbitrary keys, or a model that contains itself.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -79,42 +80,28 @@ def column_type_of(annotation: Any, within: tuple[type[BaseModel], ...] = ()) ->
     if origin is Annotated:
         return column_type_of(arguments[0], within)
     if origin in {Union, UnionType}:
-        first, *others = (column_type_of(each, within) for each in arguments)
-        for other in others:
-            first = merged(first, other)
-        return first
+        return reduce(merged, (column_type_of(each, within) for each in arguments))
     if origin is Literal:
         kinds = {type(each) for each in arguments}
         return SCALARS.get(kinds.pop(), "json") if len(kinds) == 1 else "json"
     if origin is list:
         return ListOf(column_type_of(arguments[0], within))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation not in within:
-        return _of_model(annotation, within) or "json"
+        return _of_model(annotation, within) if annotation.model_fields else "json"
     return SCALARS.get(annotation, "json")
 
 
-def _of_model(model: type[BaseModel], within: tuple[type[BaseModel], ...] = ()) -> Struct | None:
+def _of_model(model: type[BaseModel], within: tuple[type[BaseModel], ...] = ()) -> Struct:
     fields = {
         info.serialization_alias or info.alias or name: column_type_of(info.annotation, (*within, model))
         for name, info in model.model_fields.items()
     }
-    return Struct(fields, model.entity if issubclass(model, Model) else None) if fields else None
+    return Struct(fields, model.entity if issubclass(model, Model) else None)
 
 
 def column_type_of_models(models: list[type[BaseModel]]) -> Struct:
-    """Return one type that can hold the data of all given models.
-
-    Raises:
-        TypeError: a model has no fields.
-    """
-    structs = [_of_model(model) for model in models]
-    whole = structs[0]
-    for other in structs:
-        if whole is None or other is None:
-            raise TypeError("a data model has no fields")
-        whole = _merged_fields(whole, other)
-    assert whole is not None
-    return whole
+    """Return one type that can hold the data of all given models."""
+    return reduce(_merged_fields, map(_of_model, models))
 
 
 def merged(one: ColumnType, other: ColumnType) -> ColumnType:
@@ -163,7 +150,7 @@ def without_lists(column_type: ColumnType) -> Scalar | Struct:
 def find_row_path(fields: Struct, name: str) -> RecordPath:
     """Find the list that ``-a explode=`` names by its entity's name, its whole path or its key.
 
-    Lists inside lists are not offered: their rows would not name the entry that contains them.
+    Lists inside lists cannot be chosen, because their rows would not identify the entry that contains them.
 
     Raises:
         ValueError: no list has this name, or several lists have it. The message contains the paths of all lists.

@@ -1,7 +1,7 @@
 """The content envelope (specification 2.4): a profile with a page of its content items.
 
-The video site and the professional network have subclasses of these models, which narrow types and document what the
-platform shows.
+The video site and the professional network have subclasses of ``ContentItem``, which narrow types and document what the
+platform shows, and profiles of their own.
 """
 
 from __future__ import annotations
@@ -84,48 +84,3 @@ class ContentItem(Model):
     """Always null: see ``media_links``."""
     view_count: int | None
     """Number of views, null if unknown."""
-
-
-class ContentProfile(Model):
-    """The profile that the content items belong to."""
-
-    account_creation_date: int | None
-    """Time of the account's creation in Unix seconds, null if unknown."""
-    account_creation_date_text: str
-    """The day of ``account_creation_date`` as YYYY-MM-DD, "" if unknown."""
-    available_country_codes: list[str]
-    """ISO 3166 codes of the countries in which the profile is available; empty if unknown."""
-    banner_image: str
-    """URL of the banner, "" without a banner."""
-    biography: str
-    """The profile's description of itself, "" if it has none."""
-    content_count: int | None
-    """Number of content items, null if unknown."""
-    display_name: str
-    """The displayed name. Never empty."""
-    external_links: list[str]
-    """Links to other sites."""
-    follower_count: int | None
-    """Number of followers, null if unknown."""
-    is_family_safe: bool | None
-    """Whether the platform marks the profile as safe for families, null if unknown."""
-    keywords: str
-    """The profile's keywords, "" if unknown."""
-    location: str
-    """The profile's location, "" if unknown."""
-    privacy_status: str
-    """Who can see the profile, "" if unknown."""
-    profile_id: str
-    """The profile's id, "" if not exposed."""
-    profile_image: str
-    """URL of the avatar, "" if absent."""
-    profile_link: str
-    """URL of the profile."""
-    subscriber_count_text: str
-    """The number of followers in the platform's words, "" if not shown."""
-    total_views: int | None
-    """Number of views of all items, null if unknown."""
-    username: str
-    """The profile's name in URLs, "" if it has none."""
-    verification_status: bool | None
-    """Whether the platform has verified the profile, null if unknown."""

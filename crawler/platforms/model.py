@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Self, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -153,7 +155,7 @@ class LinkParams(Params):
         try:
             meant = cls._of_link(url) if isinstance(url, str) else None
         except (LinkError, ValidationError):
-            meant = None  # the validation of the field reports it
+            meant = None  # the validation of the field reports the error
         if meant is None:
             return dict(given)
         stated = meant.model_dump(include=meant.model_fields_set - {*cls.exactly_one_of})
@@ -190,10 +192,32 @@ class LinkParams(Params):
         return self
 
     def own(self) -> str:
-        """Return the value of the model's own param, which may be that of the link: the ``cat_id`` of a URL."""
+        """Return the value of the model's own param, given or from the link: the ``cat_id`` of a URL."""
         name, url = self.exactly_one_of
         given: str | None = getattr(self, name)
         return self.links.read(getattr(self, url), *self.kinds).params[name] if given is None else given
+
+
+def empty(model: type[Model]) -> dict[str, Any]:
+    """Return data of a model without values: each field is null, or else "" or [], or an object without values.
+
+    Optional fields are left out, and fields that must have a value, such as numbers that are never null.
+    """
+    return {name: kind() for name, kind in _empty_kinds(model).items()}
+
+
+@cache
+def _empty_kinds(model: type[Model]) -> dict[str, Callable[[], Any]]:
+    """Return a function for each field of a model that makes the value of a field without a value."""
+    found: dict[str, Callable[[], Any]] = {}
+    for name, info in model.model_fields.items():
+        options = get_args(info.annotation) if get_origin(info.annotation) is UnionType else (info.annotation,)
+        kind = NoneType if NoneType in options else get_origin(options[0]) or options[0]
+        if info.is_required() and isinstance(kind, type) and issubclass(kind, Model):
+            found[name] = partial(empty, kind)
+        elif info.is_required() and kind in {NoneType, str, list}:
+            found[name] = kind
+    return found
 
 
 def refuse_link(text: object) -> object:
@@ -217,7 +241,7 @@ def validation_details(error: ValidationError) -> list[Detail]:
 
 
 def first_problem(error: ValidationError, whole: str = "", joint: str = ": ") -> str:
-    """Return the first of a validation's errors as text: where, and what is wrong there.
+    """Return the first of a validation's errors as text: its location and its message.
 
     ``whole``: the name of the validated value, if the error has no place in it. ``joint``: the text after the place.
     """

@@ -23,22 +23,24 @@ from crawler.reading.paths import steps
 from crawler.storage.kept import GOOD, KeptError, kept, of_source
 
 NEWEST = 5
-"""Number of responses of a source that are looked at."""
+"""Maximum number of responses of a source that are examined."""
+MAX_JSON = 800
+"""Maximum characters of a line as a JSON object. Its two paths have at most 600."""
 ROUNDS = 3
-"""A line can show a further gap below it."""
+"""Maximum number of rounds: a line may reveal a further gap below its path."""
 
 
 class Repair(NamedTuple):
-    """What is known about a change of the pages of a source."""
+    """The result of a repair: the suggested lines, and the remaining gaps."""
 
     names: Names
     """The names in force, with the proven lines."""
     proven: list[Suggestion]
     unproven: list[Suggestion]
     wrong: list[str]
-    """A sentence for each line in force whose values are others than those of good pages."""
+    """A sentence for each line in force whose values differ from those of good pages."""
     left: list[str]
-    """What the pages still lack with these names."""
+    """The unread parts that remain with these names."""
 
 
 def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: Names) -> Repair:
@@ -52,18 +54,19 @@ def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: N
     failed: list[Suggestion] = []
     found = suggestions(rows_of(read, names), before, names)
     for _ in range(ROUNDS):
-        mended = len(proven)
+        number = len(proven)
         for each in found:
             if not each.evidence or each in failed:
                 continue
             with_line = Names((each.line, *names.lines))
             after = read_again(pages, with_line)
             if _lacking(after) < _lacking(read):
+                mended = _paths(read) - _paths(after)
                 names, read = with_line, after
-                proven.append(each)
+                proven.append(each._replace(mends=tuple(sorted(mended))))
             else:
                 failed.append(each)
-        if len(proven) == mended:
+        if len(proven) == number:
             break
         found = suggestions(rows_of(read, names), before, names)
     unproven = [each._replace(evidence="") for each in failed] + [each for each in found if not each.evidence]
@@ -71,14 +74,18 @@ def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: N
     return Repair(names, proven, unproven, wrong, list(left))
 
 
+def _paths(read: Sequence[ReadPage]) -> set[str]:
+    return {path for each in read for path in each.paths}
+
+
 def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:
-    """Return how much pages lack: the pages without data, and the values and rows that could not be read."""
+    """Return the number of pages without data, and of unread values and rows."""
     unread = sum(each.rows for every in read for each in every.page.unread) + sum(len(e.page.skipped) for e in read)
     return sum(each.error is not None for each in read), unread
 
 
 def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
-    """Yield a sentence for each line with other values than good pages: its path is that of another value."""
+    """Yield a sentence for each line whose values differ from good pages, because its path leads to another value."""
     for line in names.lines:
         contract = line.contract
         if isinstance(contract, SelectorTable):
@@ -126,21 +133,27 @@ def _sentence(line: Line, now: dict[Any, Any], was: dict[Any, Any]) -> str:
 
 
 def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides: Overrides) -> Repair:
-    """Repair the kept responses of platforms: the newest ones of each source, with its good ones."""
+    """Repair the kept responses of platforms, one source after the other."""
     result = Repair(names, [], [], [], [])
     for source in dict.fromkeys(path.parent for path in kept(folder, platforms)):
-        refused: list[str] = []
-        changed = list(_pages(of_source(source), overrides, refused))
-        good = list(_pages(of_source(source, GOOD), overrides, refused))
-        found = repair(changed[-NEWEST:], good, result.names)
+        found = repair_source(source, result.names, overrides)
         result = Repair(
             found.names,
             result.proven + found.proven,
             result.unproven + found.unproven,
             result.wrong + found.wrong,
-            result.left + found.left + refused,
+            result.left + found.left,
         )
     return result
+
+
+def repair_source(folder: Path, names: Names, overrides: Overrides) -> Repair:
+    """Repair the kept responses in the folder of a source: the newest ones, with its good ones."""
+    refused: list[str] = []
+    changed = list(_pages(of_source(folder), overrides, refused))
+    good = list(_pages(of_source(folder, GOOD), overrides, refused))
+    found = repair(changed[-NEWEST:], good, names)
+    return found._replace(left=found.left + refused)
 
 
 def good_pages(folder: Path, platform: str, sources: Collection[str], overrides: Overrides) -> list[PlatformPage]:
@@ -169,10 +182,18 @@ def report(result: Repair) -> Iterator[str]:
 
 def as_json(names: Names) -> str:
     """Return the content of a file of ``PAYLOAD_NAMES``."""
+    return orjson.dumps(_content(names), option=orjson.OPT_INDENT_2).decode()
+
+
+def as_line(line: Line) -> str:
+    """Return a file of ``PAYLOAD_NAMES`` with one line, on one line."""
+    return one_line(orjson.dumps(_content(Names((line,)))).decode(), MAX_JSON)
+
+
+def _content(names: Names) -> dict[str, dict[str, str | list[str]]]:
     found: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for line in names.lines:
         found[label(line.contract)][line.declared].append(line.further)
-    one = {
+    return {
         kind: {key: paths if len(paths) > 1 else paths[0] for key, paths in of.items()} for kind, of in found.items()
     }
-    return orjson.dumps(one, option=orjson.OPT_INDENT_2).decode()

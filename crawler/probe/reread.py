@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
-from web_poet import HttpResponse, PageParams
+from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
 
 from crawler.errors import ScrapeError
 from crawler.logs import one_line
@@ -16,6 +16,9 @@ from crawler.platforms.page import PlatformPage
 from crawler.reading.names import Names
 from crawler.registry import find_scraper
 from crawler.storage.kept import KeptError, KeptResponse, load
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 Overrides = Callable[[str], Mapping[type, type]]
 """Returns the page object classes that are used instead of others for a URL."""
@@ -31,9 +34,24 @@ class ReadPage(NamedTuple):
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read, [] if the response is read completely."""
+        """The unread parts, [] if the response was read completely."""
         parts = [self.error] if self.error else self.page.skipped
         return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.page.unread))
+
+    @property
+    def paths(self) -> set[str]:
+        """The paths of the unread parts."""
+        parts = [self.error] if self.error else self.page.skipped
+        of_errors = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
+        return of_errors | {each.path for each in self.page.unread}
+
+
+def overrides_for(url: str, settings: BaseSettings) -> Mapping[type, type]:
+    """Return the page objects that override others for a URL, as scrapy-poet finds them in a crawl."""
+    for module in settings.getlist("SCRAPY_POET_DISCOVER"):
+        consume_modules(module)
+    rules = settings.getlist("SCRAPY_POET_RULES", default_registry.get_rules())
+    return RulesRegistry(rules=rules).overrides_for(url)
 
 
 def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
@@ -91,7 +109,10 @@ def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPag
 
 
 def problems_of(path: Path, names: Names, overrides: Overrides) -> list[str]:
-    """Return what cannot be read in a kept response, or why the file is not one. [] if it is read completely."""
+    """Return the unread parts of a kept response, or the problem with the file.
+
+    [] if the response is read completely.
+    """
     try:
         return reread(path, names, overrides).problems
     except (KeptError, OSError) as error:

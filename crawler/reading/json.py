@@ -206,33 +206,6 @@ def dig(value: Any, *path: Step) -> Any:
     return value
 
 
-def absent_parts(value: Any, *path: str, at: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
-    """Yield the places in a payload at which a key of a path is absent, because the platform may have renamed the key.
-
-    ``*`` in the path stands for each entry of a list. Keys below null are not absent: null means "no value".
-
-    >>> list(absent_parts({"a": [{"b": 1}, {"c": 1}], "d": None}, "a", "*", "b"))
-    [('a', 1, 'b')]
-    >>> list(absent_parts({"a": {}, "d": None}, "d", "e")), list(absent_parts({"a": 1}, "a", "*"))
-    ([], [('a',)])
-    """
-    for depth, key in enumerate(path, start=1):
-        if value is None:
-            return
-        if key == "*" and isinstance(value, list):
-            for index, each in enumerate(value):
-                yield from absent_parts(each, *path[depth:], at=(*at, index))
-            return
-        if key == "*":
-            yield at
-            return
-        at = (*at, key)
-        if not isinstance(value, dict) or key not in value:
-            yield at
-            return
-        value = value[key]
-
-
 def dicts(value: Any) -> list[dict[str, Any]]:
     """Return the dicts in a list. Any value that is not a list gives [].
 
@@ -265,23 +238,6 @@ def all_dicts(value: Any) -> Iterator[dict[str, Any]]:
             waiting.extend(each.values())
         elif isinstance(each, list):
             waiting.extend(each)
-
-
-def find_all(value: Any, key: str) -> Iterator[Any]:
-    """Yield the values that a payload has under a key, at any depth. Values nearer to the top come first.
-
-    >>> list(find_all([{"b": {"a": 1}}, {"a": {"a": 2}}], "a"))
-    [{'a': 2}, 1, 2]
-    """
-    waiting = deque([value])
-    while waiting:
-        each = waiting.popleft()
-        if type(each) is dict:  # the exact type that JSON decodes to: isinstance takes twice as long
-            if key in each:
-                yield each[key]
-            waiting.extend([v for v in each.values() if type(v) is dict or type(v) is list])
-        elif type(each) is list:
-            waiting.extend([v for v in each if type(v) is dict or type(v) is list])
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

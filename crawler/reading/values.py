@@ -1,4 +1,4 @@
-"""Pure functions that convert text to values. A missing or unreadable text gives None, never 0 and never a guess."""
+"""Pure functions that convert text to values. A missing or unreadable text becomes None, never 0 or a guess."""
 
 from __future__ import annotations
 
@@ -110,15 +110,6 @@ def text(value: object) -> str:
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
-
-
-def flag(value: object) -> bool | None:
-    """Return a boolean unchanged. Any other value gives None.
-
-    >>> flag(True), flag(0), flag(None)
-    (True, None, None)
-    """
-    return value if isinstance(value, bool) else None
 
 
 def absolute_url(origin: str, value: object, *, query: bool = True) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 import uvloop
+from scrapy.utils.reactor import install_reactor
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
@@ -38,8 +39,16 @@ class Loop(uvloop.Loop):
         poll = select.poll()
         poll.register(fd, 0)  # poll() reports errors even if no event is requested
         found = poll.poll(0)
-        if found and found[0][1] & select.POLLERR:  # such as a reset. A read raises it after the data before it
+        if found and found[0][1] & select.POLLERR:  # such as a reset, which a read raises after the remaining data
             # After this call, uvloop stops watching the descriptor. A new reader is called for the same error.
             self.remove_reader(fd)
             self.add_reader(fd, callback, *args)
         callback(*args)
+
+
+def installed_reactor() -> Any:
+    """Install the reactor with this loop, for a command without a crawler process, and return it."""
+    install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
+    from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default one
+
+    return reactor

@@ -15,10 +15,10 @@ from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.reading.names import NO_NAMES, Names
 from crawler.reading.unread import Unread
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
-from crawler.targets.warning import OutcomeWarning
 
 logger = structlog.get_logger(__name__)
 
@@ -33,16 +33,17 @@ class SearchSession(ResponseListener):
     the results from the start, and skips the rows that earlier records contain.
     """
 
-    def __init__(self, params: PhotoSearchParams, *, quiet: float, pause: float) -> None:
+    def __init__(self, params: PhotoSearchParams, names: Names = NO_NAMES, *, quiet: float, pause: float) -> None:
+        """``names``: the further paths of the contracts, those of the target."""
         super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
-        self.keywords = params.words
+        self.keywords, self.names = params.words, names
         self.start = int(params.cursor)
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
         self.unread: list[Unread] = []
         """The parts of the responses that were expected and could not be read."""
         self.pages: dict[bool, ResultsPage] = {}
-        """The last page that was read completely (true), and the last other one (false)."""
+        """Whether a page was read completely -> the last such page."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -53,6 +54,7 @@ class SearchSession(ResponseListener):
         """Add the rows in a response. Return true to end the session: enough rows, no more rows, or an error."""
         response = HttpResponse(captured.url, captured.body, status=captured.status, headers=dict(captured.headers))
         page = ResultsPage(response=response, page_params=PageParams(keywords=self.keywords))
+        page.names = self.names
         before = len(self.rows)
         try:
             found = await page.to_item()
@@ -81,13 +83,13 @@ class SearchSession(ResponseListener):
 
     @property
     def interruption(self) -> ScrapeError | None:
-        """The error that ended the session although it has rows. A CAPTCHA is one, in the page or in a response."""
+        """The error that ended the session although it has rows, such as a CAPTCHA in the page or in a response."""
         if self.end_marker == "captcha" or isinstance(self.error, UpstreamBlocked):
             return UpstreamBlocked("The platform interrupted the search with a CAPTCHA challenge.", reason="challenge")
         return self.error
 
     def data(self) -> dict[str, Any] | None:
-        """Return a record with as many of the requested rows as were found. None if none was found but more may exist.
+        """Return a record with the requested rows that were found. None if no row was found but more may exist.
 
         Raises:
             ScrapeError: an error ended the session before the first requested row.
@@ -133,7 +135,7 @@ class ShortvideoSpider(PlatformSpider):
         quiet = self.settings.getfloat("BROWSER_QUIET")
         search = search_request(self.origin(), keywords=params.words, cursor=params.cursor, count=params.count)
         request = self.for_page(SearchPage, search)
-        return in_browser(request, lambda: SearchSession(params, quiet=quiet, pause=pause))
+        return in_browser(request, lambda: SearchSession(params, target.release.names, quiet=quiet, pause=pause))
 
     async def scrape(self, target: Target, first: First) -> Data:
         """Return the requested rows that the search page received in the browser."""
@@ -155,5 +157,4 @@ class ShortvideoSpider(PlatformSpider):
         if (interruption := session.interruption) is not None:
             page.interruption = interruption
             self.warn(request.meta["target"], ResultsPage.source, interruption)
-        for unread in session.unread:
-            self.tracker.warn(request.meta["target"], OutcomeWarning.of_unread(ResultsPage.source, unread))
+        self.warn_unread(request.meta["target"], ResultsPage.source, session.unread)

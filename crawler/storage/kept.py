@@ -1,4 +1,4 @@
-"""Responses that were unread or failed are kept in files, so that they can be read again: ``scrapy extract --unread``.
+"""Keeps responses that were unread or failed in files, which ``scrapy extract --unread`` reads again.
 
 The folder has a folder for each platform and source. A file has a line of JSON, and then the body of the response,
 without secrets. ``zcat FILE | tail -n +2`` prints the body.
@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 SUFFIX, GOOD = ".gz", ".good.gz"
-"""The ends of the names of files: of responses that were unread or failed, and of the last good one before them."""
+"""Suffixes of files: of responses that were unread or failed, and of the last good response before them."""
 MAX_BODY = 8_000_000
 """Size of the largest body that is kept, in bytes. The largest real page has 1.7 MB."""
 MAX_SOURCE = 20_000_000
 """Size of the files of a source, in bytes. The oldest ones are deleted first."""
 GOOD_FILES = 3
 DRAFT_SECONDS = 3600
-"""Age of the files of processes that were killed while they wrote them."""
+"""Age in seconds from which an incomplete file is deleted: its process was killed."""
 FIRST = 2
-"""This many responses of a source are kept at once. After each further one, the thread that writes them rests."""
+"""Number of responses of a source that are kept without a pause. After each further response, the thread pauses."""
 REST = 100
-"""How long it rests, as a multiple of the processor time for the response."""
+"""The pause as a multiple of the CPU time for the response."""
 WAITING = 4
-"""Maximum number of responses that wait for this thread. Further ones are not kept."""
+"""Maximum number of responses that wait for the thread. Further responses are not kept."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -64,13 +64,13 @@ class Head(msgspec.Struct, frozen=True):
     params: dict[str, Any]
     """The page params, without their secrets."""
     unread: list[str]
-    """What could not be read, or the error. [] for a good response."""
+    """The unread parts, or the error. [] for a good response."""
     at: str
-    """When it was read: an ISO 8601 time, UTC."""
+    """The time at which the response was read, in ISO 8601 and UTC."""
 
 
 class KeptResponse(NamedTuple):
-    """A response with what is needed to read it again."""
+    """A response, with the data for reading it again."""
 
     head: Head
     body: bytes
@@ -78,6 +78,8 @@ class KeptResponse(NamedTuple):
     """Returns the headers of the request and the response: their secret values are removed from the body."""
     origins: Mapping[str, str] = MappingProxyType({})
     """Origins that are not the platform's, such as that of the sandbox -> the platform's."""
+    paths: frozenset[str] = frozenset()
+    """The paths of ``head.unread``."""
 
 
 class KeptError(ValueError):
@@ -87,13 +89,19 @@ class KeptError(ValueError):
 class Keeper:
     """Writes the responses of a process in a thread of its own.
 
-    The last good response of each source is held in memory, and written only together with one that is not good: it
-    shows what the platform has changed.
+    The last good response of each source is held in memory, and written together with the next one that is not good. A
+    comparison of both shows the change of the platform.
     """
 
     def __init__(self, keep: int, folder: Callable[[], Path]) -> None:
         """``keep``: the number of responses of a source. ``folder``: called for the first file, which creates it."""
         self.keep, self._find_folder = keep, folder
+        self.suggest: Callable[[Path], Mapping[str, str]] | None = None
+        """Returns lines of ``PAYLOAD_NAMES`` by the unread paths that they mend, from the responses in the folder of a
+        source. It is called in the thread, if a response has a path that was not unread before in this process."""
+        self.suggestions: dict[tuple[str, str, str], str] = {}
+        """The lines that were suggested, by platform, source and unread path."""
+        self._paths: set[tuple[str, str, str]] = set()
         self._good: dict[tuple[str, str], KeptResponse] = {}
         self._kept: dict[tuple[str, str], int] = {}
         self._room = threading.Semaphore(WAITING)
@@ -102,7 +110,10 @@ class Keeper:
 
     @classmethod
     def of(cls, settings: BaseSettings) -> Keeper:
-        """Return the keeper that ``UNREAD_KEEP`` asks for. On Scrapy Cloud, which deletes files, none are written."""
+        """Return the keeper for the setting ``UNREAD_KEEP``.
+
+        On Scrapy Cloud, which deletes files, no files are written.
+        """
         return cls(0 if "SHUB_JOBKEY" in os.environ else settings.getint("UNREAD_KEEP"), partial(folder_of, settings))
 
     def good(self, response: KeptResponse) -> None:
@@ -110,13 +121,13 @@ class Keeper:
         self._good[response.head.platform, response.head.source] = response
 
     def unread(self, response: KeptResponse) -> None:
-        """Keep a response that was unread or failed, unless the thread rests."""
+        """Keep a response that was unread or failed, unless the thread pauses."""
         source = response.head.platform, response.head.source
         number = self._kept.get(source, 0)
         if (number >= FIRST and time.monotonic() < self._rests_until) or not self._room.acquire(blocking=False):
             return
         self._kept[source] = number + 1
-        self._thread.submit(self._write_both, response, self._good.pop(source, None))
+        self._thread.submit(self._process, response, self._good.pop(source, None)).add_done_callback(_log_failure)
 
     def wait(self) -> None:
         """Wait until all of these responses are written."""
@@ -126,17 +137,26 @@ class Keeper:
     def _folder(self) -> Path:
         return self._find_folder()
 
-    def _write_both(self, response: KeptResponse, good: KeptResponse | None) -> None:
+    def _process(self, response: KeptResponse, good: KeptResponse | None) -> None:
         began = time.thread_time()
         try:
             if good is not None:
                 self._write(good, GOOD, GOOD_FILES)
             self._write(response, SUFFIX, self.keep)
+            self._rests_until = time.monotonic() + REST * (time.thread_time() - began)
+            self._suggest(response)
         except (OSError, NotConfigured) as error:
             logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400
         finally:
-            self._rests_until = time.monotonic() + REST * (time.thread_time() - began)
             self._room.release()
+
+    def _suggest(self, response: KeptResponse) -> None:
+        place = response.head.platform, response.head.source
+        paths = {(*place, path) for path in response.paths}
+        if self.suggest is None or paths <= self._paths:
+            return
+        self._paths |= paths
+        self.suggestions |= {(*place, path): line for path, line in self.suggest(self._folder.joinpath(*place)).items()}
 
     def _write(self, response: KeptResponse, suffix: str, keep: int) -> None:
         if len(response.body) > MAX_BODY:
@@ -171,16 +191,24 @@ def folder_of(settings: BaseSettings) -> Path:
     return folder / "sandbox" if settings.getbool("SANDBOX") else folder
 
 
+def _log_failure(future: Future[None]) -> None:
+    if error := future.exception():
+        logger.error("response_not_kept", exc_info=error)
+
+
 def _prune(folder: Path, suffix: str, keep: int) -> None:
-    """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too."""
+    """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too.
+
+    What cannot be deleted stays, such as a folder or another user's file.
+    """
     size = 0
     for number, path in enumerate(reversed(of_source(folder, suffix))):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             size += path.lstat().st_size
             if number >= keep or (number > 0 and size > MAX_SOURCE):
                 path.unlink()
     for draft in folder.glob(".*-*"):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if draft.lstat().st_mtime < time.time() - DRAFT_SECONDS:
                 draft.unlink()
 
@@ -205,6 +233,8 @@ def load(path: Path) -> KeptResponse:
         KeptError: the file is not one, or is too large.
         OSError: it cannot be read.
     """
+    if not path.is_file():  # opening a pipe would wait for its writer
+        raise KeptError(f"{path} is not a file.")
     try:
         with gzip.open(path) as file:
             line, body = file.readline(MAX_BODY), file.read(MAX_BODY * 2)

@@ -1,4 +1,4 @@
-"""Warnings of an outcome: a part that the record lacks although its target succeeded.
+"""Warnings of outcomes. A warning is about a part that is missing in the record of a successful target.
 
 There are four kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), a
 limit left requests out, or a listing is incomplete at its last page (see ``crawler.targets.coverage``).
@@ -53,6 +53,8 @@ class OutcomeWarning(NamedTuple):
     """The part of the source's payload that was unread, or the rows that a limit left out. None: the source failed."""
     coverage: Coverage | None = None
     """The rows of an incomplete listing, over all of its pages."""
+    suggestion: str = ""
+    """A line of ``PAYLOAD_NAMES`` that would make the unread part readable, as a JSON object. "" if none is known."""
 
     @classmethod
     def of_error(cls, source: str, error: ScrapeError) -> OutcomeWarning:
@@ -60,10 +62,10 @@ class OutcomeWarning(NamedTuple):
         return cls(source, error.code, error.reason or error.code.lower())
 
     @classmethod
-    def of_unread(cls, source: str, unread: Unread) -> OutcomeWarning:
+    def of_unread(cls, source: str, unread: Unread, suggestion: str = "") -> OutcomeWarning:
         """Return the warning about an unread part of a source's payload. Its names are bounded and printable."""
         names = tuple(one_line(name, MAX_NAME_LENGTH) for name in unread.names[:MAX_NAMES])
-        return cls(source, ExtractionFailed.code, UNREAD, unread._replace(names=names))
+        return cls(source, ExtractionFailed.code, UNREAD, unread._replace(names=names), suggestion=suggestion)
 
     @classmethod
     def of_limit(cls, source: str, path: str, count: int, of: int, error: type[ScrapeError]) -> OutcomeWarning:
@@ -86,13 +88,17 @@ class OutcomeWarning(NamedTuple):
             unread = Unread(**{name: stored[name] for name in Unread._fields if name in stored})
             unread = unread._replace(names=tuple(unread.names))
         coverage = Coverage.from_dict(stored) if "collected" in stored else None
-        return cls(stored["source"], stored["code"], stored["reason"], unread, coverage)
+        return cls(stored["source"], stored["code"], stored["reason"], unread, coverage, stored.get("suggestion", ""))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the warning as JSON data: source, code and reason, and the fields of an unread part or a coverage."""
+        """Return the warning as JSON data: source, code and reason, and the fields of an unread part or a coverage.
+
+        ``suggestion`` is in it only if there is one.
+        """
         unread = {} if self.unread is None else self.unread._asdict() | {"names": list(self.unread.names)}
         coverage = {} if self.coverage is None else self.coverage.as_dict()
-        return {"source": self.source, "code": self.code, "reason": self.reason, **unread, **coverage}
+        more = {"suggestion": self.suggestion} if self.suggestion else {}
+        return {"source": self.source, "code": self.code, "reason": self.reason, **unread, **coverage, **more}
 
     def __str__(self) -> str:
         """Describe the warning in one line for people.

@@ -15,8 +15,9 @@ from crawler.commands.target_files import MAX_SHOWN_ROWS, Check, duration, print
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
 from crawler.targets.files import FileSource
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import WrongTargetsError
-from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Outcome, Target
 from tests import forks
 from tests.crawls import ROOT
 
@@ -143,10 +144,8 @@ def test_failed_targets_have_the_keys_that_a_retry_needs() -> None:
         (["check", "t.txt", "--spider", "microblog"], 0, "microblog-profile: 1", ""),
         (["check", "nowhere.csv"], 2, "", "no such targets file: nowhere.csv"),
         (["retry", "f.jsonl"], 0, '"id": "a"', "targets to retry: 2"),
-        (["push", "t.txt"], 2, "", "There are no queues any more: scrapy jobs push <job> <file>"),
-        (["status"], 2, "", "There are no queues any more: scrapy jobs show <job>"),
     ],
-    ids=["check", "no such file", "retry", "push", "status"],
+    ids=["check", "no such file", "retry"],
 )
 def test_the_commands_end_with_their_codes(tmp_path: Path, arguments: list[str], code: int, out: str, err: str) -> None:
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())

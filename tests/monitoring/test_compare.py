@@ -76,7 +76,7 @@ def test_increased_failures_are_reported(
     last: list[dict[str, int]], now: dict[str, int], failing: list[str], *, page_changed: bool
 ) -> None:
     report = compare(run(**now), [run(**each) for each in last], max_failed=0.1)
-    assert [each.code for each in report.failing] == failing
+    assert [each.name for each in report.failing] == failing
     assert report.page_changed == page_changed
 
 
@@ -167,7 +167,7 @@ def with_failed(number: int, *, of: int = 100) -> Run:
 )
 def test_co_6_a_source_that_fails_for_more_targets_is_reported(last: list[Run], now: Run, failing: list[str]) -> None:
     report = compare(now, [Run.model_validate_json(each.model_dump_json()) for each in last], max_failed=0.1)
-    assert [each.source for each in report.failing_sources] == failing
+    assert [each.name for each in report.failing_sources] == failing
     assert ("timeline failed for" in report.headline) == bool(failing)
     assert all(("more than before" in text) == bool(failing) for text in render(report).values())
     assert all(("timeline" in text) == bool(report.sources) for text in render(report).values())
@@ -209,7 +209,7 @@ def with_unread(number: int, *, of: int = 100) -> Run:
 )
 def test_re3_7_a_path_that_was_not_unread_before_is_reported(last: list[Run], now: Run, *, is_new: bool) -> None:
     report = compare(now, [Run.model_validate_json(each.model_dump_json()) for each in last], max_failed=0.1)
-    assert [each.path for each in report.newly_unread] == [PATH] * is_new
+    assert [each.name for each in report.newly_unread] == [PATH] * is_new
     assert report.page_changed == is_new
     assert report.missing == []
     assert (report.headline == f"The platform changed its page. Unread: {PATH}.") == is_new

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import ExtractionFailed
-from crawler.reading.json import decode, dicts, dig, find_all, script_block
+from crawler.reading.json import all_dicts, decode, dicts, dig, script_block
 
 DEPTH = 1_000
 
@@ -111,7 +111,7 @@ def test_any_path_is_safe(value: Any, path: list[str | int]) -> None:
 
 def test_deep_payloads_are_read() -> None:
     deep = nested(DEPTH)
-    assert list(find_all(deep, "deepest")) == [1]
+    assert [each["deepest"] for each in all_dicts(deep) if "deepest" in each] == [1]
     path: list[str | int] = ["a", 0]
     assert dig(deep, *path * DEPTH) == {"deepest": 1}
 

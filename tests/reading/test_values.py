@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.reading.values import absolute_url, amount, amounts, count, flag, number, text
+from crawler.reading.values import absolute_url, amount, amounts, count, number, text
 
 ANYTHING = (
     st.none()
@@ -22,7 +22,7 @@ ANYTHING = (
     | st.lists(st.integers(), max_size=2)
     | st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)
 )
-CONVERTERS: dict[Callable[[Any], Any], type] = {amount: float, count: int, number: float, flag: bool, text: str}
+CONVERTERS: dict[Callable[[Any], Any], type] = {amount: float, count: int, number: float, text: str}
 
 
 @given(ANYTHING)

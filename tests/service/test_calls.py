@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from crawler.sandbox.protocol import FakeResponse
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service.client import HEADERS, SEARCH, Reply, call
 from tests.service.conftest import Service, running
@@ -337,7 +337,8 @@ def test_the_store_is_private(clients: Clients) -> None:
 
 
 def test_accepted_calls_outlive_a_killed_service(tmp_path: Path) -> None:
-    with serving(tmp_path) as clients:
+    lease = "JOB_LEASE=5"  # the second service takes over what the first does not renew
+    with serving(tmp_path, lease) as clients:
         done = clients.accept("before")
         before = clients.done(done)
         running_call = clients.hang({"Idempotency-Key": "kept"})
@@ -347,7 +348,7 @@ def test_accepted_calls_outlive_a_killed_service(tmp_path: Path) -> None:
         clients.service.process.kill()
         clients.service.process.wait()
         platform.release.set()
-        with running(tmp_path / "log2", *options(tmp_path, platform), sandbox=False, workers=2) as service:
+        with running(tmp_path / "log2", *options(tmp_path, platform), lease, sandbox=False, workers=2) as service:
             restarted = Clients(service, platform, clients.store, clients.keys)
             assert restarted.send("GET", done).body == before.body
             again = restarted.send("POST", SEARCH, params, {**ASYNC, "Idempotency-Key": "kept"})

@@ -15,7 +15,7 @@ import pytest
 
 from crawler.commands.keys import printable
 from crawler.sandbox.retail.site import FAULTS, Site
-from crawler.service.clients.keys import KeyRing, KeyStore
+from crawler.service.clients.key_store import KeyRing, KeyStore
 from tests import forks
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, VERY_SLOW, running
@@ -40,7 +40,6 @@ def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
 @pytest.mark.parametrize(
     ("size", "settings"),
     [
-        pytest.param(150, (), id="one crawler"),
         pytest.param(150, ("SERVICE_RECYCLE_TARGETS=20",), id="recycled every 20"),
         pytest.param(2_000, (), id="2,000 calls", marks=pytest.mark.soak),
         pytest.param(

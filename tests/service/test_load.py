@@ -6,6 +6,8 @@ import asyncio
 import json
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from crawler.registry import scrapers
 from tests.service.client import CATEGORY, SEARCH, Reply, call, many
 from tests.service.conftest import VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes
+from tests.service.test_calls import serving
 
 DEFAULT_TIMEOUT_SECONDS = 60  # of a call; an immediate response takes far less
 
@@ -35,19 +38,22 @@ def codes(service: Service, calls: list[tuple[str, dict[str, Any]]]) -> Counter[
     return Counter(reply.code for reply in asyncio.run(many(service.url, calls)))
 
 
-def test_the_queue_of_a_platform_is_limited(tmp_path: Path) -> None:
-    with running(tmp_path / "log", budget(1), "SERVICE_MAX_WAITING=3", before=VERY_SLOW) as service:
-        replies = asyncio.run(many(service.url, [(SEARCH, {"query": "slow"})] * 10))
-        found = Counter(reply.code for reply in replies)
-        assert found == {"OK": 7, "OVERLOADED": 3}, "four in progress and three in the queue"
-        refused = next(reply for reply in replies if reply.code == "OVERLOADED")
-        assert refused.status == 503
-        assert int(refused.headers["Retry-After"]) == refused.body["error"]["retry_after"] > 0
-
-
-def test_the_calls_of_all_platforms_are_limited(tmp_path: Path) -> None:
-    with running(tmp_path / "log", "SERVICE_MAX_CALLS=4", before=VERY_SLOW) as service:
-        assert codes(service, [(SEARCH, {"query": "slow"})] * 6) == {"OK": 4, "OVERLOADED": 2}
+@pytest.mark.parametrize(
+    ("setting", "accepted"),
+    [
+        pytest.param("SERVICE_MAX_WAITING=3", 7, id="four in progress and three in the queue of a platform"),
+        pytest.param("SERVICE_MAX_CALLS=4", 4, id="all platforms"),
+    ],
+)
+def test_calls_beyond_a_limit_are_refused_at_once(tmp_path: Path, setting: str, accepted: int) -> None:
+    with serving(tmp_path, setting) as clients, ThreadPoolExecutor(10) as pool:
+        calls = [pool.submit(clients.send, "POST", SEARCH, {"query": "hang"}) for _ in range(10)]
+        refused = [each.result() for each in islice(as_completed(calls), 10 - accepted)]
+        clients.platform.release.set()
+        assert Counter(each.result().code for each in calls) == {"OK": accepted, "OVERLOADED": 10 - accepted}
+    for reply in refused:
+        assert (reply.code, reply.status) == ("OVERLOADED", 503)
+        assert int(reply.headers["retry-after"]) == reply.body["error"]["retry_after"] > 0
 
 
 def test_a_call_that_cannot_start_before_its_deadline_is_refused_at_once(tmp_path: Path) -> None:

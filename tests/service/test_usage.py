@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,9 +24,9 @@ from crawler.commands.serve import use_sandbox
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
-from crawler.service.clients import usage
 from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
+from crawler.service.periodic import repeat
 from tests import forks
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import ROOT, VERY_SLOW, Service, running
@@ -250,9 +251,8 @@ async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path)
     await store.close()
 
 
-async def test_usage_is_stored_after_an_unexpected_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_usage_is_stored_after_an_unexpected_exception() -> None:
     """For example, the metrics of several processes are in files, and the disk may be full."""
-    monkeypatch.setattr(usage, "FLUSH_SECONDS", 0.0)
     flushed = asyncio.Event()
     flushes: list[float] = []
 
@@ -263,8 +263,8 @@ async def test_usage_is_stored_after_an_unexpected_exception(monkeypatch: pytest
                 raise OSError
             flushed.set()
 
-    endpoint = cast("Any", SimpleNamespace(usage=Counts(), status=Counts()))
-    upkeep = asyncio.ensure_future(Endpoint._run_upkeep(endpoint))
+    endpoint = cast("Any", SimpleNamespace(parts=SimpleNamespace(usage=Counts(), status=Counts())))
+    upkeep = asyncio.ensure_future(repeat(partial(Endpoint._store_counts, endpoint), 0.0, "upkeep_failed"))
     second = asyncio.ensure_future(flushed.wait())
     await asyncio.wait([upkeep, second], return_when=asyncio.FIRST_COMPLETED)
     assert second.done()

@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 from scrapy.settings import Settings
+from structlog.testing import capture_logs
 from web_poet import HttpResponse
 
-from crawler.commands.extract import overrides_for
 from crawler.platforms import platforms
 from crawler.probe.repair import repair_kept
-from crawler.probe.reread import problems_of
+from crawler.probe.reread import overrides_for, problems_of
 from crawler.reading.names import NO_NAMES
+from crawler.sandbox.renames import PAGES_BEFORE
 from crawler.storage import kept
 from crawler.storage.kept import Head, Keeper, KeptError, KeptResponse, load
 from tests import forks
 from tests.changed_shop import BEFORE, RATING, RENAMED
-from tests.crawls import QUICK, ROOT
+from tests.crawls import QUICK, ROOT, lines
 
 HEAD = Head(
     "retail", "retail-search-v4", "search", "https://shop.example/search?q=x", 200, "text/html", {}, ["x"], "now"
@@ -33,21 +34,22 @@ LINE = b'{"platform":"retail","scraper":"retail-search-v4","source":"search","ur
 LINE += b'"content_type":"text/html","params":%s,"unread":[],"at":"now"}\n'
 
 
-def scrapy(folder: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
+def scrapy(folder: Path, *arguments: str, before: str = "", **env: str) -> tuple[int, str, str]:
     """Run a command in a project's folder, in a process whose shop has changed."""
     (folder / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
-    before = f"import os; os.environ.update({env!r}); {BEFORE}"
+    before = f"import os; os.environ.update({env!r}); {BEFORE}\n{before}"
     command = [sys.executable, "-m", "scrapy", *arguments, "-s", "SANDBOX=1"]
     run = forks.run(command, before=before, capture_output=True, text=True, cwd=folder)
     return run.returncode, run.stdout, run.stderr
 
 
-def crawl(folder: Path, *queries: str, options: tuple[str, ...] = (), **env: str) -> None:
+def crawl(folder: Path, *queries: str, options: tuple[str, ...] = (), before: str = "", **env: str) -> str:
     targets = folder / "targets.jsonl"
     targets.write_text("".join(json.dumps({"id": f"{n}", "query": q}) + "\n" for n, q in enumerate(queries)))
     options = ("-a", f"targets={targets}", "-s", "TARGETS_IN_FLIGHT=1", *QUICK, *options)
-    code, _, log = scrapy(folder, "crawl", "retail", *options, **env)
+    code, _, log = scrapy(folder, "crawl", "retail", *options, before=before, **env)
     assert code == 0, log
+    return log
 
 
 def files(folder: Path) -> list[Path]:
@@ -85,6 +87,46 @@ def test_a_crawl_keeps_the_unread_responses_and_reads_them_again(tmp_path: Path)
 def test_nothing_is_written(tmp_path: Path, query: str, options: tuple[str, ...], env: dict[str, str]) -> None:
     crawl(tmp_path, query, options=options, **env)
     assert files(tmp_path) == []
+
+
+WAITING = """\
+from crawler.storage.kept import Keeper
+unread = Keeper.unread
+Keeper.unread = lambda self, response: (unread(self, response), self.wait())
+"""
+"""Each target waits for the suggestion for its page."""
+
+
+def test_a_warning_has_the_line_that_mends_its_path(tmp_path: Path) -> None:
+    renames = json.dumps({"retail": {"averageRating": "average_rating"}})
+    options = ("-s", f"SANDBOX_RENAMES={renames}", "-O", "out.jsonl")
+    queries = [f"mustard {n}" for n in range(PAGES_BEFORE + 2)]
+    log = crawl(tmp_path, *queries, options=options, before=WAITING)
+    warnings = [line["warnings"] for line in lines(tmp_path / "out.jsonl")]
+    assert warnings[:PAGES_BEFORE] == [[]] * PAGES_BEFORE
+    (first,), (second,) = warnings[PAGES_BEFORE:]
+    assert "suggestion" not in first
+    assert json.loads(second["suggestion"]) == {"retail.RenderedRow": {"averageRating": "average_rating"}}
+    assert second.keys() - first.keys() == {"suggestion"}
+    assert log.count("event=unread_suggestion platform=retail source=search ") == 1, "once for each path"
+    assert 'evidence="the keys have the same words"' in log
+
+
+def test_a_failure_of_the_suggestion_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, seen = keeper(tmp_path, monkeypatch=monkeypatch), []
+
+    def suggest(folder: Path) -> dict[str, str]:
+        seen.append(folder)
+        raise AssertionError("a defect")
+
+    written.suggest = suggest
+    with capture_logs() as logged:
+        for paths in ({"a"}, {"a"}, {"b"}, set()):
+            written.unread(response()._replace(paths=frozenset(paths)))
+            written.wait()
+    assert seen == [tmp_path / "retail/search"] * 2
+    assert [each["event"] for each in logged] == ["response_not_kept"] * 2
+    assert len(list(kept.kept(tmp_path, ["retail"]))) >= 2
 
 
 # Files
@@ -169,6 +211,40 @@ def test_a_crawl_goes_on_if_nothing_can_be_written(tmp_path: Path) -> None:
     written.unread(response())
     written.wait()
     assert [each.name for each in tmp_path.rglob("*")] == ["file"]
+
+
+def test_a_folder_with_other_things_in_place_of_files_is_read(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "unread/retail/search"
+    folder.mkdir(parents=True)
+    outside.write_bytes(b"private")
+    os.mkfifo(folder / "1.gz")
+    (folder / "2.gz").mkdir()
+    for name, target in {"3": outside, "4": Path("/dev/zero"), "5": folder / "5.gz", "6": Path("/dev/tty")}.items():
+        (folder / f"{name}.gz").symlink_to(target)
+    (folder / "7.gz").write_bytes(b"another user's")
+    (folder / "7.gz").chmod(0)
+    found = repair_kept(tmp_path / "unread", NO_NAMES, ["retail"], lambda url: overrides_for(url, Settings()))
+    assert len(found.left) == 7
+    assert [each.endswith(" is not a file.") for each in found.left] == [True, True, False, True, True, True, False]
+    assert all(each.isprintable() for each in found.left)
+    assert outside.read_bytes() == b"private"
+
+
+def test_other_things_in_place_of_files_do_not_stop_the_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "retail/search"
+    folder.mkdir(parents=True)
+    outside.write_bytes(b"private")
+    (folder / "0.gz").mkdir()
+    (folder / "1.gz").symlink_to(outside)
+    os.mkfifo(folder / "2.gz")
+    written = keeper(tmp_path, 2, monkeypatch)
+    with capture_logs() as logged:
+        for _ in range(3):
+            written.unread(response())
+        written.wait()
+    assert (logged, outside.read_bytes()) == ([], b"private")
+    names = sorted(each.name for each in folder.iterdir())
+    assert (len(names), names[0]) == (3, "0.gz"), "a folder stays, a link and a pipe are deleted"
 
 
 HOSTILE = {

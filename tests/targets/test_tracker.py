@@ -27,9 +27,10 @@ from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.reading.unread import Unread
 from crawler.registry import scrapers
 from crawler.targets.exceptions import CAUSES, as_scrape_error
+from crawler.targets.reporter import REPEATS_PER_TURN, outcomes_by_code
 from crawler.targets.sources import QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
-from crawler.targets.tracker import REPEATS_PER_TURN, TargetTracker, outcomes_by_code
+from crawler.targets.tracker import TargetTracker
 from crawler.targets.warning import OutcomeWarning
 
 SCRAPER = scrapers()["retail-search-v4"]
@@ -546,7 +547,7 @@ def test_re3_7_names_of_the_platform_are_bounded_and_printable() -> None:
     assert unread.names == ("a" * 60, r"line\nbreak", "c", "d", "e")
 
 
-@given(st.builds(OutcomeWarning, st.text(), st.text(), st.text(), st.none() | st.from_type(Unread)))
+@given(st.builds(OutcomeWarning, *[st.text()] * 3, st.none() | st.from_type(Unread), suggestion=st.text()))
 def test_re3_7_a_warning_is_the_same_after_it_was_stored(warning: OutcomeWarning) -> None:
     assert OutcomeWarning.from_dict(json.loads(json.dumps(warning.as_dict()))) == warning
 

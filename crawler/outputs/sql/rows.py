@@ -22,6 +22,7 @@ from crawler.outputs.columns import (
     column_type_of_models,
     merged,
     record_paths,
+    without_lists,
 )
 from crawler.platforms.model import Entity
 from crawler.targets.target import Record, Scraper
@@ -182,9 +183,8 @@ def _columns(fields: Struct, parents: tuple[str, ...] = ()) -> Iterator[Column]:
 
 
 def _is_entity(column_type: ColumnType) -> bool:
-    while isinstance(column_type, ListOf):
-        column_type = column_type.of
-    return isinstance(column_type, Struct) and column_type.entity is not None
+    inner = without_lists(column_type)
+    return isinstance(inner, Struct) and inner.entity is not None
 
 
 def _column(column_type: ColumnType) -> Scalar:

@@ -7,8 +7,9 @@ from typing import Any
 
 from crawler.errors import CircuitOpen, ScrapeError, TargetError
 from crawler.platforms import cursors
-from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN
-from crawler.platforms.microblog.user import FIELDS, merged
+from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, Demographics
+from crawler.platforms.microblog.user import merged
+from crawler.platforms.model import empty
 from crawler.platforms.page import missing_error
 
 Part = dict[str, Any]
@@ -21,9 +22,6 @@ POST_ORDER = ("timeline", "page", "embed")
 
 LONG = 200
 """Number of characters from which on a text may be the beginning of a longer one."""
-
-_COUNTS = ("favourites_count", "followers_count", "friends_count", "listed_count", "media_count", "statuses_count")
-_NULLABLE = frozenset({*_COUNTS, "is_blue_verified", "protected", "verified"})
 
 
 def profile_of(parts: dict[str, Part]) -> dict[str, Any]:
@@ -53,7 +51,7 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlie
     profile = profile_of(parts)
     if not profile["screen_name"]:
         raise missing_error("No source has the profile's handle.", ["screen_name"], reason="no_user")
-    demographics = {name: profile[name] if name in _NULLABLE else profile[name] or "" for name in FIELDS}
+    demographics = empty(Demographics) | {name: value for name, value in profile.items() if value is not None}
     seen_ids = list(dict.fromkeys(seen))
     posts = [post for post in _posts(parts) if post["post_id"] not in seen_ids]
     following: str | None = parts["timeline"]["next_cursor"] if "timeline" in parts else None

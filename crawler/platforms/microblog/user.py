@@ -8,32 +8,15 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from crawler.platforms.microblog.payload import User
+from crawler.platforms.microblog.payload_user import User
+from crawler.platforms.microblog.schema import Demographics
 from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.unread import Contradictions
 from crawler.reading.values import count
 
-TEXTS = (
-    "description",
-    "location",
-    "name",
-    "profile_banner_url",
-    "profile_image_url_https",
-    "screen_name",
-    "url",
-    "verified_type",
-)
-COUNTS = (
-    "favourites_count",
-    "followers_count",
-    "friends_count",
-    "listed_count",
-    "media_count",
-    "statuses_count",
-)
-FLAGS = ("is_blue_verified", "protected", "verified")
-FIELDS = ("created_at", *COUNTS, *FLAGS, *TEXTS)
+FIELDS = tuple(Demographics.model_fields)
 """The data model's profile fields. They have the names of the keys in the oldest layout, which embeds still use."""
+COUNTS = Demographics.entity.history
 OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
 
 

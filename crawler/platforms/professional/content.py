@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
+from crawler.platforms.model import empty
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.posts import TABS, content_items
+from crawler.platforms.professional.schema_content import MemberProfile
 from crawler.reading.unread import Unread
 
 Row = dict[str, Any]
@@ -60,26 +62,17 @@ class ContentPage(PlatformPage):
     def profile(self) -> Row:
         member = self._member
         return {
-            "account_creation_date": None,
-            "account_creation_date_text": "",
-            "available_country_codes": [],
+            **empty(MemberProfile),
             "banner_image": member.background_cover_image_url,
             "biography": member.about,
-            "content_count": None,
             "display_name": member.fullName,
             "external_links": [row["url"] for row in member.websites],
             "follower_count": member.follower_count,
-            "is_family_safe": None,
-            "keywords": "",
             "location": member.location,
-            "privacy_status": "",
-            "profile_id": "",
             "profile_image": member.profile_photo,
             "profile_link": member.profile_url,
             "subscriber_count_text": member.shown_followers,
-            "total_views": None,
             "username": member.public_identifier,
-            "verification_status": None,
         }
 
     @cached_property

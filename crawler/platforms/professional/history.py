@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from crawler.platforms.model import empty
 from crawler.platforms.professional.markup import Dates, clean_url, last_segment, plain
 from crawler.platforms.professional.payload import Employer, Person, School
+from crawler.platforms.professional.schema_rows import Education, Experience
 from crawler.reading.values import count, text
 
 EMPLOYER_PAGES = ("company", "school", "showcase")
@@ -141,10 +143,8 @@ def _year(times: Iterable[str]) -> int | None:
 def _position(*, job_title: str, company_name: str, source: str, company_url: str, in_block: bool, **shown: Any) -> Row:
     """Build a position with all of the contract's keys. ``shown`` are further ones. Masked values are empty."""
     masked_title, masked_company = is_masked(job_title, in_block=in_block), is_masked(company_name, in_block=in_block)
-    others = ("date_range", "description", "duration", "employment_type", "end_date", "location", "start_date")
     return {
-        **dict.fromkeys(others, ""),
-        "company_image": None,
+        **empty(Experience),
         **shown,
         **({"company_image": None} if masked_company else {}),
         "company_name": "" if masked_company else company_name,
@@ -199,15 +199,11 @@ def _linked_school(found: School, *, masked: bool) -> Row:
     name = plain(found.name)
     hidden = masked or is_masked(name)
     return {
-        "date_range": "",
-        "degree": "",
+        **empty(Education),
         "description": plain(found.description),
-        "field_of_study": "",
-        "grade": "",
         "end_date": _year([text(found.end)]),
         "start_date": _year([text(found.start)]),
         "masked": hidden,
-        "school_image": None,
         "school_name": "" if hidden else name,
         "school_url": "" if hidden else clean_url(found.url),
     }

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from crawler.platforms.model import empty
 from crawler.platforms.professional.markup import clean_url, last_segment, picture, plain
 from crawler.platforms.professional.payload import LIKE, Article, LinkedData, Posting, Statistic
+from crawler.platforms.professional.schema_content import MemberItem
 from crawler.reading.values import count, stated_day, unix_time
 
 Row = dict[str, Any]
@@ -148,10 +150,7 @@ def _item(row: Row, node: Article | Posting | None, fields: Row) -> Row:
     if published is None:
         published = _time_of_id(found) if found.isdigit() else _day(row.get("day") or "")
     return {
-        **_EMPTY_ITEM,
-        "media_links": dict.fromkeys(("high", "low", "medium", "watermarked")),
-        "hashtags": [],
-        "mentions": [],
+        **empty(MemberItem),
         **fields,
         "comment_count": row.get("comments"),
         "content_code": found,
@@ -193,22 +192,3 @@ def _time_of_id(found: str) -> int | None:
 def _day(text: str) -> int | None:
     day = stated_day(text)
     return int(day.timestamp()) if day else None
-
-
-_EMPTY_ITEM: Row = {
-    "age_restriction_status": None,
-    "author_id": None,
-    "author_name": "",
-    "author_username": "",
-    "caption": "",
-    "content_language": None,
-    "first_comment": None,
-    "slideshow_status": None,
-    "subtitles": None,
-    "thumbnail_image": "",
-    "transcript": None,
-    "video_duration_seconds": None,
-    "video_link": None,
-    "view_count": None,
-}
-"""What the page does not show."""

@@ -51,25 +51,39 @@ class MemberItem(content.ContentItem):
     of an article is known. Null if none of them is known."""
 
 
-class MemberProfile(content.ContentProfile):
+class MemberProfile(Model):
     """The member.
 
     The page does not show, so that they are always null or empty: the date of the account's creation, countries in
     which the profile is available, number of items, keywords, number of views, family safety, privacy and verification.
     """
 
+    account_creation_date: int | None
+    """Time of the account's creation in Unix seconds, null if unknown."""
+    account_creation_date_text: str
+    """The day of ``account_creation_date`` as YYYY-MM-DD, "" if unknown."""
+    available_country_codes: list[str]
+    """ISO 3166 codes of the countries in which the profile is available; empty if unknown."""
     banner_image: str
     """URL of the cover image, "" for the platform's default."""
     biography: str
     """The member's own text, with line breaks. May be cut in the masked variant of the page. "" if absent."""
+    content_count: int | None
+    """Number of content items, null if unknown."""
     display_name: str = Field(min_length=1)
     """The displayed name. Never empty."""
     external_links: list[str]
     """URLs of the websites at the top of the profile, without the platform's redirect."""
     follower_count: int | None
     """Number of followers: exact if the linked data has it, else rounded as the page shows it. Null if hidden."""
+    is_family_safe: bool | None
+    """Whether the platform marks the profile as safe for families, null if unknown."""
+    keywords: str
+    """The profile's keywords, "" if unknown."""
     location: str
     """The member's location as text, "" if not shown."""
+    privacy_status: str
+    """Who can see the profile, "" if unknown."""
     profile_id: str
     """Always "": not exposed."""
     profile_image: str
@@ -78,9 +92,13 @@ class MemberProfile(content.ContentProfile):
     """Canonical URL of the profile. Never empty."""
     subscriber_count_text: str
     """The number of followers in the page's words ("41M followers"), "" if the page does not show it."""
+    total_views: int | None
+    """Number of views of all items, null if unknown."""
     username: str = Field(min_length=1)
     """The name at the end of ``profile_link``, decoded. It differs from the requested name if the member changed it.
     Never empty."""
+    verification_status: bool | None
+    """Whether the platform has verified the profile, null if unknown."""
 
 
 class MemberContent(Model):

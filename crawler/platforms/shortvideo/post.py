@@ -1,11 +1,15 @@
-"""Short-video: converts an item with pictures to a row of the record (specification 2.3)."""
+"""Short-video: converts an item with pictures to a row of the record (specification 2.3).
+
+Values that the platform does not expose are null or empty.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-from crawler.platforms.shortvideo import PLATFORM
+from crawler.platforms.model import empty
+from crawler.platforms.shortvideo import PLATFORM, schema
 from crawler.platforms.shortvideo.image import image, picture, slide, with_url
 from crawler.platforms.shortvideo.payload import Author, Figures, Item, Music, Video
 from crawler.reading.values import count
@@ -16,14 +20,6 @@ PHOTO_POST = 150
 MAX_UNIX_SECONDS = 253_402_300_799
 """The last second that Python's ``datetime`` can represent, at the end of the year 9999."""
 STATISTICS = ("collect", "comment", "digg", "play", "repost", "share")
-NOT_EXPOSED = ("download", "forward", "lose_comment", "lose", "chatapp_share")
-COMMERCE = (
-    "adv_promotable",
-    "auction_ad_invited",
-    "branded_content_type",
-    "is_diversion_ad",
-    "with_comment_filter_words",
-)
 
 
 def missing_part(item: Item) -> str | None:
@@ -55,7 +51,7 @@ def photo_post(item: Item) -> dict[str, Any]:
         "author_user_id": str(author.id),
         "aweme_id": post_id,
         "aweme_type": PHOTO_POST,
-        "commerce_info": {**dict.fromkeys(COMMERCE), "organic_log_extra": ""},
+        "commerce_info": empty(schema.CommerceInfo),
         "create_time": seconds,
         "create_time_utc": f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.000Z",
         "desc": item.description or "",
@@ -89,17 +85,13 @@ def created(value: int | str | None) -> int | None:
 
 def _author(author: Author) -> dict[str, Any]:
     return {
+        **empty(schema.Author),
         "avatar_larger": image(author.avatar_larger),
         "avatar_medium": image(author.avatar_medium),
         "avatar_thumb": image(author.avatar_thumb),
-        "events": None,
-        "language": None,
         "nickname": author.nickname or "",
-        "region": "",
         "sec_uid": author.sec_uid or None,
-        "short_id": None,
         "signature": author.signature,
-        "social_info": None,
         "uid": str(author.id),
         "unique_id": author.handle,
     }
@@ -108,6 +100,7 @@ def _author(author: Author) -> dict[str, Any]:
 def _music(music: Music) -> dict[str, Any]:
     sound_id = "" if music.id is None else str(music.id)
     return {
+        **empty(schema.Music),
         "album": music.album or None,
         "author": music.author or "",
         "cover_large": image(music.cover_large),
@@ -117,34 +110,30 @@ def _music(music: Music) -> dict[str, Any]:
         "id": sound_id,
         "id_str": sound_id,
         "mid": sound_id,
-        "is_original": None,
         "is_original_sound": music.is_original,
-        "owner_nickname": "",
         "play_url": image(music.play_url),
         "title": music.title or "",
-        "user_count": None,
     }
 
 
 def _statistics(item: Item, post_id: str) -> dict[str, Any]:
     """Return a post's figures: the exact ones, or else the rounded ones."""
     exact, rounded = item.exact_figures or Figures(), item.figures or Figures()
-    figures: dict[str, Any] = {"aweme_id": post_id}
+    figures = {**empty(schema.Statistics), "aweme_id": post_id}
     for name in STATISTICS:
         found = count(getattr(exact, name))
         figures[f"{name}_count"] = count(getattr(rounded, name)) if found is None else found
-    return figures | {f"{name}_count": None for name in NOT_EXPOSED}
+    return figures
 
 
 def _video(video: Video, cover: dict[str, Any]) -> dict[str, Any]:
     return {
+        **empty(schema.Video),
         "cover": with_url(image(video.cover), cover),
         "dynamic_cover": image(video.dynamic_cover),
         "origin_cover": image(video.origin_cover),
         "download_addr": image(video.download_addr),
         "play_addr": image(video.play_addr),
-        "data_size": None,
-        "watermark_data_size": None,
         "height": count(video.height) or None,
         "width": count(video.width) or None,
         "duration": count(video.duration) or 0,

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from crawler.platforms.model import empty
 from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.payload_rows import Lockup, PlaylistVideo, Short
-from crawler.platforms.videosite.schema import VIDEO_ID
+from crawler.platforms.videosite.schema import VIDEO_ID, ContentItem
 from crawler.platforms.videosite.words import hashtags, mentions
 from crawler.reading.json import Step
 from crawler.reading.values import clock_seconds, stated_count
@@ -18,36 +19,16 @@ Path = tuple[Step, ...]
 
 ORIGIN = PLATFORM.origin
 VIEWS = "(?:views?|plays?)"
-"""What the platform calls views. "plays" is on buttons of shorts, and may replace the word in lists."""
+"""The platform's words for views. "plays" is on buttons of shorts, and may replace the word in lists."""
 
 _ID = re.compile(VIDEO_ID)
 ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled|play)\b", re.IGNORECASE)
 """Matches words in the texts that state numbers, if the page is in English."""
 OTHER_NUMBERS = re.compile(r"\b(?:watching|waiting|ago|streamed|premier\w*|scheduled)\b", re.IGNORECASE)
-"""Matches texts that state another number than that of views."""
+"""Matches texts with a number that is not the number of views."""
 _ACCESSIBLE_VIEWS = re.compile(
     r"(?<![\d,.])\d[\d,.]{0,25}(?: thousand| lakh| million| crore| billion)? views?\b|\bno views?\b", re.IGNORECASE
 )
-
-
-_EMPTY: Item = {
-    "age_restriction_status": None,
-    "author_id": None,
-    "author_name": "",
-    "author_username": "",
-    "comment_count": None,
-    "content_language": None,
-    "first_comment": None,
-    "like_count": None,
-    "published_date": None,
-    "slideshow_status": False,
-    "subtitles": None,
-    "transcript": None,
-    "video_duration_seconds": None,
-    "video_link": None,
-    "view_count": None,
-}
-"""The fields of an item that its row may not have."""
 
 
 def post(video: str, *, kind: str, **known: Any) -> Item:
@@ -56,16 +37,15 @@ def post(video: str, *, kind: str, **known: Any) -> Item:
     picture = known.pop("thumbnail_image", "")
     texts = f"{title}\n{known.pop('description', '')}"
     return {
-        **_EMPTY,
+        **empty(ContentItem),
         "caption": title,
         "content_code": video,
         "content_id": video,
         "content_link": f"{ORIGIN}/shorts/{video}" if kind == "short" else f"{ORIGIN}/watch?v={video}",
         "content_type": kind,
         "hashtags": hashtags(texts),
-        "images": [],
-        "media_links": {"high": None, "low": None, "medium": None, "watermarked": None},
         "mentions": mentions(texts),
+        "slideshow_status": False,
         "thumbnail_image": f"https:{picture}" if picture.startswith("//") else picture,
         **known,
     }
@@ -77,7 +57,7 @@ def is_video_id(value: object) -> bool:
 
 
 def item_of(shape: Lockup | Short | PlaylistVideo, tab: str) -> Item:
-    """Convert an item. The type of a video is that of its ``tab``, if the tab is known."""
+    """Convert an item. A known ``tab`` determines the type of a video."""
     if isinstance(shape, Lockup):
         return _lockup(shape, tab)
     return _short(shape) if isinstance(shape, Short) else _older_video(shape, tab)

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from crawler.platforms.model import empty
 from crawler.platforms.videosite.item import ORIGIN, VIEWS, first
 from crawler.platforms.videosite.payload import Channel, OtherChannel, OtherPage
 from crawler.platforms.videosite.payload_about import Link, Panel
 from crawler.platforms.videosite.payload_rows import AgeGate, flat
-from crawler.platforms.videosite.schema import CHANNEL_ID
+from crawler.platforms.videosite.schema import CHANNEL_ID, Profile
 from crawler.reading.json import dig
 from crawler.reading.values import absolute_url, count, stated_count, stated_day, text
 
@@ -26,26 +27,12 @@ BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
 def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, Any]:
     """Build a channel with at most an id, a handle and a name. All other fields are empty."""
     return {
-        "account_creation_date": None,
-        "account_creation_date_text": "",
-        "available_country_codes": [],
-        "banner_image": "",
-        "biography": "",
-        "content_count": None,
+        **empty(Profile),
         "display_name": name,
-        "external_links": [],
-        "follower_count": None,
-        "is_family_safe": None,
-        "keywords": "",
-        "location": "",
         "privacy_status": "public",
         "profile_id": channel,
-        "profile_image": "",
         "profile_link": link_of(handle, channel),
-        "subscriber_count_text": "",
-        "total_views": None,
         "username": handle,
-        "verification_status": None,
     }
 
 

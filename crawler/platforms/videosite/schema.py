@@ -181,7 +181,7 @@ class ContentItem(content.ContentItem):
     list's number."""
 
 
-class Profile(content.ContentProfile):
+class Profile(Model):
     """The channel."""
 
     account_creation_date: int | None

@@ -1,4 +1,4 @@
-"""``fields=``: a part of a record in the response of a call."""
+"""The query parameter ``fields=``, which selects fields of the record in a response."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from crawler.errors import InvalidRequest
 from crawler.outputs.columns import column_type_of_models
 from crawler.outputs.selection import Selection
 from crawler.registry import find_scraper
-from crawler.service.http.body import invalid_query
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -22,7 +22,7 @@ MAX_LENGTH = 4_000
 
 
 def fields_of(request: Request, scraper: str) -> Selection | None:
-    """Return the fields that a request selects in the data of a scraper. None: all.
+    """Return the fields that a request selects. None: all fields of the scraper's data.
 
     Raises:
         InvalidRequest: the data has no such field, or the parameter is repeated.
@@ -32,11 +32,13 @@ def fields_of(request: Request, scraper: str) -> Selection | None:
         return None
     text = texts[0].decode(errors="replace")
     if len(texts) > 1 or len(text) > MAX_LENGTH:
-        raise invalid_query("fields", f"expected names with commas between them, once, at most {MAX_LENGTH} characters")
+        raise InvalidRequest.of(
+            "fields", f"expected one list of names, separated by commas, of at most {MAX_LENGTH} characters"
+        )
     try:
         return _selection(scraper, text)
     except ValueError as error:
-        raise invalid_query("fields", str(error)) from None
+        raise InvalidRequest.of("fields", str(error)) from None
 
 
 @lru_cache(256)

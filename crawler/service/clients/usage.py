@@ -10,19 +10,25 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
+from functools import lru_cache
 from typing import Any
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs import tables
 from crawler.jobs.clock import store_time
 from crawler.jobs.store import Session, Store
+from crawler.jobs.tables import insert_into
 from crawler.service.clients import quotas
 
 FLUSH_SECONDS = 0.75
-"""Interval in seconds at which the counts are stored. Including the time of a write, it stays below one second."""
+"""Interval in seconds at which the counts are stored. Interval and write together take less than a second."""
 
 REPORT_SECONDS = 2.0
 """Maximum seconds for which a report waits for the last counts to be stored, and then for the stored counts."""
+
+COUNTED = ("calls", "billable", "partial")
+ADD = insert_into(tables.usage, add=COUNTED)
 
 DEFAULT_REPORT_DAYS = 31
 """Number of days in a report whose first day is not given."""
@@ -32,7 +38,7 @@ DAY_SECONDS = 24 * 60 * 60
 
 Key = tuple[str, str, str, str]
 Count = list[int]
-"""Three numbers: of all calls, of billable calls, and of calls with a partial record."""
+"""The numbers of all calls, of billable calls, and of calls with a partial record."""
 
 
 class Usage:
@@ -46,24 +52,20 @@ class Usage:
         self._writing: dict[Key, Count] = {}
         """The counts in the transaction that is running."""
         self._write: asyncio.Task[None] | None = None
-        self._day = (0, "")
 
     @property
     def pending(self) -> int:
         """The number of calls whose counts this process has not stored yet."""
         return self._calls_pending()
 
-    def count(  # noqa: PLR0913  # keyword arguments that describe a call
+    def count(  # noqa: PLR0913  # the arguments describe a call
         self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False, reservation: str = ""
     ) -> None:
-        """Count one call, at the cost of a dictionary lookup. Days are in UTC.
+        """Count a call in memory. Days are in UTC.
 
         ``reservation``: the id of the call, whose reservation is deleted when the count is stored; "" if it has none.
         """
-        number = int(store_time()) // DAY_SECONDS
-        if number != self._day[0]:
-            self._day = (number, (EPOCH + timedelta(days=number)).isoformat())
-        entry = self._pending[client, scraper, self._day[1], code]
+        entry = self._pending[client, scraper, _day(int(store_time()) // DAY_SECONDS), code]
         entry[0] += 1
         entry[1] += billable
         entry[2] += partial
@@ -95,7 +97,7 @@ class Usage:
 
         try:
             await self.store.transact(store_counts)
-        except StoreUnavailable:  # the store has logged it
+        except StoreUnavailable:  # the store logs the outage
             for key, count in writing.items():
                 self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
             self._reserved += settling
@@ -127,7 +129,13 @@ def _no_calls() -> Count:
 
 def today() -> str:
     """Return the current day in UTC, as usage rows have it."""
-    return datetime.fromtimestamp(store_time(), UTC).date().isoformat()
+    return _day(int(store_time()) // DAY_SECONDS)
+
+
+@lru_cache(2)
+def _day(number: int) -> str:
+    """Return a day by its number since the epoch."""
+    return (EPOCH + timedelta(days=number)).isoformat()
 
 
 def add(session: Session, counts: Mapping[Key, Count]) -> None:
@@ -136,23 +144,9 @@ def add(session: Session, counts: Mapping[Key, Count]) -> None:
     Synchronous calls are added up in memory for less than a second. An asynchronous call is counted in the transaction
     that stores its response.
     """
-    for (client, scraper, day, code), (calls, billable, partial) in sorted(
-        counts.items()
-    ):  # all processes update the rows in the same order, which prevents deadlocks
-        session.run(
-            "INSERT INTO usage (client, scraper, day, code, calls, billable, partial)"
-            " VALUES (:client, :scraper, :day, :code, :calls, :billable, :partial)"
-            " ON CONFLICT (client, day, scraper, code) DO UPDATE"
-            " SET calls = usage.calls + excluded.calls, billable = usage.billable + excluded.billable,"
-            " partial = usage.partial + excluded.partial",
-            client=client,
-            scraper=scraper,
-            day=day,
-            code=code,
-            calls=calls,
-            billable=billable,
-            partial=partial,
-        )
+    names = ("client", "scraper", "day", "code", *COUNTED)
+    # All processes update the rows in the same order, which prevents deadlocks.
+    session.execute(ADD, [dict(zip(names, (*key, *count), strict=True)) for key, count in sorted(counts.items())])
 
 
 def report(session: Session, client: str, since: date | None = None, until: date | None = None) -> dict[str, Any]:
@@ -170,19 +164,12 @@ def report(session: Session, client: str, since: date | None = None, until: date
     for day, scraper, code, calls, billable, partial in rows:
         empty = {"day": day, "scraper": scraper, "calls": 0, "billable": 0, "partial": 0, "outcomes": {}}
         entry = days.setdefault((day, scraper), empty)
-        entry["calls"] += calls
-        entry["billable"] += billable
-        entry["partial"] += partial
+        for name, number in zip(COUNTED, (calls, billable, partial), strict=True):
+            entry[name] += number
         entry["outcomes"][code] = calls
-    return {
-        "client_id": client,
-        "from": since.isoformat(),
-        "to": until.isoformat(),
-        "calls": sum(entry["calls"] for entry in days.values()),
-        "billable": sum(entry["billable"] for entry in days.values()),
-        "partial": sum(entry["partial"] for entry in days.values()),
-        "usage": list(days.values()),
-    }
+    totals = {name: sum(entry[name] for entry in days.values()) for name in COUNTED}
+    period = {"client_id": client, "from": since.isoformat(), "to": until.isoformat()}
+    return period | totals | {"usage": list(days.values())}
 
 
 def clients(session: Session) -> list[str]:

@@ -12,18 +12,27 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from crawler.errors import JobNotFound, ShuttingDown
+from crawler.errors import InvalidRequest, JobNotFound, ShuttingDown
 from crawler.jobs.export import Cursor
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
-from crawler.service.http.body import MAX_BODY_BYTES, header, read_object, read_query, require_method
+from crawler.service.http.body import (
+    MAX_BODY_BYTES,
+    MAX_PAGE,
+    PAGE_LIMIT,
+    header,
+    read_object,
+    read_query,
+    require_method,
+)
+from crawler.service.http.response_writer import compressed_pieces
 from crawler.service.http.static import best_coding
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.records import Selected
-from crawler.service.jobs.uploads import Upload, Uploads, invalid
+from crawler.service.jobs.uploads import Upload, Uploads
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -38,18 +47,17 @@ PATH = "/v1/jobs"
 JOB_ID = re.compile(r"[1-9][0-9]{0,17}")
 JSON = "application/json"
 PEEKED_BYTES = 64
-MAX_PAGE = 100
 MAX_UPLOADS = 2
-"""Uploads that a process reads at once. Others wait."""
+"""Maximum number of uploads that a process reads at once. Further uploads wait."""
 MAX_FILES = 2
-"""Files of records that a process writes at once. Other requests for files wait."""
+"""Maximum number of files of records that a process writes at once. Further requests for files wait."""
 
 ARGUMENTS = {
     "max_pages": ("[1-9][0-9]{0,5}", "a number of pages"),
     "exhaustive": ("true|false", "true or false"),
     "since": ("last|[0-9]{4}-[0-9]{2}-[0-9]{2}", "last, or a day such as 2026-11-01"),
 }
-"""Spider arguments that a job can have."""
+"""The spider arguments that an upload may contain."""
 POST_QUERY = {
     "dry_run": ("true|false", "true or false"),
     "scraper": (".{1,100}", "the name of a scraper"),
@@ -57,7 +65,7 @@ POST_QUERY = {
 }
 LIST_QUERY = {
     "after": (JOB_ID.pattern, "the next_after of the previous page"),
-    "limit": ("[1-9][0-9]?|100", "1 to 100"),
+    "limit": PAGE_LIMIT,
 }
 _POSITIONS = {
     "after": (r"[0-9]{1,18}\.[0-9]{1,18}", "the X-Next-Cursor of the previous response"),
@@ -89,7 +97,7 @@ class JobRoutes:
         self._reading = asyncio.Semaphore(MAX_UPLOADS)
         self._writing = asyncio.Semaphore(MAX_FILES)
         self._changes: set[asyncio.Task[Any]] = set()
-        """Cancellations and removals, which go on if the client disconnects."""
+        """The running cancellations and removals. They continue if the client disconnects."""
 
     async def answer(self, request: Request, call: Call, holder: Holder, path: str) -> Answer:
         """Respond to a request whose path begins with ``PATH``.
@@ -131,7 +139,7 @@ class JobRoutes:
         """
         key = header(request, "Idempotency-Key")
         self._check(Upload(io.BytesIO(), header(request, "Content-Type") or "", key=key))
-        if key is None and b"dry_run=true" not in uri:  # an upload with a key may have made its job before
+        if key is None and b"dry_run=true" not in uri:  # an earlier upload with the same key may have made the job
             await self.uploads.check_room(holder)
 
     def _check(self, upload: Upload) -> None:
@@ -181,7 +189,7 @@ class JobRoutes:
     async def _retry(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
         read_query(request, {})
         if job.state == "cancelled":
-            raise invalid("job_id", "the job is cancelled: make a new one")
+            raise InvalidRequest.of("job_id", "the job is cancelled: make a new one")
         limit = quotas.room_of(holder)
         retried = await self._change(self.jobs.retry(job, limit))
         if job.counts["paused"]:
@@ -205,7 +213,7 @@ class JobRoutes:
     async def _selected(self, query: dict[str, str], job: Job) -> Selected:
         cursor = Cursor.parse(query.pop("after", f"{job.id}.0"))
         if cursor.job != job.id:
-            raise invalid("after", f"the cursor belongs to another job than {job.id}")
+            raise InvalidRequest.of("after", f"the cursor belongs to another job than {job.id}")
         limit = query.pop("limit", None)
         until = await records.last_of(self.jobs, job, cursor.seq, None if limit is None else int(limit))
         return Selected(**query, after=cursor.seq, until=max(until, cursor.seq))
@@ -234,11 +242,11 @@ class JobRoutes:
             return StreamedAnswer(whole.status, whole.headers, b"")
         async with self._writing if selected.format in records.FILES else nullcontext():
             made = await pieces()
-        made = records.compressed(made, coding) if coding else made
+        made = compressed_pieces(made, coding) if coding else made
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 
     async def _change(self, work: Any) -> Any:
-        """Change a job. It goes on if the client disconnects.
+        """Change a job. The change continues if the client disconnects.
 
         Raises:
             InvalidRequest: another request has cancelled or deleted the job meanwhile.
@@ -249,10 +257,10 @@ class JobRoutes:
         try:
             return await asyncio.shield(task)
         except JobError:
-            raise invalid("job_id", "the job was cancelled or deleted meanwhile") from None
+            raise InvalidRequest.of("job_id", "the job was cancelled or deleted meanwhile") from None
 
     async def close(self) -> None:
-        """Wait for cancellations and removals."""
+        """Wait until cancellations and removals have ended."""
         if changes := self._changes | self.uploads.removals:
             await asyncio.wait(changes, timeout=5)
 
@@ -273,7 +281,7 @@ def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
     if not is_json or not head.lstrip().startswith(b"{"):
         return content, {}
     if size > MAX_BODY_BYTES:
-        raise invalid("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
+        raise InvalidRequest.of("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
     target = read_object(request)
     arguments = {}
     for name in ARGUMENTS.keys() & target.keys():
@@ -281,5 +289,5 @@ def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
         given = target.pop(name)
         arguments[name] = given if isinstance(given, str) else json.dumps(given)
         if not re.fullmatch(pattern, arguments[name]):
-            raise invalid(name, f"expected {expected}")
+            raise InvalidRequest.of(name, f"expected {expected}")
     return io.BytesIO(json.dumps([target]).encode()), arguments

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import sys
+import zlib
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
+import structlog
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
+from crawler.service.calls.envelope import Answer, StreamedAnswer
 from crawler.service.http.body import header
 from crawler.service.http.static import best_coding
 
@@ -25,21 +28,32 @@ else:
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from twisted.internet.defer import Deferred
     from twisted.web.server import Request
 
-    from crawler.service.calls.envelope import Answer
+    from crawler.service.http.body import CappedRequest
+    from crawler.service.http.cors import Cors
+
+logger = structlog.get_logger(__name__)
 
 PIECE_BYTES = 16_384
+MAX_WHOLE_BYTES = 65_536
+"""Larger responses are sent in pieces, as the client reads them."""
+SEND_SECONDS = 5.0
+"""Seconds for which responses may still be sent when the service shuts down."""
+WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+"""Statuses of responses without a body, and so without Content-Length."""
 MIN_COMPRESSED_BYTES = 2_048
 """Smaller responses are not compressed: they fit into two packets."""
 MAX_LOOP_BYTES = 262_144
 """Larger responses are compressed in a thread."""
 LEVEL = 1
 """Takes a third of the time of the default level."""
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": partial(gzip.compress, compresslevel=LEVEL, mtime=0),
-    "zstd": partial(zstd.compress, level=LEVEL),
+PACKERS: dict[str, Callable[[], Any]] = {
+    "gzip": partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16),
+    "zstd": partial(zstd.ZstdCompressor, level=LEVEL),
 }
+"""Content coding -> makes what compresses one body."""
 
 
 async def compressed(answer: Answer, request: Request) -> Answer:
@@ -51,9 +65,23 @@ async def compressed(answer: Answer, request: Request) -> Answer:
     coding = best_coding(header(request, "Accept-Encoding"))
     if not coding:
         return replace(answer, headers=headers)
-    pack = PACKERS[coding]
-    body = pack(answer.body) if size <= MAX_LOOP_BYTES else await asyncio.to_thread(pack, answer.body)
+    pack = partial(_packed, answer.body, coding)
+    body = pack() if size <= MAX_LOOP_BYTES else await asyncio.to_thread(pack)
     return replace(answer, body=body, headers=headers | {"Content-Encoding": coding})
+
+
+def _packed(body: bytes, coding: str) -> bytes:
+    packer = PACKERS[coding]()
+    return bytes(packer.compress(body) + packer.flush())
+
+
+async def compressed_pieces(pieces: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
+    """Compress the pieces of a response. ``coding``: gzip or zstd."""
+    packer = PACKERS[coding]()
+    async for piece in pieces:
+        if packed := await asyncio.to_thread(packer.compress, piece):
+            yield packed
+    yield packer.flush()
 
 
 @implementer(IPushProducer)
@@ -127,3 +155,59 @@ class Sender:
         """Break the reference cycle with the request, because the client has disconnected."""
         self._is_paused = True
         self.request.unregisterProducer()
+
+
+class ResponseWriter:
+    """Sends the responses of a service."""
+
+    def __init__(self, cors: Cors) -> None:
+        self._cors = cors
+        self._unread: set[Deferred[None]] = set()
+        """Fires when a large response has been sent, for each large response."""
+        self.streams: set[asyncio.Task[None]] = set()
+        """The tasks that send responses of unknown length."""
+
+    async def finish(self) -> None:
+        """Wait at most ``SEND_SECONDS`` until the responses in progress are sent."""
+        if self.streams:
+            _, late = await asyncio.wait(self.streams, timeout=SEND_SECONDS)
+            for each in late:
+                each.cancel()
+        if self._unread:
+            await asyncio.wait(
+                [each.asFuture(asyncio.get_running_loop()) for each in self._unread], timeout=SEND_SECONDS
+            )
+
+    def send(self, request: Request, answer: Answer) -> None:
+        """Send the head of a response, and its body unless ``stream`` sends it."""
+        if request.finished or cast("CappedRequest", request).is_disconnected:
+            return
+        request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
+        request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
+        for name, value in answer.headers.items():
+            request.setHeader(name, value)
+        self._cors.add_headers(request)
+        if isinstance(answer, StreamedAnswer):
+            return
+        if answer.status not in WITHOUT_BODY:
+            request.setHeader("Content-Length", str(len(answer.body)))
+        if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
+            request.write(answer.body)
+            request.finish()
+            return
+        sent = request.notifyFinish()
+        self._unread.add(sent)
+        sent.addBoth(lambda _: self._unread.discard(sent))
+        Sender(request, answer.body).start()
+
+    async def stream(self, request: Request, answer: StreamedAnswer) -> None:
+        """Send the pieces of a response. After an error, the connection is closed, so that the client notices it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.streams.add(task)
+        task.add_done_callback(self.streams.discard)
+        try:
+            await send_pieces(request, answer.pieces)
+        except Exception:
+            logger.exception("response_interrupted")
+            cast("CappedRequest", request).abort()

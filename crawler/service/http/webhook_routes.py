@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.errors import ScraperNotFound
+from crawler.errors import InvalidRequest, ScraperNotFound
 from crawler.jobs.clock import utc_text
 from crawler.jobs.events import post
 from crawler.service.calls.envelope import Answer, Call, empty_response, json_response
-from crawler.service.http.body import read_object, read_query, require_method
-from crawler.service.jobs.uploads import invalid
+from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, read_object, read_query, require_method
 from crawler.service.webhooks import outbox
 from crawler.service.webhooks.signed_request import check_url
 
@@ -26,10 +25,9 @@ T = TypeVar("T")
 PATH = "/v1/webhook"
 TEST = "webhook.test"
 STORE_SECONDS = 5.0
-MAX_PAGE = 100
 LIST_QUERY = {
     "before": ("msg_[0-9a-f]{32}", "the next_before of the previous page"),
-    "limit": ("[1-9][0-9]?|100", "1 to 100"),
+    "limit": PAGE_LIMIT,
 }
 AFTER_ALL = "msg_~"
 """Sorts after all ids."""
@@ -72,7 +70,7 @@ class WebhookRoutes:
     async def _put(self, request: Request, call: Call, holder: Holder) -> Answer:
         given = read_object(request)
         for name in given.keys() - {"url", "secret"}:
-            raise invalid(name, "expected url and, if you choose it, secret")
+            raise InvalidRequest.of(name, "expected url and, if you choose it, secret")
         url = self._checked("url", given.get("url"), lambda text: check_url(text, private=self.private))
         secret = self._checked("secret", given["secret"], outbox.check_secret) if "secret" in given else None
 
@@ -85,16 +83,16 @@ class WebhookRoutes:
     @staticmethod
     def _checked(name: str, value: Any, check: Callable[[str], str]) -> str:
         if not isinstance(value, str):
-            raise invalid(name, "expected text")
+            raise InvalidRequest.of(name, "expected text")
         try:
             return check(value)
         except ValueError as error:
-            raise invalid(name, str(error)) from None
+            raise InvalidRequest.of(name, str(error)) from None
 
     async def _test(self, call: Call, holder: Holder) -> Answer:
         delivery = await self._transact(lambda session: post(session, holder.client, TEST, {}, session.now()))
         if delivery is None:
-            raise invalid("webhook", f"this client has none: set it with PUT {PATH}")
+            raise InvalidRequest.of("webhook", f"this client has none: set it with PUT {PATH}")
         return json_response(202, {"id": delivery, "type": TEST}, call)
 
     async def _deliveries(self, request: Request, call: Call, holder: Holder) -> Answer:

@@ -9,28 +9,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
-import sys
 import tempfile
-import zlib
 from collections.abc import AsyncIterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
+from crawler.errors import InvalidRequest
 from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.output import TABLES, Layout, Output
 from crawler.jobs.rows import Shape, failure_line, shapes_of
 from crawler.outputs.csv_exporter import CsvExporter
 from crawler.outputs.exporters import JsonLinesExporter
 from crawler.outputs.failures import FAILURE_KEYS
-from crawler.service.jobs.uploads import invalid
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +46,6 @@ PAGE = 32
 PIECE_BYTES = 65_536
 MAX_FILE_BYTES = 1_000_000_000
 """Maximum bytes of a file that is written before it is sent."""
-LEVEL = 1
 
 
 @dataclass(frozen=True)
@@ -118,16 +109,18 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
     """
     names, own = await jobs.described(job)
     if selected.scraper is not None and selected.scraper not in names:
-        raise invalid("scraper", f"the job has {', '.join(names)}")
+        raise InvalidRequest.of("scraper", f"the job has {', '.join(names)}")
     names = [each for each in names if selected.scraper in {None, each}]
     try:
         sliced = "exhaustive" in job.options.get("arguments", {})
         found = shapes_of(names, own, selected.explode, selected.fields, sliced=sliced)
     except ValueError as error:
-        raise invalid("explode" if selected.fields is None else "fields", str(error)) from None
+        raise InvalidRequest.of("explode" if selected.fields is None else "fields", str(error)) from None
     if len(found) > 1 and selected.format in TABLES:
         columns = ", ".join(each.scraper.name for each in found)
-        raise invalid("scraper", f"the columns of {columns} differ: choose a scraper, or format=jsonl, json or xlsx")
+        raise InvalidRequest.of(
+            "scraper", f"the columns of {columns} differ: choose a scraper, or format=jsonl, json or xlsx"
+        )
     return {each.scraper.name: each for each in found}
 
 
@@ -141,14 +134,10 @@ async def records(
     """
     created = datetime.fromtimestamp(job.created, UTC)
     if selected.format in FILES:
-        return _pieces(await _file(jobs, job, selected, partial(_output, rows, settings, created)))
+        return _pieces(await _file(_selected(jobs, job, selected), selected.format, rows, settings, created))
     buffer = Buffer()
     output = Output(Layout(f"records.{selected.format}"), rows, settings, created, new_file=lambda _: buffer)
     return _pages(_selected(jobs, job, selected), buffer, output.write, output.close)
-
-
-def _output(rows: dict[str, Shape], settings: BaseSettings, created: datetime, path: Path) -> Output:
-    return Output(Layout(str(path)), rows, settings, created, folder=path.parent)
 
 
 async def failures(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[bytes]:
@@ -184,29 +173,29 @@ async def _pages(
     yield buffer.take()
 
 
-async def _file(jobs: Jobs, job: Job, selected: Selected, new_output: Callable[[Path], Output]) -> IO[bytes]:
+async def _file(
+    pages: AsyncIterator[list[Line]], kind: str, rows: dict[str, Shape], settings: BaseSettings, created: datetime
+) -> IO[bytes]:
     """Write a file whose name is removed, so that nothing is left of it when it is closed.
 
     Raises:
         InvalidRequest: the file would be too large.
     """
-    with tempfile.TemporaryDirectory(prefix="records-") as folder:
-        path = Path(folder) / f"records.{selected.format}"
-        output = new_output(path)
+    with tempfile.TemporaryDirectory(prefix="records-") as name:
+        folder = Path(name)
+        path = folder / f"records.{kind}"
+        output = Output(Layout(str(path)), rows, settings, created, folder=folder)
 
         def write(page: list[Line]) -> None:
             for line in page:
                 output.write(line)
-            _check_size(Path(folder))
-
-        def close() -> None:
-            output.close()
-            _check_size(Path(folder))
+            _check_size(folder)
 
         try:
-            async for page in _selected(jobs, job, selected):
+            async for page in pages:
                 await asyncio.to_thread(write, page)
-            await asyncio.to_thread(close)
+            await asyncio.to_thread(output.close)
+            _check_size(folder)
         except BaseException:
             output.abandon()
             raise
@@ -215,7 +204,9 @@ async def _file(jobs: Jobs, job: Job, selected: Selected, new_output: Callable[[
 
 def _check_size(folder: Path) -> None:
     if sum(each.stat().st_size for each in folder.iterdir()) > MAX_FILE_BYTES:
-        raise invalid("limit", f"the file would have more than {MAX_FILE_BYTES:,} bytes: use a limit and after=")
+        raise InvalidRequest.of(
+            "limit", f"the file would have more than {MAX_FILE_BYTES:,} bytes: use a limit and after="
+        )
 
 
 async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -229,19 +220,4 @@ async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[l
     cursor = Cursor(job.id, selected.after)
     while page := await by_seq(jobs, cursor, until=selected.until, limit=PAGE):
         cursor = Cursor(job.id, page[-1].seq or selected.until)
-        yield [
-            replace(line, inputs=(each,)) if each else line
-            for line in page
-            if selected.has(line)
-            for each in line.inputs or (None,)
-        ]
-
-
-async def compressed(pieces: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
-    """Compress the pieces of a response. ``coding``: gzip or zstd."""
-    gzip = partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
-    packer: Any = zstd.ZstdCompressor(level=LEVEL) if coding == "zstd" else gzip()
-    async for piece in pieces:
-        if packed := await asyncio.to_thread(packer.compress, piece):
-            yield packed
-    yield packer.flush()
+        yield [each for line in page if selected.has(line) for each in line.by_input()]

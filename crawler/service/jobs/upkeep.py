@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-import structlog
-
-from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.service.clients import quotas
+from crawler.service.periodic import logged
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.service.clients.keys import Keys
-
-logger = structlog.get_logger(__name__)
 
 UPKEEP_SECONDS = 60.0
 DAY_SECONDS = 86_400.0
@@ -27,29 +21,17 @@ UPLOAD_SECONDS = 3_600.0
 JOBS_PER_PAGE = 500
 
 
-async def run_upkeep(jobs: Jobs, keys: Keys, keep_days: float) -> None:
-    """Do the work of this module regularly, until cancelled. ``keep_days``: the setting ``JOBS_KEEP``."""
-    while True:
-        with suppress(StoreUnavailable):  # the store has logged it
-            await tend(jobs, keys, keep_days)
-        await asyncio.sleep(UPKEEP_SECONDS)
-
-
 async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
     """Continue paused targets of clients with quota, delete expired jobs, and end what was interrupted.
 
-    An error of one job is logged, and does not stop the round.
+    ``keep_days``: the setting ``JOBS_KEEP``. An error of one job is logged, and does not stop the round.
     """
     after = 0
     while page := await jobs.page(after, JOBS_PER_PAGE):
         after = page[-1].id
         for job in page:
-            try:
+            with logged("job_upkeep_failed", job=job.id):
                 await _tend(jobs, keys, keep_days, job)
-            except StoreUnavailable:
-                pass  # the store has logged it
-            except Exception:
-                logger.exception("job_upkeep_failed", job=job.id)
 
 
 async def _tend(jobs: Jobs, keys: Keys, keep_days: float, job: Job) -> None:

@@ -27,8 +27,9 @@ from crawler.registry import find_scraper, spiders
 from crawler.service.calls.once import check_key
 from crawler.service.clients import quotas
 from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,12 +60,6 @@ def all_targets(default: str | None = None, *, sliced: bool = False) -> TargetPa
     ``sliced``: whether targets may be split into slices.
     """
     return TargetParser(tuple(each for spider in spiders().values() for each in spider.scrapers), default, sliced)
-
-
-def invalid(name: str, message: str) -> InvalidRequest:
-    """Return the error for an invalid part of a request."""
-    detail: Detail = {"loc": [name], "msg": message, "type": "value_error"}
-    return InvalidRequest(f"{name}: {message}", details=[detail])
 
 
 @dataclass
@@ -105,7 +100,7 @@ class Contents:
             ]
             raise InvalidRequest(f"The upload has no valid target.{first}", details=details)
         if self.arguments and (problem := problem_of(self.arguments, self.valid)):
-            raise invalid(next(iter(self.arguments)), problem)
+            raise InvalidRequest.of(next(iter(self.arguments)), problem)
 
     def as_json(self) -> dict[str, Any]:
         """Return the part of a response that describes the lines, and what they cost at most."""
@@ -157,7 +152,7 @@ class Upload:
             try:
                 check_encoding(self.encoding)
             except ValueError as error:
-                raise invalid("Content-Type", str(error)) from None
+                raise InvalidRequest.of("Content-Type", str(error)) from None
 
     @property
     def _type(self) -> str:
@@ -223,7 +218,9 @@ class Uploads:
         )
 
     async def make(self, holder: Holder, upload: Upload, name: str) -> tuple[Job, Contents | None]:
-        """Return the open job of an upload, and the lines. None: an earlier upload with the same key made the job.
+        """Return the open job of an upload, and its lines.
+
+        The lines are None if an earlier upload with the same key made the job.
 
         ``name``: the name of a job without an ``Idempotency-Key``. Targets beyond the client's quota are paused.
 
@@ -246,7 +243,7 @@ class Uploads:
                     name,
                     holder.client,
                     options=options,
-                    whole_roots=bool(upload.arguments),  # such jobs have a crawl of their own
+                    whole_roots=bool(upload.arguments),  # such a job has a crawl of its own
                     most_open=self.most,
                 )
             except TooManyJobsError:
@@ -254,7 +251,7 @@ class Uploads:
             if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
             if job.kind == "removed":
-                await self.jobs.remove(job)  # its removal has not ended
+                await self.jobs.remove(job)  # the job is still being removed
                 return await self.make(holder, upload, name)
             if job.state != "loading":
                 return job, None
@@ -267,7 +264,7 @@ class Uploads:
                 if found is None or found.state == "cancelled":
                     raise IdempotencyInProgress("An upload with this Idempotency-Key ended just now.") from None
                 await self._abandon(job)
-                raise invalid("body", str(error)) from None
+                raise InvalidRequest.of("body", str(error)) from None
             except BaseException:  # also if the client has disconnected
                 await asyncio.shield(self._abandon(job))
                 raise
@@ -307,4 +304,4 @@ async def _lines(source: FileSource) -> AsyncIterator[Target | InvalidTarget]:
 
 
 def _unreadable(error: TargetsUnavailableError, source: FileSource) -> InvalidRequest:
-    return invalid("body", str(error).replace(source.location, NAME))
+    return InvalidRequest.of("body", str(error).replace(source.location, NAME))

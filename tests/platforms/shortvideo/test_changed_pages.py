@@ -7,13 +7,20 @@ from typing import Any
 
 import orjson
 import pytest
+from scrapy.settings import Settings
+from scrapy.utils.project import get_project_settings
 from web_poet import HttpResponse, PageParams
 
+from crawler.browser.sessions import CapturedResponse
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
-from crawler.platforms.shortvideo.schema import PhotoSearch
+from crawler.platforms.shortvideo.payload import Music
+from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.reading.names import Line, Names
 from crawler.reading.unread import Unread
 from crawler.sandbox.shortvideo.site import Site
+from crawler.spiders.shortvideo import ShortvideoSpider
+from crawler.targets.target import Target
 from tests.mutations import fixtures
 
 
@@ -86,3 +93,19 @@ def test_sv3_3_a_key_renamed_in_all_rows_is_reported(path: str, expected: str) -
     page = ResultsPage(response=response, page_params=PageParams({}))
     asyncio.run(page.to_item())
     assert expected in {each.path for each in page.unread}
+
+
+def test_the_results_in_the_browser_are_read_with_the_names_of_the_target() -> None:
+    fixture = next(each for each in fixtures("shortvideo") if each.folder.name == "web-results")
+    payload = orjson.loads(fixture.body)
+    for music in [row["music"] for row in payload["item_list"] if "music" in row]:
+        music["caption"] = music.pop("title")
+    spider = ShortvideoSpider()
+    spider.settings = Settings(get_project_settings())
+    spider.use_origins("https://video.example")
+    target = Target("t", spider.scrapers[0], PhotoSearchParams(keywords="whales"))
+    request = spider.request(target)
+    target.release.names = Names((Line(Music, "title", "caption"),))
+    session = request.meta["page_session_factory"]()
+    asyncio.run(session.take(CapturedResponse("https://video.example/", 200, {}, orjson.dumps(payload))))
+    assert (session.unread, list(session.rows.values())) == ([], fixture.item["search_item_list"])

@@ -1,0 +1,70 @@
+"""Adds lines of ``PAYLOAD_NAMES`` to a crawl's warnings about unread parts, if the lines would make them readable."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import structlog
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+    from crawler.platforms.names import PayloadNames
+    from crawler.spiders.base import PlatformSpider
+    from crawler.storage.kept import Keeper
+
+logger = structlog.get_logger(__name__)
+
+
+class Advice:
+    """Extension that suggests lines from the kept responses, in the thread that has written them.
+
+    A run without unread parts has no cost. Each unread path is examined once in a process.
+    """
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Advice:
+        spider = cast("PlatformSpider", crawler.spider)
+        if not spider.keeper.keep:
+            raise NotConfigured
+        spider.keeper.suggest = partial(suggested, spider.payload_names, crawler.settings)
+        advice = cls(spider.keeper)
+        crawler.signals.connect(advice.spider_closed, signals.spider_closed)
+        return advice
+
+    async def spider_closed(self) -> None:
+        """Wait for the suggestions of the last responses, so that they are in the log before the end of the crawl."""
+        await asyncio.to_thread(self._keeper.wait)
+
+
+def suggested(names: PayloadNames, settings: BaseSettings, folder: Path) -> dict[str, str]:
+    """Return the proven lines for the kept responses in a source's folder, by the unread path that they mend.
+
+    A line is a JSON object, as in the file of ``PAYLOAD_NAMES``. Each one is logged with its evidence, without values.
+    """
+    from crawler.probe.repair import as_line, repair_source  # noqa: PLC0415  # imported late, because most crawls do not need it
+    from crawler.probe.reread import overrides_for  # noqa: PLC0415
+
+    found = {}
+    for each in repair_source(folder, names.current, partial(overrides_for, settings=settings)).proven:
+        line = as_line(each.line)
+        logger.warning(
+            "unread_suggestion",
+            platform=folder.parent.name,
+            source=folder.name,
+            paths=", ".join(each.mends),
+            line=line,
+            evidence=each.evidence,
+        )
+        found.update(dict.fromkeys(each.mends, line))
+    return found

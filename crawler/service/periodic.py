@@ -1,0 +1,39 @@
+"""Work that the endpoint repeats until it shuts down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+from crawler.errors import StoreUnavailable
+
+logger = structlog.get_logger(__name__)
+
+
+@contextmanager
+def logged(failed: str, **facts: Any) -> Iterator[None]:
+    """Log an exception of the ``with`` block, and continue. The store itself logs that it is unavailable.
+
+    ``failed``: the event to log for any other exception, with these facts.
+    """
+    try:
+        yield
+    except StoreUnavailable:
+        pass
+    except Exception:
+        logger.exception(failed, **facts)
+
+
+async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
+    """Repeat work at an interval, also after an exception, until cancelled.
+
+    ``failed``: the event to log for an exception.
+    """
+    while True:
+        with logged(failed):
+            await work()
+        await asyncio.sleep(seconds)
