@@ -40,14 +40,14 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.middlewares.ThrottleMiddleware": 990,  # nearest to the network: cached responses need no slot
     },
     "SPIDER_MIDDLEWARES": {
-        "crawler.downloads.log_context.BindTarget": 10,  # before all others
         "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine, because others may drop a target's item
-        # The next five process every response or callback result for links, but the spiders follow no links.
+        # The next six process every response or callback result for links, but the spiders follow no links.
         "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects interpret statuses
         "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # pages of different targets are unrelated
         "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
         "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
         "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
+        "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # marks requests of start(), which nothing reads
     },
     "ITEM_PIPELINES": {
         "crawler.pipelines.ValidationPipeline": 300,

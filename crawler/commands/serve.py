@@ -199,7 +199,7 @@ class Command(CheckedCommand):
 
         def started() -> None:
             endpoint.open()
-            signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(endpoint.names.reload))
+            signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(endpoint.parts.names.reload))
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
             else:

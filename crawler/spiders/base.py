@@ -28,6 +28,7 @@ from crawler.errors import (
     ShuttingDown,
 )
 from crawler.jobs.location import store_location
+from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
@@ -208,6 +209,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""
+        skip_unhandled_records()
         try:
             source = FetchedOnce(self.source) if self.args.targets else self.source
             async for target in self.tracker.release(source):

@@ -124,7 +124,7 @@ class KeyLimits:
         """
         slots = holder.concurrency or self.concurrency
         if not slots:
-            return _release_nothing
+            return lambda: None  # a key without a limit has no calls to count
         name, token = f"calls:{holder.key_id}", f"{self._facts.owner}:{next(self._tokens)}"
         release = partial(self._facts.change_soon, Starts, name, partial(Starts.release, token=token))
         take = partial(Starts.take, limit=Limit(slots, lease=MAX_CALL_SECONDS), token=token)
@@ -153,7 +153,3 @@ def _concurrency_limited(slots: int, processes: int = 1) -> ConcurrencyLimited:
 
 def _divided(processes: int) -> str:
     return f", of which each of {processes} processes allows an equal share" if processes > 1 else ""
-
-
-def _release_nothing() -> None:
-    """Do nothing: a key without a limit has no calls to count."""

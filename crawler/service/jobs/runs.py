@@ -17,7 +17,7 @@ import structlog
 
 from crawler.errors import CircuitOpen, ConcurrencyLimited, ScrapeError, StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time
-from crawler.jobs.intake import NO_PLATFORM
+from crawler.jobs.intake import NO_PLATFORM, failed
 from crawler.jobs.job import Finished
 from crawler.jobs.source import finished
 from crawler.jobs.transactions import Skipped
@@ -151,8 +151,7 @@ class Runs:
         while True:
             lines = await worker.claim(NO_PLATFORM, BATCH)
             for claim in lines:
-                error = claim.work["error"]
-                worker.finish(Finished(claim, "failed", error["code"], {"error": error}))
+                worker.finish(failed(claim))
             late = await worker.claim_late(BATCH) if STORE_TIME.is_steady else []
             for claim in late:
                 worker.finish(self.calls.late(claim))
