@@ -1,4 +1,4 @@
-"""Structured log lines. They use the standard library's logging, so that Scrapy's log settings apply to them."""
+"""Structured log lines. They are written with the standard library's logging, so that Scrapy's log settings apply."""
 
 from __future__ import annotations
 

@@ -65,7 +65,10 @@ class PageSpider(Spider):
         self.allowed_origins = frozenset(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
+        """The platform's origin for a role, such as ``api``.
+
+        Roles without an origin use the origin of the role ``page``.
+        """
         return self.origins.get(role) or self.origins["page"]
 
     @cached_property

@@ -63,7 +63,7 @@ class Starts(Fact):
         self.slots = {token: until for token, until in self.slots.items() if token.startswith(owner)}
         self.waiting = {}
 
-    def take(  # noqa: PLR0913  # the limits, and what the download accepts
+    def take(  # noqa: PLR0913  # the limits, and the longest wait of the download
         self, now: float, processes: int, *, limit: Limit, token: str, patience: float = math.inf, spacing: float = 0.0
     ) -> Start | None:
         """Take a slot and the next start, if it is at most ``patience`` seconds from now.

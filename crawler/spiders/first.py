@@ -1,4 +1,4 @@
-"""The result of a target's scheduled request, which a spider's ``scrape()`` starts from."""
+"""The result of a target's scheduled request, which is an argument of a spider's ``scrape()``."""
 
 from __future__ import annotations
 
