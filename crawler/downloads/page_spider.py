@@ -65,7 +65,10 @@ class PageSpider(Spider):
         self.allowed_origins = frozenset(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
+        """The platform's origin for a role, such as ``api``.
+
+        Roles without an origin use the origin of the role ``page``.
+        """
         return self.origins.get(role) or self.origins["page"]
 
     @cached_property
@@ -85,14 +88,16 @@ class PageSpider(Spider):
         """
 
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
-        """Return the request with a callback that gets the response as a page object of ``kind`` from scrapy-poet.
+        """Give a new request a callback that gets the response as a page object of ``kind``. Return the same request.
 
         The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
         sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
         and all circuit breakers of one of these groups are closed, the request fails at once.
         """
-        meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
-        return request.replace(callback=self.page_callback(kind), meta=meta)
+        request.callback = self.page_callback(kind)
+        request.meta.setdefault("source", kind.source)
+        request.meta.setdefault("fallbacks", fallbacks)
+        return request
 
     async def get(
         self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False

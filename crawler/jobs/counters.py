@@ -56,16 +56,14 @@ class Changes:
         changed = sorted(self._counts.keys() | self.states.keys())
         after = {job: self._after(self.jobs[job], self._counts.get(job, Counter()), now) for job in changed}
         values = [{"job_": job, **{f"{name}_": value for name, value in new.items()}} for job, new in after.items()]
-        if values:
-            self.session.execute(sql.COUNT, values)
+        self.session.execute(sql.COUNT, values)
         for job, new in after.items():
             post_change(self.session, self.jobs[job], new, now)
         tallies = [
             {"job": job, "kind": kind, "name": name.encode(errors="backslashreplace"), "n": n}
             for (job, kind, name), n in sorted(self.tallies.items())
         ]
-        if tallies:
-            self.session.execute(sql.ADD_TALLIES[self.session.dialect], tallies)
+        self.session.execute(sql.ADD_TALLIES, tallies)
 
     def _after(self, row: Any, changes: Counter[str], now: float) -> dict[str, Any]:
         counts = {name: getattr(row, name) + changes[name] for name in (*STATES, "seq")}

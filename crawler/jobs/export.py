@@ -58,6 +58,10 @@ class Line:
         """Whether the target has an error."""
         return self.state in {"failed", "dead"}
 
+    def by_input(self) -> list[Line]:
+        """Return a line for each input line of the target. A follow-up has none, and is one line."""
+        return [replace(self, inputs=(each,)) for each in self.inputs] or [self]
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -89,15 +93,10 @@ async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int 
     """
     values = {"job": cursor.job, "after": cursor.seq, "until": until, "limit": limit}
 
-    def read(session: Session) -> tuple[list[Any], list[Any]]:
-        rows = session.execute(sql.BY_SEQ, values).fetchall()
-        keys = [row.key for row in rows]
-        return rows, session.rows(sql.INPUTS_OF, job=cursor.job, keys=keys) if keys else []
-
     def lines(session: Session) -> list[Line]:
-        rows, found = read(session)
+        rows = session.rows(sql.BY_SEQ, **values)
         inputs: dict[bytes, list[InputId]] = {}
-        for key, *rest in found:
+        for key, *rest in session.rows(sql.INPUTS_OF, job=cursor.job, keys=[row.key for row in rows]) if rows else ():
             inputs.setdefault(key, []).append(_input(*rest))
         return [_line(row, *inputs.get(row.key, ())) for row in rows]
 
@@ -108,10 +107,8 @@ async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> Asyn
     """Yield a line for each input line of the outcomes after a cursor, in the order of their commits."""
     while page := await by_seq(jobs, cursor, until=until):
         for line in page:
-            for each in line.inputs:
-                yield replace(line, inputs=(each,))
-            if not line.inputs:
-                yield line
+            for each in line.by_input():
+                yield each
         cursor = Cursor(cursor.job, page[-1].seq or until)
 
 
@@ -157,8 +154,7 @@ async def notes(jobs: Jobs, job: int, root: bytes) -> list[tuple[str, Any]]:
 
 async def paused(jobs: Jobs, job: int, root: bytes) -> list[tuple[Any, int | None]]:
     """Return the work and the row of each paused target of a root."""
-    rows = await jobs.reads.transact(lambda session: session.rows(sql.PAUSED_OF_ROOT, job=job, root=root), write=False)
-    return [(orjson.loads(work), row) for work, row in rows]
+    return [(orjson.loads(work), row) for work, row in await jobs.read(sql.PAUSED_OF_ROOT, job=job, root=root)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.jobs.job import Finished, InputLine, Job, target_key
+from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
 from crawler.jobs.worker import BATCH, Worker
 from crawler.targets.files.find import READ_ERRORS, find_files
 from crawler.targets.target import InvalidTarget, Target
@@ -96,6 +96,12 @@ def _line(target: Target | InvalidTarget, row: int) -> InputLine:
     return InputLine(row, target.id, key, NO_PLATFORM, work, target.columns, target.line)
 
 
+def failed(claim: Claim) -> Finished:
+    """Return the outcome of a line that is not a target."""
+    error = claim.work["error"]
+    return Finished(claim, "failed", error["code"], {"error": error})
+
+
 async def fail_invalid(jobs: Jobs, job: Job) -> None:
     """Store the outcomes of the invalid lines.
 
@@ -106,5 +112,4 @@ async def fail_invalid(jobs: Jobs, job: Job) -> None:
     async with worker:
         while claims := await worker.claim(NO_PLATFORM, BATCH):
             for claim in claims:
-                error = claim.work["error"]
-                worker.finish(Finished(claim, "failed", error["code"], {"error": error}))
+                worker.finish(failed(claim))

@@ -37,7 +37,7 @@ long."""
 
 
 class JobError(Exception):
-    """Raised when a job cannot be created or changed. The message says why, and what to do."""
+    """Raised when a job cannot be created or changed. The message contains the reason and the remedy."""
 
 
 def checked_name(what: str, text: str) -> str:
@@ -194,14 +194,9 @@ class Stored:
     @classmethod
     def failure(cls, finished: Finished, message: str) -> Stored:
         """Return the outcome ``INTERNAL_ERROR`` for a target whose result cannot be stored."""
-        error = internal_error(message)
+        error = ServiceError(message.encode(errors="backslashreplace").decode())
         failed = Finished(finished.claim, "failed", ServiceError.code, expires=finished.expires)
-        return cls(failed, error, b"", None, ())
-
-
-def internal_error(message: str) -> bytes:
-    """Return the outcome ``INTERNAL_ERROR`` with a message."""
-    return orjson.dumps({"error": ServiceError(message.encode(errors="backslashreplace").decode()).as_dict()})
+        return cls(failed, orjson.dumps({"error": error.as_dict()}), b"", None, ())
 
 
 def pack(data: Any) -> bytes:

@@ -126,8 +126,7 @@ class Jobs:
         if columns:
             named.append(("columns", orjson.dumps(columns).decode()))
         rows = [{"job": job.id, "kind": kind, "name": name.encode(), "n": 1} for kind, name in named]
-        if rows:
-            await self.writes.transact(lambda session: session.execute(sql.ADD_TALLIES[session.dialect], rows))
+        await self.writes.transact(lambda session: session.execute(sql.ADD_TALLIES, rows))
 
     async def described(self, job: Job) -> tuple[list[str], tuple[str, ...]]:
         """Return the scrapers of a job's targets, and the names of the user's own columns, in the order of a file."""
@@ -262,7 +261,7 @@ def _create(session: Session, values: dict[str, Any], most_open: int | None) -> 
     if found is None:
         if most_open is not None and _count_unfinished(session, values["owner"]) >= most_open:
             raise TooManyJobsError(f"{most_open} jobs are not done.")
-        session.execute(sql.ADD_JOB[session.dialect], values | {"created": session.now()})
+        session.execute(sql.ADD_JOB, values | {"created": session.now()})
         found = session.execute(sql.FIND_JOB, named).fetchone()
     return Job.of(found)
 
@@ -315,10 +314,9 @@ def _push(
         stored = session.rows(sql.INPUTS_OF, job=job.id, keys=[row["key"] for row in inputs])
         known = {(key, own_id) for key, _, own_id, *_ in stored}
         inputs = [row for row in inputs if (row["key"], row["id"]) not in known]
-    if inputs:
-        session.execute(sql.ADD_INPUTS[session.dialect], inputs)
+    session.execute(sql.ADD_INPUTS, inputs)
     paused = 0 if room is None else _pause(session, job, targets, room)
-    added = int(session.execute(sql.ADD_TARGETS[session.dialect], targets).rowcount)
+    added = int(session.execute(sql.ADD_TARGETS, targets).rowcount)
     changes.move(job.id, to="waiting", n=added - paused)
     changes.move(job.id, to="paused", n=paused)
     changes.store(session.now())

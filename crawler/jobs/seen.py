@@ -85,7 +85,7 @@ class StoredSeen(ComparesEntries):
             former = [entry for (ids,) in session.rows(sql.LOCK_SEEN, listing=listing) for entry in orjson.loads(ids)]
             new = [entry for _, note in notes for entry in orjson.loads(note)[NOTE]]
             ids = list(dict.fromkeys(new + former))[:MAX_IDS_PER_LISTING]
-            session.execute(sql.SET_SEEN[session.dialect], [{"listing": listing, "ids": orjson.dumps(ids)}])
+            session.execute(sql.SET_SEEN, [{"listing": listing, "ids": orjson.dumps(ids)}])
 
 
 def _listing(job: Job, root: bytes) -> bytes:

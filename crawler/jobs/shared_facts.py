@@ -18,12 +18,11 @@ import msgspec
 import sqlalchemy as sa
 import structlog
 from sqlalchemy import bindparam as param
-from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.downloads.facts import Decision, F, Fact, Facts, Withdraw
 from crawler.errors import StoreUnavailable
-from crawler.jobs.store import Row, Session, Store
-from crawler.jobs.tables import SCHEMA, limits
+from crawler.jobs.store import Session, Store
+from crawler.jobs.tables import SCHEMA, insert_into, limits
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -54,10 +53,7 @@ LOCK = {
     .with_for_update()
     for name, clock in _CLOCK.items()
 }
-ADD = {
-    name: insert(limits).on_conflict_do_nothing()
-    for name, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
-}
+ADD = insert_into(limits)
 STORE = sa.update(limits).where(L.key == param("key_")).values(fact=param("fact_"), ends=param("ends_"))
 OF_SCOPE = sa.select(L.key, L.fact).where(L.scope == param("scope"))
 ONE = sa.select(L.fact).where(L.key == param("key"))
@@ -111,7 +107,7 @@ class _View:
 class _Decided(NamedTuple):
     results: list[Any]
     facts: dict[tuple[type[Fact], str], Fact]
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[Any]]
     """Scope -> its facts."""
     now: float
     """The time of the database."""
@@ -200,7 +196,7 @@ class SharedFacts(Facts):
             logger.warning("shared_limits_not_stored", decisions=len(self._pending))
         await self.store.close()
 
-    def _see(self, view: _View, rows: Sequence[Row]) -> None:
+    def _see(self, view: _View, rows: Sequence[Any]) -> None:
         """Take over the facts of a scope that have changed."""
         view.at, former = time.monotonic(), view.rows
         view.rows = dict(rows)
@@ -331,7 +327,7 @@ def decide(session: Session, batch: Iterable[_Pending], scopes: Iterable[str]) -
     if len(rows) < len(kinds):
         missing = sorted(kinds.keys() - rows.keys())
         new = [{"key": k, "scope": scope_of(*kinds[k]), "fact": b"{}", "ends": 0.0} for k in missing]
-        session.execute(ADD[session.dialect], new)
+        session.execute(ADD, new)
         rows = _lock(session, list(kinds))
     now = session.now() if session.dialect == "sqlite" else max(float(row.now) for row in rows.values())
     facts = {key: msgspec.json.decode(row.fact, type=kinds[key][0]) for key, row in rows.items()}
@@ -341,8 +337,7 @@ def decide(session: Session, batch: Iterable[_Pending], scopes: Iterable[str]) -
         data = msgspec.json.encode(fact)
         if data != rows[key].fact or data == b"{}":
             changed.append({"key_": key, "fact_": data, "ends_": fact.ends()})
-    if changed:
-        session.execute(STORE, changed if len(changed) > 1 else changed[0])
+    session.execute(STORE, changed if len(changed) != 1 else changed[0])
     others = {scope: session.rows(OF_SCOPE, scope=scope) for scope in scopes}
     return _Decided(results, {kinds[key]: fact for key, fact in facts.items()}, others, now)
 

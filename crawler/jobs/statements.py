@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam as param
-from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.jobs.job import STATES
 from crawler.jobs.tables import (
@@ -22,6 +21,7 @@ from crawler.jobs.tables import (
     T,
     deliveries,
     inputs,
+    insert_into,
     jobs,
     parts,
     records,
@@ -77,29 +77,12 @@ LOCK_JOB = FIND_JOB.with_for_update()
 
 # Targets
 
-
-def _by_dialect(*, table: sa.Table, update: str | None = None) -> dict[str, sa.Insert]:
-    """Return the INSERT statement of each dialect. It skips rows whose key is stored, or updates one column of them.
-
-    ``update``: the column. Numbers (``n``) are added.
-    """
-    found: dict[str, sa.Insert] = {}
-    for name, insert in (("sqlite", sqlite.insert(table)), ("postgresql", postgresql.insert(table))):
-        if update is not None:
-            new = insert.excluded[update]
-            change = {update: table.c.n + new if update == "n" else new}
-            found[name] = insert.on_conflict_do_update(index_elements=table.primary_key.columns, set_=change)
-        else:
-            found[name] = insert.on_conflict_do_nothing()
-    return found
-
-
-ADD_JOB = _by_dialect(table=jobs)
-ADD_INPUTS = _by_dialect(table=inputs)
-ADD_TARGETS = _by_dialect(table=targets)
+ADD_JOB = insert_into(jobs)
+ADD_INPUTS = insert_into(inputs)
+ADD_TARGETS = insert_into(targets)
 STORED = sa.select(T.key).where(OF_KEYS)
 """The keys of a list that are stored."""
-ADD_TALLIES = _by_dialect(table=tallies, update="n")
+ADD_TALLIES = insert_into(tallies, add=["n"])
 READY = (
     T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far ahead: set by a wrong clock
     T.expires.is_(None) | (T.expires > param("now")),
@@ -210,7 +193,7 @@ COUNT_UNFINISHED = sa.select(sa.func.count()).where(OF_JOB, T.platform == param(
 NOTES = sa.select(T.code, T.note).where(OF_JOB, T.root == param("root"), T.note.is_not(None), T.seq > 0).order_by(T.seq)
 SEEN = sa.select(seen.c.ids).where(seen.c.listing == param("listing"))
 LOCK_SEEN = SEEN.with_for_update()
-SET_SEEN = _by_dialect(table=seen, update="ids")
+SET_SEEN = insert_into(seen, replace=["ids"])
 TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
 _INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line)
 _LINE = (T.key, T.parent, T.row, T.platform, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)

@@ -43,7 +43,6 @@ RETRY_SECONDS = 5
 CONFLICT_TRIES = 5
 """Maximum number of tries of a transaction. After them, a deadlock or a serialisation failure counts as an outage."""
 
-Row = tuple[Any, ...]
 T = TypeVar("T")
 
 
@@ -64,8 +63,8 @@ class Session:
         """Run a statement. Return the number of changed rows."""
         return int(self.execute(sql, values).rowcount)
 
-    def rows(self, sql: Statement, /, **values: Any) -> list[Row]:
-        """Run a query. Return its rows."""
+    def rows(self, sql: Statement, /, **values: Any) -> list[Any]:
+        """Run a query. Return its rows, which have the names of the columns if it is not a text."""
         return list(self.execute(sql, values).fetchall())
 
 

@@ -198,7 +198,7 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool],
     changes = Changes(session, lock_jobs(session, (row.job for row in rows)))
     moves, ends, dead = [], [], []
     for row in rows:
-        bills = holder.owned_only or not changes.jobs[row.job].owner  # only the endpoint bills all clients
+        bills = holder.owned_only or not changes.jobs[row.job].owner  # only workers of the endpoint bill clients
         if row.exits + 1 > holder.exits and bills:
             message = f"{row.exits + 1} workers exited while the target was in progress."
             claimed = _claim_of(row, changes, row.tries)
@@ -206,12 +206,10 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool],
             ends.append(_end(changes, dead[-1], "dead") | {"exits_": 1})
         else:
             moves.append(_requeue(changes, row.job, row.key) | {"exits_": 1})
-    if moves:
-        session.execute(sql.MOVE, moves)
-    if ends:
-        session.execute(sql.FINISH, ends)
-        if also is not None:
-            also(session, dead)
+    session.execute(sql.MOVE, moves)
+    session.execute(sql.FINISH, ends)
+    if also is not None and dead:
+        also(session, dead)
     changes.store(now)
     return len(rows)
 
@@ -293,8 +291,7 @@ def finish(
         if finished.state == "done":
             data.append({"job": job, "seq": ends[-1]["seq_"], "data": each.record})
     for statement, values in ((sql.FINISH, ends), (sql.MOVE, pauses), (sql.ADD_RECORDS, data)):
-        if values:
-            session.execute(statement, values)
+        session.execute(statement, values)
     now = session.now()
     own = _add_followups(changes, holder, mine, now + holder.lease, room)
     if also is not None:
@@ -327,8 +324,7 @@ def _add_followups(
     new = list(rows.values())
     if room is not None:
         _pause_beyond(changes, new, room)
-    if new:
-        session.execute(sql.ADD_TARGETS[session.dialect], new)
+    session.execute(sql.ADD_TARGETS, new)
     for row in new:
         changes.move(row["job"], to=row["state"])
     return [

@@ -20,6 +20,7 @@ import structlog
 from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
+from structlog.contextvars import bind_contextvars
 
 from crawler.errors import (
     DEADLINE,
@@ -266,7 +267,8 @@ class TargetTracker:
         return True
 
     def enter(self, target: Target) -> None:
-        """Bind the target to the current task, which runs its callback or errback and then its pipelines."""
+        """Bind the target, and its id for log lines, to the task of its callback or errback and of its pipelines."""
+        bind_contextvars(request_id=target.id)
         entry = self._entry(target)
         if entry is not None:
             _current.set(entry)

@@ -44,7 +44,7 @@ MAX_VAIN = 2
 
 @dataclass
 class Plan:
-    """What was read of a category, and what to read next. It does no I/O."""
+    """The slices of a category that were read, and the next pages to read. It does no I/O."""
 
     root: Slice
     ceiling: int
@@ -146,7 +146,7 @@ class Plan:
         return self._climb(reading.listing, reading.highest)
 
     def failed(self, reading: Reading) -> list[Step]:
-        """Return the pages to request after a failed page: a climb goes on from the prices that it has read."""
+        """Return the pages to request after a failed page. A climb continues from the prices that it has read."""
         reading.failed = True
         if reading.role == "climb" and not reading.pages:
             low, listing = reading.part.low or 0, self.readings[reading.listing]
@@ -169,7 +169,7 @@ class Plan:
         return [step for steps in opened for step in steps]
 
     def _climb(self, listing: Slice, low: int) -> list[Step]:
-        """Begin a climb, or continue the one that was left for sub-categories."""
+        """Begin a climb, or continue a climb that was left for sub-categories."""
         part = listing.within(low, listing.high).by(BY_PRICE)
         known = self.readings.get(part)
         if known and _is_left(known):

@@ -1,4 +1,4 @@
-"""Video site: the contracts of the responses about single videos, and of the one that resolves a URL."""
+"""Video site: the contracts of the responses about single videos, and of the response that resolves a URL."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Section(Contract):
 
 
 class SidePanel(Contract):
-    """A panel beside a video, such as that of the comments."""
+    """A panel beside a video, such as the comments."""
 
     name: str | None = sometimes("panelIdentifier")
     info: Text | None = sometimes("header.engagementPanelTitleHeaderRenderer.contextualInfo")

@@ -21,6 +21,7 @@ from crawler.errors import Detail, IdempotencyInProgress, IdempotencyMismatch, I
 from crawler.jobs import statements as sql
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.job import compress, decompress
+from crawler.jobs.tables import idempotency, insert_into
 from crawler.service.calls.envelope import Served
 from crawler.service.clients import quotas, usage
 from crawler.targets.warning import OutcomeWarning
@@ -39,6 +40,7 @@ PURGE_SECONDS = 5.0
 """Maximum seconds for deleting expired keys."""
 LEASE_SECONDS = 5.0
 """A call's claim on its key expires this long after the call's deadline, in case its process was killed."""
+CLAIM = insert_into(idempotency)
 FIND = "SELECT fingerprint, owner, expires, record, warnings FROM idempotency WHERE client = :client AND key = :key"
 STORE = (
     "UPDATE idempotency SET record = :record, warnings = :warnings, expires = :until"
@@ -212,11 +214,7 @@ class Claim:
         named = {"client": self.client, "key": self.key}
         expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
         session.run(expired, **named, now=int(store_time()))
-        claim = (
-            "INSERT INTO idempotency (client, key, fingerprint, owner, expires)"
-            " VALUES (:client, :key, :fingerprint, :owner, :expires) ON CONFLICT (client, key) DO NOTHING"
-        )
-        if session.run(claim, **named, fingerprint=self.fingerprint, owner=self.owner, expires=self.expires):
+        if session.run(CLAIM, **named, fingerprint=self.fingerprint, owner=self.owner, expires=self.expires):
             return None
         ((fingerprint, owner, expires, record, warnings),) = session.rows(FIND, **named)
         if record is None:

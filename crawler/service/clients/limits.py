@@ -88,7 +88,7 @@ class Rate(Fact):
         if not share:
             return RateLimitStatus(calls, period, 0, period, allowed=False, processes=processes)
         spacing = period / share
-        used = min(max(self.full_at - now, 0.0), float(period))  # more: the clock was set back
+        used = min(max(self.full_at - now, 0.0), float(period))  # a larger value means that the clock was set back
         allowed = used + spacing <= period + ROUNDING_SECONDS
         if allowed:
             used += spacing
@@ -124,7 +124,7 @@ class KeyLimits:
         """
         slots = holder.concurrency or self.concurrency
         if not slots:
-            return _release_nothing
+            return lambda: None  # a key without a limit has no calls to count
         name, token = f"calls:{holder.key_id}", f"{self._facts.owner}:{next(self._tokens)}"
         release = partial(self._facts.change_soon, Starts, name, partial(Starts.release, token=token))
         take = partial(Starts.take, limit=Limit(slots, lease=MAX_CALL_SECONDS), token=token)
@@ -140,7 +140,7 @@ class KeyLimits:
 
 @cache
 def _parse(rate: str) -> RateLimitItem:
-    from limits import parse  # noqa: PLC0415  # slow to import, and only needed if a rate is set
+    from limits import parse  # noqa: PLC0415  # a slow import, needed only if a rate is set
 
     return parse(rate)
 
@@ -153,7 +153,3 @@ def _concurrency_limited(slots: int, processes: int = 1) -> ConcurrencyLimited:
 
 def _divided(processes: int) -> str:
     return f", of which each of {processes} processes allows an equal share" if processes > 1 else ""
-
-
-def _release_nothing() -> None:
-    """Do nothing: a key without a limit has no calls to count."""

@@ -19,17 +19,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import QuotaExceeded
+from crawler.jobs import tables
 from crawler.jobs.clock import store_time, utc_text
+from crawler.jobs.tables import insert_into
 
 if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Room
     from crawler.jobs.store import Session, Store
     from crawler.service.clients.keys import Holder
 
-LOCK = (
-    "INSERT INTO quotas (client, checked) VALUES (:client, :now)"
-    " ON CONFLICT (client) DO UPDATE SET checked = excluded.checked"
-)
+LOCK = insert_into(tables.quotas, replace=["checked"])
 """Locks a client until the end of the transaction, so that only one process at a time counts and reserves."""
 COUNT = (
     "SELECT (SELECT COALESCE(SUM(billable), 0) FROM usage WHERE client = :client AND day >= :since),"
@@ -65,11 +64,6 @@ class Reservation:
     expires: int
     """Unix time in seconds."""
 
-    @classmethod
-    def of_call(cls, client: str, quota: int, call_id: str, seconds: float) -> Reservation:
-        """Return the reservation of a call that ends within ``seconds``."""
-        return cls(client, quota, call_id, math.ceil(store_time() + seconds + LEASE_SECONDS))
-
 
 class Quotas:
     """Makes reservations in the service's store, and reports the state of quotas."""
@@ -96,7 +90,8 @@ class Quotas:
             self._batch = asyncio.ensure_future(self._reserve_batch(self._pending, self._batch))
         requested, batch = self._pending, self._batch
         assert batch is not None
-        requested[call_id] = Reservation.of_call(client, quota, call_id, seconds)
+        expires = math.ceil(store_time() + seconds + LEASE_SECONDS)
+        requested[call_id] = Reservation(client, quota, call_id, expires)
         try:
             refused = await asyncio.shield(batch)
         except asyncio.CancelledError:
@@ -131,7 +126,7 @@ def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
     refused = set()
     now = int(store_time())
     for client in sorted({each.client for each in requested}):  # all processes lock clients in the same order
-        session.run(LOCK, client=client, now=now)
+        session.run(LOCK, client=client, checked=now)
         session.run("DELETE FROM reservations WHERE client = :client AND expires <= :now", client=client, now=now)
         count = sum(_count(session, client, now))
         for each in requested:
@@ -153,7 +148,7 @@ def left(session: Session, client: str, quota: int) -> int:
 
 def room(session: Session, client: str, quota: int) -> int:
     """Return how many further reservations fit into a client's quota, and lock the client until the commit."""
-    session.run(LOCK, client=client, now=int(store_time()))
+    session.run(LOCK, client=client, checked=int(store_time()))
     return left(session, client, quota)
 
 

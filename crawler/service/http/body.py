@@ -29,6 +29,11 @@ SCRAPERS = "/v1/scrapers"
 MAX_BODY_BYTES = 64 * 1024
 """Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
 
+MAX_PAGE = 100
+"""The default and the maximum number of entries on a page of a list."""
+PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
+"""The valid values of the query parameter ``limit`` of such a list, and their description."""
+
 ONE_HOST = InvalidRequest("Send exactly one Host header.")
 
 
@@ -160,9 +165,8 @@ def read_object(request: Request) -> dict[str, Any]:
         text = request.content.read().decode()
         value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant, parse_float=_number)
         if "\\u" in text:
-            json.dumps(
-                value, ensure_ascii=False
-            ).encode()  # raises if a string contains half of a surrogate pair, which responses could not encode
+            # Raises if a string contains half of a surrogate pair, which responses could not encode.
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise InvalidJson("The body is nested too deeply.") from None
     except ValueError as error:

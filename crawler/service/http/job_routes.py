@@ -19,7 +19,15 @@ from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
-from crawler.service.http.body import MAX_BODY_BYTES, header, read_object, read_query, require_method
+from crawler.service.http.body import (
+    MAX_BODY_BYTES,
+    MAX_PAGE,
+    PAGE_LIMIT,
+    header,
+    read_object,
+    read_query,
+    require_method,
+)
 from crawler.service.http.response_writer import compressed_pieces
 from crawler.service.http.static import best_coding
 from crawler.service.jobs import records, reports
@@ -39,7 +47,6 @@ PATH = "/v1/jobs"
 JOB_ID = re.compile(r"[1-9][0-9]{0,17}")
 JSON = "application/json"
 PEEKED_BYTES = 64
-MAX_PAGE = 100
 MAX_UPLOADS = 2
 """Maximum number of uploads that a process reads at once. Further uploads wait."""
 MAX_FILES = 2
@@ -58,7 +65,7 @@ POST_QUERY = {
 }
 LIST_QUERY = {
     "after": (JOB_ID.pattern, "the next_after of the previous page"),
-    "limit": ("[1-9][0-9]?|100", "1 to 100"),
+    "limit": PAGE_LIMIT,
 }
 _POSITIONS = {
     "after": (r"[0-9]{1,18}\.[0-9]{1,18}", "the X-Next-Cursor of the previous response"),

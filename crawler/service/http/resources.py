@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -44,21 +43,8 @@ from crawler.targets.target import Scraper, Target
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
-    from crawler.service.calls.asynchronous import AsyncCalls
-    from crawler.service.calls.cache import Cache
-    from crawler.service.calls.once import Once
-    from crawler.service.calls.open_crawlers import OpenCrawlers
-    from crawler.service.clients.keys import Holder, Keys
-    from crawler.service.clients.limits import KeyLimits
-    from crawler.service.clients.quotas import Quotas
-    from crawler.service.clients.usage import Usage
-    from crawler.service.http.addresses import Addresses
-    from crawler.service.http.job_routes import JobRoutes
-    from crawler.service.http.static import StaticContent
-    from crawler.service.http.tools_route import ToolsRoute
-    from crawler.service.http.webhook_routes import WebhookRoutes
-    from crawler.service.jobs.runs import Runs
-    from crawler.service.status import Status
+    from crawler.service.clients.keys import Holder
+    from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
 
@@ -76,30 +62,6 @@ POLL_SECONDS = 0.1
 
 CLIENT_GONE = 499
 """The logged status of a call whose client disconnected before the response."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The parts of the service that the routes use."""
-
-    crawlers: OpenCrawlers
-    keys: Keys
-    addresses: Addresses
-    limits: KeyLimits
-    cache: Cache
-    once: Once
-    usage: Usage
-    quotas: Quotas
-    calls: AsyncCalls
-    runs: Runs
-    status: Status
-    jobs: JobRoutes
-    webhooks: WebhookRoutes
-    tools: ToolsRoute
-    service_url: str = ""
-    """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
-    pages: Mapping[str, StaticContent] = field(default_factory=dict)
-    """Further pages by path, which need no API key and replace routes of the same path."""
 
 
 class Api(Resource):
@@ -155,7 +117,7 @@ class Api(Resource):
         call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                await self.parts.jobs.admit(request, await self._holder(request, call), uri)
+                await self.parts.job_routes.admit(request, await self._holder(request, call), uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -169,7 +131,7 @@ class Api(Resource):
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
         while calls := self._tasks - self._writer.streams:
-            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of them may begin to send
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of these calls may begin to send
         await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
@@ -186,7 +148,7 @@ class Api(Resource):
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
-                logger.exception("request_failed")  # callers do not get the traceback
+                logger.exception("request_failed")  # the response does not contain the traceback
                 answer = failure(call, unexpected())
             try:
                 packed = await compressed(answer, request)
@@ -306,10 +268,10 @@ class Api(Resource):
         return selected(answer, fields_of(request, call.scraper))
 
     async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.jobs.answer(request, call, await self._counted_holder(request, call), path)
+        return await self.parts.job_routes.answer(request, call, await self._counted_holder(request, call), path)
 
     async def _about_webhook(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.webhooks.answer(request, call, await self._counted_holder(request, call), path)
+        return await self.parts.webhook_routes.answer(request, call, await self._counted_holder(request, call), path)
 
     async def _counted_holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
@@ -340,7 +302,7 @@ class Api(Resource):
             try:
                 parts.addresses.count_failed_key(client)
             except RateLimited:
-                call.is_logged = False  # a warning with the address is logged once in a while
+                call.is_logged = False  # a warning with the address is logged instead, from time to time
                 raise
             raise
         call.client_id = holder.client

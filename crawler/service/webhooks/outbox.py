@@ -16,12 +16,11 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 from sqlalchemy import bindparam as param
-from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.jobs.clock import utc_text
 from crawler.jobs.events import id_prefix
 from crawler.jobs.store import Session
-from crawler.jobs.tables import deliveries, webhooks
+from crawler.jobs.tables import deliveries, insert_into, webhooks
 
 CLAIM_SECONDS = 30.0
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, *[7_200.0] * 11)
@@ -40,20 +39,15 @@ SECRET_BYTES = range(24, 65)
 
 D, W = deliveries.c, webhooks.c
 WEBHOOK = sa.select(webhooks).where(W.client == param("client"))
-WEBHOOKS = sa.select(webhooks).where(W.client.in_(param("clients", expanding=True)))
 DROP_WEBHOOK = sa.delete(webhooks).where(W.client == param("client_"))
-SET_WEBHOOK = {
-    name: insert.on_conflict_do_update(
-        index_elements=[W.client], set_={name: insert.excluded[name] for name in ("url", "secret", "changed")}
-    )
-    for name, insert in (("sqlite", sqlite.insert(webhooks)), ("postgresql", postgresql.insert(webhooks)))
-}
+SET_WEBHOOK = insert_into(webhooks, replace=("url", "secret", "changed"))
 DUE = (
-    sa.select(deliveries)
+    sa.select(deliveries, W.url, W.secret)
+    .outerjoin(webhooks, W.client == D.client)
     .where(D.due <= param("now"), D.client.not_in(param("busy", expanding=True)))
     .order_by(D.due)
     .limit(param("limit"))
-    .with_for_update(skip_locked=True)
+    .with_for_update(skip_locked=True, of=deliveries)
 )
 _ONE = (D.id == param("id_")) & (D.tries == param("tries_"))
 START = sa.update(deliveries).where(_ONE).values(due=param("due_"), tries=D.tries + 1)
@@ -111,7 +105,7 @@ def put(session: Session, client: str, url: str, secret: str | None) -> str | No
     if secret is None:
         secret = found.secret if found else (made := new_secret())
     row = {"client": client, "url": url, "secret": secret, "changed": session.now()}
-    session.execute(SET_WEBHOOK[session.dialect], row)
+    session.execute(SET_WEBHOOK, row)
     return made
 
 
@@ -158,18 +152,13 @@ def claim(session: Session, n: int, in_flight: Counter[str]) -> list[Delivery]:
         taken[row.client] += 1
         if taken[row.client] <= PER_CLIENT:
             mine.append(row)
-    found = (
-        {row.client: row for row in session.execute(WEBHOOKS, {"clients": [row.client for row in mine]}).fetchall()}
-        if mine
-        else {}
-    )
     for row in mine:
         session.run(START, id_=row.id, tries_=row.tries, due_=now + CLAIM_SECONDS)
     return [
         Delivery(
             *(row.id, row.client, row.type, row.body, row.tries + 1, tuple(orjson.loads(row.attempts))),
-            url=found[row.client].url if row.client in found else None,
-            secret=found[row.client].secret if row.client in found else "",
+            url=row.url,
+            secret=row.secret or "",
         )
         for row in mine
     ]
