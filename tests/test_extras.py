@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from crawler.monitoring.monitors import Monitors
 from crawler.outputs.feeds import _problem
 from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.spiders.retail import RetailSpider
+from tests.crawls import ROOT
 
 OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp", "xlsxwriter"}
 
@@ -33,6 +35,32 @@ def test_components_of_every_crawl_import_no_optional_library() -> None:
     loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
     assert set(loaded) & OPTIONAL == set()
     assert all(load_object(name) for name in components)
+
+
+HEAVY = OPTIONAL | {"aiobotocore", "openpyxl", "pandas", "playwright", "prometheus_client", "scrapy_playwright"}
+AT_EXIT = """
+import atexit, gc, sys
+atexit.register(lambda: print("at exit:", gc.get_freeze_count(), len(gc.get_objects()), *sys.modules))
+from scrapy.cmdline import execute
+execute()
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(("--help",), id="help"),
+        pytest.param(("crawl", "retail", "-a", "cat_id=976759", "-s", "SANDBOX=1"), id="a crawl of one target"),
+    ],
+)
+def test_sp_4_a_command_starts_without_what_only_others_need(command: tuple[str, ...], tmp_path: Path) -> None:
+    folder = ("-s", f"STORE={tmp_path / 'store.sqlite3'}") if command[1:] else ()
+    run = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, *command, *folder], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    frozen, left, *modules = run.stdout.rpartition("at exit: ")[2].split()
+    assert set(modules) & HEAVY == set()
+    assert int(frozen) > 100 * int(left), "the collector searches all modules when the process exits"
 
 
 def crawler(**values: Any) -> Any:

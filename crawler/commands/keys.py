@@ -6,6 +6,7 @@ import argparse
 import sys
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -15,12 +16,12 @@ from crawler.configuration.command import CheckedCommand
 from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
-from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
-from crawler.service.clients import quotas, usage
-from crawler.service.clients.keys import KeyStore, export, monthly_quota, quota_text
-from crawler.service.webhooks import outbox
+from crawler.service.clients.key_store import KeyStore
+from crawler.service.clients.keys import export, monthly_quota, quota_text
 from crawler.service.webhooks.signed_request import check_url
+
+if TYPE_CHECKING:
+    from crawler.jobs.store import Store
 
 
 class Command(CheckedCommand):
@@ -71,6 +72,13 @@ class Command(CheckedCommand):
         except StoreUnavailable as error:
             print(f"The store cannot be read: {error.__cause__}.", file=sys.stderr)
             self.exitcode = 1
+
+    def _store(self) -> Store:
+        """Return the store of jobs, which also has usage and webhooks."""
+        from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+        from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # likewise
+
+        return Store(store_location(self.settings), SCHEMA)
 
     def _manage(self, args: list[str], opts: argparse.Namespace) -> None:
         store = KeyStore(keys_file(self.settings))
@@ -125,6 +133,8 @@ class Command(CheckedCommand):
 
     def _print_quota(self, store: KeyStore, client: str) -> None:
         """Print the quota of a client, and how much of it is used and reserved in this month."""
+        from crawler.service.clients import quotas  # noqa: PLC0415  # as above
+
         found = next((key for key in store.all() if key.client == client and key.revoked is None), None)
         if found is None:
             self._fail_without_key(client)
@@ -132,17 +142,19 @@ class Command(CheckedCommand):
             print("none")
         else:
             work = partial(quotas.report, client=client, quota=found.quota)
-            state = Store(store_location(self.settings), SCHEMA).transact_sync(work, write=False)
+            state = self._store().transact_sync(work, write=False)
             used, reserved, resets_at = state["used"], state["reserved"], state["resets_at"]
             print(f"{quota_text(found.quota)}  used {used}  reserved {reserved}  resets at {resets_at}")
 
     def _webhook(self, keys: KeyStore, client: str, url: str | None = None) -> None:
         """Print, set or delete (``none``) the webhook of a client."""
+        from crawler.service.webhooks import outbox  # noqa: PLC0415  # as above
+
         configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
         if client not in (configured or {key.client for key in keys.all() if key.revoked is None}):
             self._fail_without_key(client)
             return
-        store = Store(store_location(self.settings), SCHEMA)
+        store = self._store()
         if url is None:
             found = store.transact_sync(partial(outbox.find, client=client), write=False)
             print(found.url if found else "none")
@@ -164,7 +176,9 @@ class Command(CheckedCommand):
 
     def _print_usage(self, clients: list[str]) -> None:
         """Print one line per client, day and scraper, the newest day first."""
-        store = Store(store_location(self.settings), SCHEMA)
+        from crawler.service.clients import usage  # noqa: PLC0415  # as above
+
+        store = self._store()
         print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  {'partial':>8}  outcomes")
         for client in clients or store.transact_sync(usage.clients, write=False):
             for entry in store.transact_sync(partial(usage.report, client=client), write=False)["usage"]:

@@ -12,7 +12,6 @@ from scrapy.exceptions import UsageError
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from crawler.configuration.command import CheckedCommand
-from crawler.service.webhooks.outbox import check_secret
 
 DEFAULT_PORT = 8790
 MAX_BODY_BYTES = 1_000_000
@@ -44,6 +43,8 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args != ["listen"]:
             raise UsageError(f"Usage: scrapy webhook {self.syntax()}")
+        from crawler.service.webhooks.outbox import check_secret  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
+
         try:
             secret = check_secret(str(self.settings["WEBHOOK_SECRET"] or ""))
         except ValueError as error:
@@ -65,7 +66,7 @@ def receiver(webhook: Webhook) -> type[BaseHTTPRequestHandler]:
     class Receiver(BaseHTTPRequestHandler):
         timeout = IDLE_SECONDS
 
-        def do_POST(self) -> None:  # the name of http.server
+        def do_POST(self) -> None:  # http.server calls this name
             length = self.headers.get("Content-Length", "")
             if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
                 self._refuse(f"expected a body of at most {MAX_BODY_BYTES} bytes")

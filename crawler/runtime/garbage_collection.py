@@ -1,8 +1,22 @@
-"""The settings of Python's garbage collector for crawls and for the endpoint."""
+"""The settings of Python's garbage collector for the start of commands, for crawls and for the endpoint."""
 
 from __future__ import annotations
 
+import atexit
 import gc
+
+STARTING = (50_000, 10, 10)
+"""The thresholds while a command starts: nearly all of its objects are modules and schemas, which stay."""
+
+
+def spare_modules() -> None:
+    """Collect garbage less often than by default, and not when the process exits.
+
+    The collector would search all modules and schemas several times while a command starts and again when it exits,
+    which took a third of the CPU time of ``scrapy --help``.
+    """
+    gc.set_threshold(*STARTING)
+    atexit.register(gc.freeze)
 
 
 def tune_garbage_collector(*, collect: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""The result of a target's scheduled request, which a spider's ``scrape()`` starts from."""
+"""The result of a target's scheduled request, which is an argument of a spider's ``scrape()``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawler.platforms.page import P, PlatformPage
 
 
 class PageReader(Protocol):
-    """The part of a spider that reads pages."""
+    """The interface of spiders that read pages."""
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
         """See ``PageSpider``."""

@@ -52,9 +52,8 @@ class Commands:
         return self.folder / "failures.jsonl"
 
     def run(self, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-        run = subprocess.run if "input" in options else forks.run
         given: dict[str, Any] = {"check": False, "capture_output": True, "text": True, "cwd": ROOT, "timeout": 120}
-        return run(self.command(*arguments), **given, **options)
+        return forks.run(self.command(*arguments), **given, **options)
 
     def start(self, *arguments: object) -> forks.Popen:
         return forks.Popen(

@@ -12,8 +12,9 @@ from crawler.downloads.lane import egress_failed
 from crawler.downloads.shared_state import SharedState
 from crawler.errors import CircuitOpen, UpstreamRateLimited
 from crawler.registry import find_scraper, spiders
-from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler
-from crawler.targets.target import Target, check_params
+from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler, settings_of_crawlers
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 
 EGRESSES = [{"name": name, "proxy": "http://127.0.0.1:9"} for name in ("a", "b", "c")]
 WAITING = 7
@@ -29,7 +30,7 @@ def open_crawler() -> OpenCrawler:
         "RETRY_AFTER_MAX": 3_600,
         "SERVICE_MAX_WAITING": WAITING,
     }
-    return OpenCrawler(spiders()["retail"], Settings(values), SharedState())
+    return OpenCrawler(spiders()["retail"], settings_of_crawlers(Settings(values)), SharedState())
 
 
 async def test_sp_2_an_open_crawler_counts_no_stats_that_nothing_reads() -> None:

@@ -201,8 +201,17 @@ import gc, os, sys
 from crawler.commands.serve import load_before_fork
 from scrapy.utils.project import get_project_settings
 load_before_fork(get_project_settings())
+needed = {
+    "crawler.browser.handler",
+    "crawler.downloads.handlers",
+    "crawler.middlewares",
+    "crawler.service.endpoint",
+    "crawler.spiders.videosite",
+    "playwright.async_api",
+    "sqlalchemy",
+}
 print(
-    "crawler.service.endpoint" in sys.modules,
+    needed <= sys.modules.keys(),
     gc.get_freeze_count() > 10_000,
     "twisted.internet.reactor" in sys.modules,
     len(os.listdir("/proc/self/task")),

@@ -1,4 +1,4 @@
-"""One open crawler per spider. It takes targets from a queue, because starting a crawler for each call is too slow."""
+"""An open crawler for each spider, which takes targets from a queue. Starting a crawler for each call is too slow."""
 
 from __future__ import annotations
 
@@ -54,28 +54,37 @@ MIN_IN_FLIGHT = 4
 """An open crawler may always have this many targets in flight, even if it has fewer download slots."""
 
 DEADLINE_GRACE_SECONDS = 1.0
-"""If the crawler has not reported an outcome this long after a call's deadline, the call fails."""
+"""Seconds after a call's deadline at which the call fails if the crawler has reported no outcome."""
 
 POLL_SECONDS = 0.02
-"""Seconds between two checks whether a busy crawler has a free place for an asynchronous call."""
+"""Interval in seconds at which a busy crawler is checked for a free place for an asynchronous call."""
 
 RESTART_SECONDS = 1.0
 """Seconds to wait before a crashed crawler is started again."""
 
 MAX_CRASHES = 2
-"""After this many consecutive crashes without an outcome in between, the waiting calls fail."""
+"""The waiting calls fail after this many crashes in a row without an outcome."""
+
+
+def settings_of_crawlers(settings: Settings) -> Settings:
+    """Return the settings of all open crawlers. They share this copy, because each one takes a megabyte."""
+    own = settings.copy()
+    extensions = settings.getdict("EXTENSIONS") | dict.fromkeys(UNREAD_STATS)
+    own.setdict(OVERLAY | {"EXTENSIONS": extensions}, priority="cmdline")
+    return own
 
 
 class OpenCrawler:
-    """Runs a spider's crawler, starts it again when it ends, and returns its outcomes to the waiting calls."""
+    """Runs a spider's crawler, starts it again when it ends, and returns its outcomes to the waiting calls.
+
+    ``settings``: those that ``settings_of_crawlers`` returns.
+    """
 
     def __init__(self, spider: type[PlatformSpider], settings: Settings, shared: SharedState) -> None:
         self.shared = shared
         self.spider = spider
-        self.settings = settings.copy()
+        self.settings = settings
         self.lanes = platform_lanes(shared, spider.name, settings)
-        extensions = settings.getdict("EXTENSIONS") | dict.fromkeys(UNREAD_STATS)
-        self.settings.setdict(OVERLAY | {"EXTENSIONS": extensions}, priority="cmdline")
         self.max_waiting = settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")
@@ -92,7 +101,7 @@ class OpenCrawler:
         return len(self._calls)
 
     def max_in_flight(self) -> int:
-        """Return the maximum number of targets in flight in the crawler. Suspended egresses do not add to it.
+        """Return the maximum number of targets in flight in the crawler, without the slots of suspended egresses.
 
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         crawler instead, a target's second request would wait for the first requests of all other targets.
@@ -164,7 +173,7 @@ class OpenCrawler:
                 ) from None
             raise UpstreamTimeout("The deadline passed before the platform responded.", reason=DEADLINE) from None
         finally:
-            # This also runs if the client has disconnected: its target is then not started.
+            # Also after the client has disconnected, in which case the target is not started.
             del self._calls[target.id]
             self.source.discard(target.id)
 
@@ -224,7 +233,8 @@ class OpenCrawlers:
 
     def __init__(self, settings: Settings, shared: SharedState) -> None:
         self.shared = shared
-        self._crawlers = {name: OpenCrawler(spider, settings, shared) for name, spider in spiders().items()}
+        own = settings_of_crawlers(settings)
+        self._crawlers = {name: OpenCrawler(spider, own, shared) for name, spider in spiders().items()}
         self.limit = settings.getint("SERVICE_MAX_CALLS")
         self.draining = False
 
