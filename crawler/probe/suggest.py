@@ -208,16 +208,6 @@ class _Candidate:
         return "its objects have the same keys" if self.shape or is_known else ""
 
 
-EVIDENCE = (
-    _Candidate.agrees,
-    _Candidate.has_known_values,
-    _Candidate.is_called_alike,
-    _Candidate.has_moved,
-    _Candidate.has_the_same_keys,
-)
-"""The evidence, the strongest first."""
-
-
 def _candidate(
     gap: Gap, keys: Keys, anchors: list[dict[str, Any]], before: list[dict[str, Any]], compared: Agreement
 ) -> _Candidate | None:
