@@ -22,7 +22,8 @@ from crawler.outputs.sql.rows import rows_of, tables_of
 from crawler.outputs.sql.sink import SqlSink
 from crawler.service.clients.usage import Usage
 from crawler.targets.files import FileSource
-from crawler.targets.target import Target, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import Target
 
 SQL_ROWS = 100_000
 """Rows that all rounds write together."""

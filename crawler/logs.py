@@ -1,4 +1,4 @@
-"""Structured log lines. They use the standard library's logging, so that Scrapy's log settings apply to them."""
+"""Structured log lines. They are written with the standard library's logging, so that Scrapy's log settings apply."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ def configure(*last: Processor) -> None:
     )
 
 
+def skip_unhandled_records() -> None:
+    """Let no log records be created that are below the level of every root handler.
+
+    Scrapy sets ``LOG_LEVEL`` only on its handler, and the level of its own logger to DEBUG. So its records of each page
+    and item are created and then dropped.
+    """
+    level = min((handler.level for handler in logging.root.handlers), default=logging.NOTSET)
+    for logger in (logging.root, logging.getLogger("scrapy")):
+        logger.setLevel(max(logger.level, level))
+
+
 def one_line(text: str, size: int = 200) -> str:
     """Return text for logs and terminals: at most ``size`` characters, without line breaks and control characters."""
     text = text[:size]
@@ -63,9 +74,8 @@ def structure_everything(settings: Settings) -> None:
         handler = logging.StreamHandler()
     handler.setFormatter(formatter)
     logging.root.addHandler(handler)
-    logging.root.setLevel(
-        settings["LOG_LEVEL"]
-    )  # set on the root logger, so that no records below the level are created
+    # On the root logger, so that no records below the level are created.
+    logging.root.setLevel(settings["LOG_LEVEL"])
 
 
 def _stamp(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -20,6 +20,8 @@ import pytest
 import sqlalchemy as sa
 
 LOOPBACK_NAMES = {"", "localhost"}
+QUICK = {"contracts", "fixtures", "platforms", "reading"}
+"""Folders with tests that start no processes."""
 
 # The same examples in every run, so that failures in CI can be reproduced. No deadline: timing is not asserted.
 hypothesis.settings.register_profile("project", derandomize=True, deadline=None)
@@ -71,8 +73,13 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # pytest may run without the plugin
 def pytest_xdist_auto_num_workers() -> int:
-    """Use one worker more than there are processors with ``-n auto``, because many tests wait."""
-    return (os.cpu_count() or 1) + 1
+    """Use two workers more than there are processors with ``-n auto``, because many tests wait."""
+    return (os.cpu_count() or 1) + 2
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files that start no processes last: they are short, so that no worker waits for another at the end."""
+    items.sort(key=lambda item: not QUICK.isdisjoint(item.path.parts))
 
 
 @pytest.hookimpl(wrapper=True)

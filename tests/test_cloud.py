@@ -95,14 +95,10 @@ def expected_item(scraper: Scraper) -> dict[str, Any]:
     return {**site.expected_record({"scraper": scraper.name, **scraper.example}), "_type": scraper.item.__name__}
 
 
-FAST = {"microblog-profile", "professional-profile", "retail-search-v4"}
-"""Scrapers whose items the fast tests send through the runner: it takes two seconds to start."""
-
-
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in FAST else pytest.mark.soak)
+        pytest.param(name, marks=[pytest.mark.soak] * (name != "microblog-profile"))  # the runner starts for 2 seconds
         for name in sorted({scraper.name for scraper in scrapers().values()})
     ],
 )

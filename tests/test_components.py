@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -25,8 +24,9 @@ from crawler.commands.crawl import check_arguments
 from crawler.components import COMPONENTS, ESSENTIAL, SANDBOX
 from crawler.registry import spider
 from crawler.sandbox.retail.site import Site
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from crawler.spiders.retail import RetailSpider
+from tests import forks
 from tests.crawls import ROOT, comparable, lines
 from tests.service.client import CATEGORY, HEADERS, call
 from tests.service.conftest import running
@@ -61,7 +61,7 @@ class Project:
 
     def run(self, *arguments: str, settings: Mapping[str, Any] | None = None, **environment: str) -> Any:
         options = [part for name, value in (settings or {}).items() for part in ("-s", f"{name}={_text(value)}")]
-        return subprocess.run(
+        return forks.run(
             [sys.executable, "-m", "scrapy", *arguments, *options],
             check=False,
             capture_output=True,
@@ -69,12 +69,13 @@ class Project:
             cwd=self.folder,
             env={
                 **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(ROOT / "tests/loopback_only"), str(self.folder), str(ROOT)]),
+                "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)]),
                 "OWN_LOG": str(self.log),
                 "LOOPBACK_LOG": str(self.refused),
                 **environment,
             },
             timeout=300,
+            before="import tests.loopback_only",
         )
 
     @property

@@ -13,7 +13,8 @@ from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.registry import scrapers, spider
 from crawler.sandbox.server import PLATFORMS
-from crawler.targets.target import Target, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import Target
 from tests.platform_pages import written
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ import pytest
 
 from crawler.platforms import platforms
 from crawler.registry import find_scraper
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.browsers import require_chromium
 from tests.egresses import (
     Stage,

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from crawler.registry import find_scraper
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
+from tests import forks
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, comparable, lines
 from tests.egresses import Stage, check_egresses, crawl, crawling, finished, queries, secrets_in, stage, wait_for
@@ -44,14 +45,7 @@ def at(shared_stage: Stage) -> Iterator[Stage]:
 
 def scrapy(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", *arguments, *given],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=300,
-    )
+    return forks.run([sys.executable, "-m", "scrapy", *arguments, *given], capture_output=True, text=True, cwd=ROOT)
 
 
 @pytest.mark.soak

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.egresses import Stage, crawling, finished, queries, stage, wait_for
 from tests.proxies import Fault
 from tests.service.client import SEARCH, call, many

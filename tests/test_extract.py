@@ -23,6 +23,7 @@ from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.schema import Listing, SearchListing
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
+from tests import forks
 
 ROOT = Path(__file__).parents[1]
 SITE = Site(light=True)
@@ -229,9 +230,9 @@ def test_ct_7_extract_uses_page_objects_that_override_others(tmp_path: Path, pat
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = crawler.settings\n")
     (tmp_path / "page.html").write_bytes(page())
 
-    def scrapy(*arguments: str) -> str:
+    def scrapy(*arguments: str) -> Any:
         command = [sys.executable, "-m", "scrapy", *arguments, "-s", "SCRAPY_POET_DISCOVER=own_pages"]
-        run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        run = forks.run(command, capture_output=True, text=True, cwd=tmp_path)
         assert run.returncode == 0, run.stderr
         return run.stdout
 

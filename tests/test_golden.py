@@ -187,6 +187,7 @@ def test_the_examples_are_right() -> None:
     assert (found.attempted, found.failed) == (1, 0)
 
 
+@pytest.mark.soak
 def test_values_of_another_checkout_are_those_of_this_one_if_it_is_this_one(tmp_path: Path) -> None:
     """The record differs, the two checkouts do not: the command lists no values, and exits with 1."""
     part = ("--platform", "professional", "--variant", "robots")

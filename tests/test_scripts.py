@@ -36,6 +36,7 @@ SCRIPTS = [
     *sorted(path.name for path in (ROOT / "scripts").iterdir() if path.is_file() and path.stat().st_mode & 0o111),
     "common.sh",
 ]
+PYTEST = "-m pytest -n auto --dist loadfile --no-loadscope-reorder"
 PIP = "-m pip install --disable-pip-version-check --no-compile --progress-bar off"
 NPM = f"#!{BASH}\necho npm ${{*: -1}} >>calls\n"
 POSTGRESQL = [] if list(Path("/usr/lib/postgresql").glob("*/bin/postgres")) else ["postgresql"]
@@ -110,7 +111,12 @@ def test_all_programs_are_installed_before_the_tests(machine: Path) -> None:
     code, lines, calls = run(machine, "-k", "retail")
     setup = [*installed("python3.11-venv"), "-m venv .venv", f"{PIP} -e .[dev]"]
     programs = [*installed("chromium-headless-shell", "faketime", *POSTGRESQL), "npm typescript@5.9.3"]
-    assert calls == ["apt-get update", *setup, *programs, "-m pytest -n auto --dist loadfile -k retail"]
+    assert calls == [
+        "apt-get update",
+        *setup,
+        *programs,
+        f"{PYTEST} -k retail",
+    ]
     assert (code, lines[-1]) == (1, "1 failed")
 
 
@@ -174,7 +180,11 @@ def test_the_long_tests_need_more_programs(machine: Path) -> None:
     program(machine, "apt-get", APT)
     _, _, calls = run(machine, "--soak")
     programs = installed("docker-compose", "prometheus")
-    assert calls[-4:] == [*programs, "npm typescript@5.9.3", "-m pytest -n auto --dist loadfile -m "]
+    assert calls[-4:] == [
+        *programs,
+        "npm typescript@5.9.3",
+        f"{PYTEST} -m ",
+    ]
 
 
 def test_us3_5_machines_without_npm_skip_the_tests_of_typescript(machine: Path) -> None:

@@ -23,7 +23,8 @@ from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import ChannelReader, VideositeSpider
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 from crawler.targets.warning import LIMIT, UNREAD, OutcomeWarning
 
 __all__ = ["ORIGIN", "PAGE_ALONE", "SCRAPER", "Stub", "comparable", "fake_request", "first_of", "scrape"]

@@ -1,4 +1,4 @@
-"""``scrapy egress``: checks the operator's egresses, and how many targets per hour they allow."""
+"""``scrapy egress``: checks the operator's egresses, and prints how many targets per hour they allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scrapy.exceptions import UsageError
 from crawler import platforms
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.configuration.command import CheckedCommand
-from crawler.downloads.breaker import CONNECTION, PLATFORM, Blocks, BreakerKey, resting_seconds
+from crawler.downloads.breaker import CONNECTION, PLATFORM, Blocks, BreakerKey, suspension_seconds
 from crawler.downloads.capacity import platform_capacity
 from crawler.downloads.egress_setting import Egress, egresses_of
 from crawler.downloads.tunnel import check
@@ -38,20 +38,20 @@ TABLE_WIDTH = 160
 
 
 @dataclass(frozen=True)
-class Rest:
+class Suspension:
     """A source for which an egress is suspended."""
 
     source: str
     """The source. ``(connection)``: the egress itself has failed. ``(platform)``: the whole platform is suspended."""
     until: float
-    """Unix time of the end of the rest."""
+    """Unix time of the end of the suspension."""
     reason: str
     """Why the egress is suspended, such as ``challenge``."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the command prints for one egress and one platform."""
+    """The output for one egress and one platform."""
 
     egress: str
     platform: str
@@ -64,7 +64,7 @@ class Row:
     resting_until: float | None
     """Unix time at which a source may be requested again. None: at least one source may be requested now, or
     processes share no limits."""
-    rests: list[Rest]
+    rests: list[Suspension]
     """The sources for which the egress is suspended, even if other sources may be requested."""
     targets_per_hour: float
 
@@ -115,7 +115,7 @@ async def check_all(names: list[str], settings: BaseSettings) -> list[Row]:
     )
 
 
-async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Mapping[BreakerKey, Rest]) -> Row:
+async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Mapping[BreakerKey, Suspension]) -> Row:
     origins = platforms.origins(name, settings)
     origin = origins if isinstance(origins, str) else origins["page"]
     result = await check(egress, origin, verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"))
@@ -126,8 +126,8 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Ma
         if key.platform == name and (key.egress == egress.key or key.source == PLATFORM)
     }
     now = time.time()
-    left = resting_seconds({source: max(0.0, rest.until - now) for source, rest in own.items()})
-    rests = [rest for _, rest in sorted(own.items()) if rest.until > now]
+    left = suspension_seconds({source: max(0.0, each.until - now) for source, each in own.items()})
+    rests = [each for _, each in sorted(own.items()) if each.until > now]
     return Row(
         egress=egress.name,
         platform=name,
@@ -142,9 +142,9 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Ma
     )
 
 
-def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[BreakerKey, Rest]:
+def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[BreakerKey, Suspension]:
     """Return the circuit breakers of platforms that processes share through ``STORE``. Empty if there is no store."""
-    with suppress(UsageError):  # no file can be the store
+    with suppress(UsageError):  # the store cannot be a file here
         location = store_location(settings)
         if "://" in location or Path(location).exists():
             from crawler.jobs.shared_facts import stored_facts  # noqa: PLC0415  # imports SQLAlchemy
@@ -155,7 +155,7 @@ def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[Breake
                 print(f"Suspended egresses are not known, because the store is unavailable: {error}", file=sys.stderr)
                 return {}
             return {
-                (key := BreakerKey.parse(name)): Rest(
+                (key := BreakerKey.parse(name)): Suspension(
                     key.source, time.time() + max(0.0, blocks.open_until - now), blocks.reason or ""
                 )
                 for name, blocks in found.items()
@@ -182,16 +182,16 @@ def table_of_egresses(rows: list[Row]) -> Table:
             "" if row.latency_ms is None else f"{row.latency_ms} ms",
             row.tls,
             f"{row.concurrency} at once, {row.delay:g} s apart",
-            "\n".join(_rest_text(rest) for rest in row.rests),
+            "\n".join(_suspension_text(each) for each in row.rests),
             f"{row.targets_per_hour:,.0f}",
         )
     return table
 
 
-def _rest_text(rest: Rest) -> str:
-    until = datetime.fromtimestamp(rest.until, UTC).strftime("%H:%M:%S UTC")
-    about = {CONNECTION: "", PLATFORM: "all egresses: "}.get(rest.source, f"{rest.source}: ")
-    return f"{about}{until}" + (f" ({rest.reason})" if rest.reason else "")
+def _suspension_text(each: Suspension) -> str:
+    until = datetime.fromtimestamp(each.until, UTC).strftime("%H:%M:%S UTC")
+    about = {CONNECTION: "", PLATFORM: "all egresses: "}.get(each.source, f"{each.source}: ")
+    return f"{about}{until}" + (f" ({each.reason})" if each.reason else "")
 
 
 def table_of_sums(rows: list[Row]) -> Table:

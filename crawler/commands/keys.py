@@ -16,7 +16,8 @@ from crawler.configuration.command import CheckedCommand
 from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
-from crawler.service.clients.keys import KeyStore, export, monthly_quota, quota_text
+from crawler.service.clients.key_store import KeyStore
+from crawler.service.clients.keys import export, monthly_quota, quota_text
 from crawler.service.webhooks.signed_request import check_url
 
 if TYPE_CHECKING:

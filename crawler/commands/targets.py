@@ -13,8 +13,9 @@ from crawler.commands.target_files import Check, print_retries
 from crawler.configuration.command import CheckedCommand
 from crawler.registry import spiders
 from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
-from crawler.targets.target import Scraper, TargetParser
+from crawler.targets.target import Scraper
 
 
 class Command(CheckedCommand):

@@ -1,1 +1,1 @@
-"""Components that handle each download: throttling, circuit breaking, injection of page objects, log context."""
+"""Components of downloads: lanes, throttles, circuit breakers, egresses, handlers, injection of page objects."""

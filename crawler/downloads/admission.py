@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from scrapy import Request
 
 BACKGROUND_SECONDS = 0.1
-"""While requests of other targets wait for a lane, those of background targets look again after this many seconds."""
+"""While requests of other targets wait for a lane, a background request checks again after this many seconds."""
 
 Patience = Callable[[str, float, float], float]
-"""Returns for how many seconds a request waits while all of its lanes are suspended. Arguments: its source, the seconds
-until a lane can be used, and the seconds since all of them are suspended."""
+"""Returns the seconds for which a request may wait while all of its lanes are suspended. Arguments: its source, the
+seconds until a lane can be used, and the seconds since all of them are suspended."""
 
 
 def time_left(request: Request) -> float | None:
@@ -37,19 +37,19 @@ def time_left(request: Request) -> float | None:
 
 @dataclass(slots=True)
 class _Pending:
-    """A request that waits for its admission."""
+    """A request that waits for admission."""
 
     request: Request
     target: Target | None
     release: Release
     source: str | None
-    """None: the request passes no circuit breaker."""
+    """The source whose circuit breakers the request passes. None: it passes none."""
     background: bool
-    """Whether the requests of all other targets go first."""
+    """Whether the requests of all other targets have priority."""
     deadline: float | None
     """The time of the event loop before which the download must start, None if there is none."""
     refused: bool = False
-    """Whether the platform has refused the target before, so that it must not wait for its lane."""
+    """Whether the platform has refused the target before. The request then does not wait for its lane."""
 
     @classmethod
     def of(cls, request: Request) -> _Pending:
@@ -91,11 +91,11 @@ class _Pending:
 
 @dataclass
 class Admission:
-    """Lets the requests of a crawler be sent through a platform's lanes.
+    """Admits the requests of a crawler to a platform's lanes.
 
     The first request of a target waits until a lane has a free slot and is not suspended for the request's source
-    (``meta["source"]``). The target has this lane from then on. So a lane that is suspended leaves no target waiting
-    that could use another one. All other requests wait for the lane of their target.
+    (``meta["source"]``). The target then keeps this lane. So no target waits for a suspended lane while another lane is
+    free. All other requests wait for the lane of their target.
     """
 
     lanes: Lanes
@@ -124,7 +124,7 @@ class Admission:
                 slots = await self._take(lane, pending)
             if not release.ended and release.lane in {None, lane} and not (source and lane.suspension(source)):
                 break
-            slots()  # something has changed while the request waited for its slots
+            slots()  # the state has changed while the request waited for its slots
         if source is not None:
             request.meta["admitted"] = True
         if lane.egress is not DIRECT:
@@ -138,7 +138,7 @@ class Admission:
         self.lanes.changed.set()
 
     async def _only_lane(self, pending: _Pending) -> Lane | None:
-        """Return the lane of several that the first request of a target must use. None: it may use several.
+        """Return the only lane that the first request of a target may use. None: it may use several lanes.
 
         Raises:
             CircuitOpen: the platform has refused the target through an egress that has just failed.
@@ -164,7 +164,7 @@ class Admission:
     async def _next_free(self, pending: _Pending) -> tuple[Lane, ReleaseSlot]:
         """Wait until one of several lanes has a free slot and is not suspended.
 
-        Requests to the same source get their lanes in order: only the first of them looks for one.
+        Requests to the same source get their lanes in order: only the first waiting request looks for a lane.
 
         Raises:
             Overloaded, UpstreamTimeout: as for ``admit``.
@@ -185,7 +185,7 @@ class Admission:
             await self._wait(pending, waits)
 
     def _check_deadline(self, pending: _Pending, source: str) -> None:
-        """Raise ``Overloaded`` if it is certain that no slot is free before the deadline."""
+        """Raise ``Overloaded`` if no slot can become free before the deadline."""
         lanes = [lane for lane in self.lanes.candidates(pending.release) if not lane.suspension(source)]
         if pending.deadline is not None and lanes:
             earliest = earliest_of(lanes, self.lanes.waiting)
@@ -195,7 +195,7 @@ class Admission:
     async def _first_free(
         self, pending: _Pending, source: str
     ) -> tuple[tuple[Lane, ReleaseSlot] | None, list[tuple[float, Lane]]]:
-        """Wait for a free lane, and take its slots. If all lanes are suspended, return the seconds for each instead.
+        """Wait for a free lane, and take its slots. If all lanes are suspended, return the remaining seconds of each.
 
         Raises:
             Overloaded: other processes have taken all slots before the deadline.
@@ -234,7 +234,7 @@ class Admission:
     async def _wait(self, pending: _Pending, waits: list[tuple[float, Lane]]) -> None:
         """Wait until a breaker may let a request through.
 
-        ``waits``: the seconds to wait for each lane that the request may use.
+        ``waits``: for each lane that the request may use, the seconds to wait.
 
         Raises:
             CircuitOpen: the request must not wait.

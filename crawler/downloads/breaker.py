@@ -1,7 +1,7 @@
-"""Circuit breakers: what stops the requests to a source that blocks or limits them.
+"""Circuit breakers, which stop the requests to a source that blocks or limits them.
 
-A breaker opens after ``threshold`` consecutive blocks or rate limits, or at once for one with ``Retry-After``. After
-the cooldown one request is let through, the trial: its response closes the breaker, or opens it for longer.
+A breaker opens after ``threshold`` consecutive blocks or rate limits, or after one with ``Retry-After``. After the
+cooldown, one request is sent as a trial. Its response closes the breaker, or opens it for longer.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ from crawler.platforms.page import THROTTLING_STATUSES
 MAX_COOLDOWN_SECONDS = 900.0
 """Upper limit of the doubled cooldowns."""
 TRIAL_SECONDS = 120.0
-"""If a trial has no result after this many seconds, the next trial is let through. Its process may have been killed."""
+"""If a trial has no result after this many seconds, another request is sent as a trial: the process may have been
+killed."""
 TRIAL_POLL_SECONDS = 1.0
 """While a trial is in flight, the other requests wait this many seconds before they check the breaker again."""
 KEPT_SECONDS = 86_400.0
-"""Closed breakers are kept for so long after their last use: they show which sources are requested."""
+"""Seconds for which a closed breaker is kept after its last use. Kept breakers show which sources are requested."""
 
 
 CONNECTION = "(connection)"
-"""In place of a source: the breaker for failures of an egress itself."""
+"""The source name of the breaker for failures of an egress itself."""
 PLATFORM = "(platform)"
-"""In place of a source: the breaker that is open while the whole platform is suspended. It belongs to no egress."""
+"""The source name of the breaker that is open while a platform is suspended as a whole. It belongs to no egress."""
 
 
 class BreakerKey(NamedTuple):
-    """Identifies a breaker: each source of a platform has one for each egress."""
+    """Identifies a breaker. Each source of a platform has a breaker for each egress."""
 
     platform: str
     source: str
@@ -63,7 +64,7 @@ class BreakerKey(NamedTuple):
         return cls(platform, source, at + egress)
 
 
-def resting_seconds(cooldowns: Mapping[str, float]) -> float:
+def suspension_seconds(cooldowns: Mapping[str, float]) -> float:
     """Return the seconds for which an egress is suspended for a platform. 0: at least one source may be requested.
 
     ``cooldowns``: source -> ``cooldown_left`` of its breaker, for each source that was requested through the egress,
@@ -76,7 +77,7 @@ def resting_seconds(cooldowns: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True)
 class BreakerPolicy:
-    """When breakers open, and for how long. A ``threshold`` of 0 disables them."""
+    """The threshold and the cooldowns of breakers. A ``threshold`` of 0 disables them."""
 
     threshold: int
     cooldown: float
@@ -99,12 +100,12 @@ class BreakerPolicy:
 
 
 def is_block(error: ScrapeError | None) -> bool:
-    """Whether an error counts towards the threshold: a block, a rate limit, or a failure of the egress itself."""
+    """Whether an error is a block, a rate limit or a failure of the egress, which count towards the threshold."""
     return isinstance(error, (UpstreamBlocked, UpstreamRateLimited, EgressFailed))
 
 
 def is_response(error: ScrapeError | None) -> bool:
-    """Whether a request with this result got a response of the platform, of any kind."""
+    """Whether a request with this result got a response of the platform."""
     kinds = (TargetError, UpstreamBlocked, UpstreamRateLimited, ExtractionFailed)
     return error is None or isinstance(error, kinds) or error.upstream_status is not None
 
@@ -115,7 +116,7 @@ def refusal_reason(error: ScrapeError) -> str:
 
 
 def is_answer(error: ScrapeError | None) -> bool:
-    """Whether the source answered: with data, or with a page that shows that the target has no public data.
+    """Whether the source returned data, or a page that shows that the target has no public data.
 
     A failed download and a page that could not be read are neither blocks nor answers.
     """
@@ -123,7 +124,7 @@ def is_answer(error: ScrapeError | None) -> bool:
 
 
 class Blocks(Fact):
-    """The consecutive blocks of a source, and until when its breaker is open.
+    """The number of consecutive blocks of a source, and the time until which its breaker is open.
 
     While it is open, results of requests that were sent earlier are ignored, except for a longer ``Retry-After``.
     """
@@ -142,7 +143,7 @@ class Blocks(Fact):
         return max(self.open_until, self.changed) + KEPT_SECONDS
 
     def use(self, now: float, _processes: int) -> None:
-        """Note that the source is requested."""
+        """Record that the source is requested."""
         self.changed = now
 
     def enter(self, now: float, _processes: int, *, policy: BreakerPolicy) -> float:
@@ -152,7 +153,7 @@ class Blocks(Fact):
         """
         if self.opened is None:
             return 0.0
-        self.open_until = min(self.open_until, now + policy.longest)  # it is later if the clock was set back
+        self.open_until = min(self.open_until, now + policy.longest)  # a later time means that the clock was set back
         if now < self.open_until:
             return self.open_until - now
         if now < self.trial_until <= now + TRIAL_SECONDS:
@@ -176,7 +177,7 @@ class Blocks(Fact):
             self.number, self.opened, self.open_until, self.reason = 0, None, 0.0, None
 
     def failure(self, now: float, _processes: int) -> None:
-        """Count a request without a block or an answer: if it was the trial, another one can be it."""
+        """Count a request without a block or an answer. If it was the trial, another request can be the trial."""
         self._end_trial(now)
 
     def _end_trial(self, now: float) -> bool:
@@ -199,7 +200,7 @@ class CircuitBreaker:
 
     @property
     def cooldown_left(self) -> float:
-        """Seconds until a trial may be let through, as far as this process knows. 0 if the breaker is not open."""
+        """Seconds until a trial may be sent, by the facts of this process. 0 if the breaker is not open."""
         return 0.0 if self._blocks.opened is None else max(0.0, self._blocks.open_until - self.facts.now())
 
     @property
@@ -218,7 +219,7 @@ class CircuitBreaker:
             self.facts.change_soon(Blocks, self.name, Blocks.use)
         if not self._blocks.number and self._blocks.opened is None:
             return 0.0
-        # After a block, another process may have opened the breaker since this one has read it.
+        # After a block, the breaker may be open in the store although it is closed in this process.
         return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
 
     async def record(self, error: ScrapeError | None, status: int | None = None) -> None:
@@ -227,7 +228,7 @@ class CircuitBreaker:
         The ``retry_after`` of a block or rate limit is limited to ``RETRY_AFTER_MAX``, also in the target's outcome.
         """
         if isinstance(error, CircuitOpen):
-            return  # nothing was sent
+            return  # no request was sent
         if error is not None and error.retry_after and is_block(error):
             error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))
         if status in THROTTLING_STATUSES and isinstance(error, ExtractionFailed):
@@ -264,7 +265,7 @@ class Breakers(dict[str, CircuitBreaker]):
 
     @property
     def any_open(self) -> bool:
-        """Whether at least one breaker of the platform is open."""
+        """Whether at least one of the breakers is open."""
         return not self.closed(list(self))
 
     @property

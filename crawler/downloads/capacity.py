@@ -1,4 +1,4 @@
-"""How many targets per hour a platform's budgets allow (``docs/egress.md`` explains the arithmetic)."""
+"""The number of targets per hour that a platform's budgets allow (``docs/egress.md`` explains the arithmetic)."""
 
 from __future__ import annotations
 

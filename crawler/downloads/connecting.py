@@ -1,7 +1,7 @@
 """Limits for opening a connection: its duration, and the head of a proxy's response to ``CONNECT``.
 
-Scrapy 2.19 has no limit for either: a proxy that never answers costs the whole timeout of a download, and one whose
-head never ends costs memory, and processor time that grows with the square of the received bytes.
+Scrapy 2.19 has no limit for either. A proxy that never responds would take the whole timeout of a download. A head
+without an end would take memory, and CPU time that grows with the square of the received bytes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class LimitedEndpoint:
         """Open the connection.
 
         Raises:
-            ProxyError: the proxy does not open a tunnel: it is too slow, closes the connection or sends too much.
-            ConnectTimeoutError: the connection could not be opened in time.
+            ProxyError: the proxy opens no tunnel, because it is too slow, closes the connection or sends too many
+            bytes. ConnectTimeoutError: the connection could not be opened in time.
         """
         from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor
 

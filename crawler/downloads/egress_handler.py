@@ -1,4 +1,4 @@
-"""Sends requests through the egress that ``meta["egress"]`` names, and finds out whether it caused a failure."""
+"""Sends requests through the egress in ``meta["egress"]``, and determines whether the egress caused a failure."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ logger = structlog.get_logger(__name__)
 Download = Callable[["Request"], Awaitable["Response"]]
 
 UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, ProxyError, TunnelError)
-"""Failures to connect. Through a proxy, only the proxy can be the cause."""
+"""Failures to connect. If the egress has a proxy, the proxy is the cause."""
 UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHABLE)
-"""Failures that the egress or the platform may have caused. A test connection through the egress shows which."""
+"""Failures of the egress or of the platform. A test connection through the egress shows the cause."""
 TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
 class ThroughEgress:
-    """A mixin for download handlers: the connections of a request are made through its egress.
+    """A mixin for download handlers, which connects through the egress of a request.
 
-    The requests in callbacks and middlewares contain the name of the egress only. The handler adds the credentials.
+    Requests in callbacks and middlewares contain only the name of the egress. The handler adds the credentials.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -76,7 +76,7 @@ class ThroughEgress:
             raise failure from None  # the message of a library's error might contain the proxy's URL
 
     async def count(self, request: Request, failure: EgressFailed) -> None:
-        """Count a failure of an egress. Its slot is still taken, so that no waiting request can take it before."""
+        """Count a failure of an egress while its slot is still taken, before a waiting request can use the egress."""
         target = request.meta.get("target")
         if target is not None:
             await self.lanes().count(target, request.meta.get("source", ""), failure)

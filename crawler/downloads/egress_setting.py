@@ -1,6 +1,6 @@
 """The setting ``EGRESSES``: the operator's own ways to the internet, such as servers, gateways and proxies.
 
-Everything that reads the setting is here. A proxy's credentials are in no ``repr`` and in no error message.
+Only this module reads the setting. A ``repr`` or error message never contains the credentials of a proxy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SETTING = "EGRESSES"
 DIRECT_NAME = "direct"
 """The name of this machine's own connection."""
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
-"""Names are parts of the keys of shared limits and labels of metrics."""
+"""Matches the names of egresses, which are used in keys of shared limits and in labels of metrics."""
 DEFAULT_PORT = 80
 CREDENTIALS = re.compile(r"//\S*@")
 
@@ -55,7 +55,7 @@ class SourceBudget(_Strict):
 
 
 class EgressBudget(_Strict):
-    """The keys in which a platform's budget differs for an egress. None: the value of the platform's own budget."""
+    """The values by which a platform's budget differs for an egress. None: the value of the platform's own budget."""
 
     concurrency: PositiveInt | None = None
     delay: NonNegativeFloat | None = None
@@ -121,7 +121,7 @@ class Egress(_Strict):
     name: str = Field(pattern=NAME_PATTERN)
     """The name that logs, metrics and commands show."""
     proxy: Annotated[Proxy, BeforeValidator(Proxy.parse)] | None = None
-    """The proxy of all connections. None: they are made by this machine."""
+    """The proxy of all connections. None: this machine connects directly."""
     bind: IPv4Address | IPv6Address | None = None
     """The address of this machine from which connections are made. None: the system chooses it."""
     platforms: tuple[str, ...] = ()
@@ -229,7 +229,7 @@ def _decoded(text: str) -> Any:
         raise _wrong(f"cannot read the file {text!r}: {error.strerror}.") from None
     try:
         return orjson.loads(content)
-    except orjson.JSONDecodeError as error:  # its message has the place, not the text
+    except orjson.JSONDecodeError as error:  # its message has the location, not the text
         raise _wrong(f"not valid JSON: {error.msg} (line {error.lineno}).") from None
 
 

@@ -1,8 +1,8 @@
-"""Facts by which requests and calls are limited: next starts, taken slots, open breakers, refusals, rates.
+"""Facts that limit requests and calls: next starts, taken slots, open breakers, refusals, rates.
 
 A decision is a function of one fact, the current time, and the number of processes that divide the limit. It is the
 same function for facts of this process and for facts that processes share in the store of jobs
-(``crawler/jobs/shared_facts.py``). Times are on the clock of the facts; what a decision returns is a delay.
+(``crawler/jobs/shared_facts.py``). Times are on the clock of the facts. Decisions return delays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_FACTS = 100_000
 
 
 def process_name() -> str:
-    """Return a name that no other process has or had: a pod that was restarted is another process."""
+    """Return a name that is unique to this process, also among earlier processes of a restarted pod."""
     return f"{socket.gethostname()}-{os.getpid()}-{time.time():.0f}-{secrets.token_hex(4)}"
 
 
@@ -32,11 +32,11 @@ class Fact(msgspec.Struct, omit_defaults=True):
     kind: ClassVar[str]
 
     def ends(self) -> float:
-        """Return the time from which the fact limits nothing, so that it can be deleted."""
+        """Return the time from which the fact has no effect and can be deleted."""
         raise NotImplementedError
 
     def leave_others(self, owner: str) -> None:
-        """Forget what other processes hold, because the store is unavailable. ``owner``: this process."""
+        """Remove the parts of other processes, because the store is unavailable. ``owner``: this process."""
 
 
 F = TypeVar("F", bound=Fact)
@@ -64,13 +64,13 @@ class Facts:
     """The facts of this process alone. Each of ``processes`` such processes has an equal share of the limits."""
 
     shared = False
-    """Whether other processes decide over the same facts."""
+    """Whether other processes share the facts."""
 
     def __init__(self, processes: int = 1) -> None:
         self.processes = processes
-        """Number of processes that divide the limits among them now."""
+        """Number of processes that currently divide the limits among them."""
         self.owner = process_name()
-        """The name of this process for slots."""
+        """The name of this process as an owner of slots."""
         self._facts: defaultdict[type[Fact], dict[str, Any]] = defaultdict(dict)
 
     def now(self) -> float:
@@ -78,7 +78,7 @@ class Facts:
         return time.monotonic()
 
     def known(self, kind: type[F], name: str) -> F:
-        """Return a fact as this process knows it. The same object is returned each time, and is kept up to date."""
+        """Return this process's copy of a fact. The same object is returned each time, and is kept up to date."""
         facts = self._facts[kind]
         if name not in facts:
             if len(facts) >= MAX_FACTS:
@@ -88,14 +88,14 @@ class Facts:
         return found
 
     def find(self, kind: type[F], name: str) -> F | None:
-        """Return a fact as this process knows it, or None if it knows nothing."""
+        """Return this process's copy of a fact, or None if it has none."""
         return self._facts[kind].get(name)
 
     async def look_up(self, kind: type[F], name: str) -> F | None:
-        """Return a fact as any process knows it, or None if there is none."""
+        """Return a fact that any process has recorded, or None."""
         return self.find(kind, name)
 
-    async def refresh(self, kind: type[Fact], name: str) -> bool:  # needed if facts are shared
+    async def refresh(self, kind: type[Fact], name: str) -> bool:  # overridden where facts are shared
         """Bring the facts of a kind up to date whose names are equal up to the first colon.
 
         Return whether any process has used the fact with this name.
@@ -103,12 +103,15 @@ class Facts:
         return True
 
     async def change(self, kind: type[F], name: str, decision: Decision[F, T]) -> T:
-        """Decide over a fact. Return the result of the decision."""
+        """Make a decision about a fact. Return its result."""
         fact = self._facts[kind].get(name) or self.known(kind, name)
         return decision(fact, self.now(), self.processes)
 
     def change_soon(self, kind: type[F], name: str, decision: Decision[F, Any]) -> Withdraw:
-        """Decide over a fact without waiting for the result. Return the function that withdraws the decision."""
+        """Make a decision about a fact without waiting for the result.
+
+        Return the function that withdraws the decision.
+        """
         fact = self._facts[kind].get(name) or self.known(kind, name)
         decision(fact, self.now(), self.processes)
         return _made

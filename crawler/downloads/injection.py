@@ -39,7 +39,7 @@ INPUTS: dict[Any, Callable[[Request, Response], Any]] = {HttpResponse: _response
 
 
 class _Planned(NamedTuple):
-    """What the injector needs for the requests of one callback."""
+    """The plan of a callback, with the values that the injector derives from it."""
 
     plan: andi.Plan
     inputs: tuple[Any, ...] | None
@@ -96,7 +96,7 @@ class PlannedInjector(Injector):
         kinds = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
         needs_providers = self.cache or self._own_providers or not INPUTS.keys() >= set(kinds)
         planned = self._planned[callback] = _Planned(plan, None if needs_providers else tuple(kinds))
-        if not super().is_scrapy_response_required(request):  # it looks at the plan
+        if not super().is_scrapy_response_required(request):  # the result depends on the plan
             planned = self._planned[callback] = planned._replace(needs_response=False)
         return planned
 

@@ -12,16 +12,16 @@ from crawler.downloads.breaker import (
     Breakers,
     CircuitBreaker,
     is_response,
-    resting_seconds,
+    suspension_seconds,
 )
 from crawler.downloads.egress_setting import Egress
 from crawler.downloads.throttle import Throttle
 from crawler.errors import EgressFailed, ScrapeError, UpstreamError
 
 NOT_SENT = UpstreamError("not sent", reason="not_sent")
-"""What a breaker counts for a request that it let through, but that was not sent: neither a block nor an answer."""
+"""The result of a request that passed a breaker but was not sent. It counts neither as a block nor as an answer."""
 LOST_TARGETS = 2
-"""An egress is suspended after this many targets have lost their connections. A response resets their number."""
+"""An egress is suspended after this number of targets have lost their connections. A response resets the count."""
 
 
 @dataclass(eq=False)
@@ -42,9 +42,9 @@ class Lane:
     last_target: int = 0
     """Number of the last target that got the lane. The targets of all lanes of a platform are numbered."""
     failures: int = 0
-    """Failures of the egress that ``take_failures`` has not returned yet."""
+    """Number of failures of the egress since the last call of ``take_failures``."""
     targets_per_hour: float = 0.0
-    """How many targets per hour the budget allows."""
+    """The number of targets per hour that the budget allows."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """The budget as configured, for all processes together: ``concurrency``, ``delay`` and ``sources``."""
     _lost: set[str] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Lane:
         passed: list[CircuitBreaker] = []
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
             if wait := await breaker.enter():
-                for each in passed:  # so that another request can be their trial
+                for each in passed:  # another request can be their trial
                     await each.record(NOT_SENT)
                 return wait
             passed.append(breaker)
@@ -78,7 +78,7 @@ class Lane:
         return max(throttle.free_in() for throttle in self.throttles(source))
 
     def suspension(self, source: str) -> float:
-        """Return the seconds for which the lane is suspended for a source, as far as this process knows."""
+        """Return the seconds for which the lane is suspended for a source, by the facts of this process."""
         left = self.breakers[source].cooldown_left
         return max(left, self.full_suspension) if self.lane_breakers else left
 
@@ -89,9 +89,9 @@ class Lane:
 
     @property
     def usable_in(self) -> float:
-        """Seconds until a source may be requested, as far as this process knows. 0 if one may be requested now."""
+        """Seconds until a source may be requested, by the facts of this process. 0 if one may be requested now."""
         cooldowns = {name: breaker.cooldown_left for name, breaker in self.lane_breakers.items()}
-        return resting_seconds(self.breakers.cooldowns | cooldowns)
+        return suspension_seconds(self.breakers.cooldowns | cooldowns)
 
     def open_seconds(self, source: str) -> float:
         """Return the seconds since the lane was suspended for a source. 0 if it is not suspended."""
@@ -111,7 +111,7 @@ class Lane:
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
-            self.failures += not self.connection.cooldown_left  # else a consequence of a failure that was counted
+            self.failures += not self.connection.cooldown_left  # else a consequence of a counted failure
             await self.connection.record(error)
             return
         await self.breakers[source].record(error, status)
@@ -132,7 +132,7 @@ class Lane:
             await self.connection.record(egress_failed(self.egress.name, "connections were lost"))
 
     async def withdraw(self, source: str) -> None:
-        """Note that a request that has passed ``enter`` was not sent, so that another one can be the trial."""
+        """Record that a request was not sent after ``enter``, so that another request can be the trial."""
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
             if breaker.open_seconds is not None:
                 await breaker.record(NOT_SENT)
@@ -143,10 +143,11 @@ class Lane:
         return number
 
     def next_slot(self, seconds: float) -> tuple[bool, float, float, int]:
-        """Return the sort key of the lane. A target's first request tries the lane with the lowest one first.
+        """Return the sort key of the lane. A target's first request tries the lane with the lowest key first.
 
-        It consists of whether no request may be sent, the seconds until the next slot, the targets per slot, and the
-        number of the last target. ``seconds``: the seconds until the next slot, negative if the slot is free already.
+        The key consists of whether the lane is suspended, the seconds until the next slot, the number of targets per
+        slot, and the number of the last target. ``seconds``: the seconds until the next slot, negative if the slot is
+        free already.
         """
         suspended = self.full_suspension > 0
         return suspended, round(max(seconds, 0.0), 2), self.targets / self.budget.concurrency, self.last_target

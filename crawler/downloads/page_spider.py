@@ -65,7 +65,10 @@ class PageSpider(Spider):
         self.allowed_origins = frozenset(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
+        """The platform's origin for a role, such as ``api``.
+
+        Roles without an origin use the origin of the role ``page``.
+        """
         return self.origins.get(role) or self.origins["page"]
 
     @cached_property
@@ -79,20 +82,22 @@ class PageSpider(Spider):
         return platform_lanes(self.shared, self.platform, self.settings)
 
     def on_lane(self, request: Request) -> None:
-        """Complete a request that is about to be sent, and whose target has its lane: ``target.release.lane``.
+        """Complete a request just before it is sent, when the lane of its target is known (``target.release.lane``).
 
         Platforms override this method if a scheduled request contains something that belongs to the lane.
         """
 
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
-        """Return the request with a callback for which scrapy-poet makes the response a page object of ``kind``.
+        """Give a new request a callback that gets the response as a page object of ``kind``. Return the same request.
 
         The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
         sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
         and all circuit breakers of one of these groups are closed, the request fails at once.
         """
-        meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
-        return request.replace(callback=self.page_callback(kind), meta=meta)
+        request.callback = self.page_callback(kind)
+        request.meta.setdefault("source", kind.source)
+        request.meta.setdefault("fallbacks", fallbacks)
+        return request
 
     async def get(
         self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False
@@ -127,7 +132,7 @@ class PageSpider(Spider):
             return None
 
     def warn(self, target: Target, source: str, error: ScrapeError) -> None:
-        """Add a warning to the target's outcome: an optional source failed, or was not understood completely."""
+        """Add a warning to the target's outcome: an optional source failed, or could not be read completely."""
         logger.info("optional_source_failed", id=target.id, source=source, code=error.code, reason=error.reason)
         self.tracker.warn(target, OutcomeWarning.of_error(source, error))
 
@@ -138,7 +143,7 @@ class PageSpider(Spider):
             self.tracker.warn(target, OutcomeWarning.of_unread(source, each, suggestion))
 
     def left_out(self, target: Target, source: str, path: str, rows: tuple[int, int], error: type[ScrapeError]) -> None:
-        """Add a warning to the target's outcome: a limit left out a source for some of the record's rows.
+        """Add a warning to the target's outcome: because of a limit, a source was not requested for some rows.
 
         ``rows``: their number, and the number of all rows at the ``path`` in the record.
         """
@@ -253,7 +258,7 @@ class PageSpider(Spider):
         return response
 
     async def _count_failed(self, request: Request, error: ScrapeError) -> None:
-        """Count a download that has failed. If the egress may be the cause, release the target on another lane, once.
+        """Count a failed download. If the egress may be the cause, release the target once more, on another lane.
 
         Raises:
             ReleaseEnded: the target was released again.

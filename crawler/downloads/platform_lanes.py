@@ -1,4 +1,4 @@
-"""A platform's lanes: for each egress its throttles and circuit breakers, and the targets that use it.
+"""A platform's lanes: the throttles, circuit breakers and targets of each egress.
 
 A target gets its lane when its first request is sent, and keeps it for all of its requests, so that the platform sees
 one visitor from start to end.
@@ -30,7 +30,7 @@ from crawler.targets.target import InvalidTarget, Outcome, Release, Target
 logger = structlog.get_logger(__name__)
 
 REFUSED = (UpstreamBlocked, UpstreamRateLimited)
-"""The platform's refusals. A target that has one of these errors is not sent through another egress."""
+"""The errors that are refusals of the platform. A refused target is not sent through another egress."""
 
 
 @dataclass
@@ -44,21 +44,21 @@ class Lanes:
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     turns: defaultdict[tuple[str, bool], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """Source, and whether targets are not in the background -> held by the first request that is next to get a lane."""
+    """Source, and whether targets are in the foreground -> the lock of the request that gets the next free lane."""
     waiting: int = 0
-    """Number of first requests that wait for a lane, except those of background targets."""
+    """Number of first requests that wait for a lane, without background targets."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a slot becomes free."""
 
     def __post_init__(self) -> None:
         self.only = self.lanes[0] if len(self.lanes) == 1 else None
-        """The lane of a platform with only one egress."""
+        """The only lane of a platform with one egress. None: the platform has several."""
 
     def __iter__(self) -> Iterator[Lane]:
         return iter(self.lanes)
 
     def give(self, lane: Lane, release: Release) -> None:
-        """Let a target have a lane from now on."""
+        """Assign a lane to a target."""
         release.lane, lane.last_target = lane, next(self._numbers)
         lane.targets += 1
 
@@ -72,14 +72,15 @@ class Lanes:
         return sorted(lanes, key=lambda lane: lane.next_slot(earliest[lane] - now))
 
     async def refused_by(self, target: Target) -> Lane | None:
-        """Return the lane through which the platform has refused a target before, as any process knows."""
+        """Return the lane through which the platform has refused a target before, in any process."""
         return self._named(await self.refusals.egress_of(target_key(target)))
 
     def of(self, target: Target, source: str) -> Lane:
         """Return the lane of a target. Used for requests that contain the guest token of an egress.
 
-        A target without a lane, because its first request was not sent, gets the one through which the platform has
-        refused it, or else the one with the earliest slot of those that are not suspended for the source.
+        A target without a lane, because its first request was not sent, gets the lane through which the platform has
+        refused it before. Otherwise it gets the lane with the earliest slot among those that are not suspended for the
+        source.
         """
         release = target.release
         if release.lane is not None:
@@ -98,9 +99,10 @@ class Lanes:
 
     @property
     def in_use(self) -> tuple[Lane, ...]:
-        """The lanes that are not suspended. If all are, the lanes that are suspended only for the sources so far.
+        """The lanes that are not suspended.
 
-        Through such a lane, a fallback may still work: a source that was not requested yet, and so has no breaker.
+        If all are suspended, the lanes whose egress is not: through such a lane, a source that was not requested yet
+        may still work as a fallback.
         """
         if self.only and not self.only.egress.can_fail:
             return self.lanes
@@ -115,7 +117,7 @@ class Lanes:
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others.
 
-        It may be too early, but never too late: through several lanes, it assumes the sum of their rates.
+        The time may be too early, but never too late: for several lanes, the sum of their rates is assumed.
 
         Raises:
             CircuitOpen: all egresses are suspended.
@@ -144,18 +146,18 @@ class Lanes:
 
     @property
     def targets_per_second(self) -> float:
-        """How many targets per second the budgets of all egresses allow; 0 if it is not known."""
+        """The number of targets per second that the budgets of all egresses allow; 0 if it is not known."""
         return sum(lane.targets_per_hour for lane in self.in_use or self.lanes) / 3_600
 
     @property
     def usable_in(self) -> float:
-        """Seconds until one of the lanes can be used, as far as this process knows. 0 if one can be used now."""
+        """Seconds until one of the lanes can be used, by the facts of this process. 0 if one can be used now."""
         return min(lane.usable_in for lane in self.lanes)
 
     # Results
 
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a request of a target for the lane of its release, whatever has become of the target.
+        """Count the result of a request for the lane of its target's release, even if the target has its outcome.
 
         Nothing is counted for a request that was not sent, or whose target was released again since. If most egresses
         have met the same wall, the platform is suspended.
@@ -175,7 +177,10 @@ class Lanes:
             await self._meet_wall(platform, lane, source, error)
 
     async def _meet_wall(self, platform: CircuitBreaker, met_by: Lane, source: str, error: ScrapeError) -> None:
-        """Note that an egress has met a wall (``refusals.py``). If more than half have, suspend the platform."""
+        """Record that an egress has met a wall (``refusals.py``).
+
+        If more than half of the egresses have, suspend the platform.
+        """
         reason = refusal_reason(error)
         wall = f"{source}:{reason}"
         number = await self.refusals.meet(wall, met_by.egress.name)
@@ -187,7 +192,8 @@ class Lanes:
         await platform.record(UpstreamRateLimited(error.message, retry_after=seconds, reason=reason))
 
     async def has_failed(self, target: Target, error: ScrapeError) -> bool:
-        """Whether the egress may be the cause of a counted error, so that another one may serve the target.
+        """Whether the egress may be the cause of a counted error, so that the target may succeed through another
+        egress.
 
         If the connections of a target were lost in every try, there was no response of the platform.
         """
@@ -212,12 +218,14 @@ class Lanes:
             storing.add_done_callback(self._storing.discard)
 
     async def stored(self) -> None:
-        """Wait until all refused targets are remembered, so that a later process knows them."""
+        """Wait until all refused targets are stored for later processes."""
         await asyncio.gather(*self._storing)
 
 
 def earliest_of(lanes: Sequence[Lane], ahead: int) -> float:
-    """Return the earliest time (of the event loop) at which a download can start through lanes, after others."""
+    """Return the earliest time (of the event loop) at which a download can start through lanes, after ``ahead``
+    others.
+    """
     if len(lanes) == 1:
         return lanes[0].budget.earliest(ahead)
     rate = sum(1 / shortest if (shortest := lane.budget.shortest_delay) else math.inf for lane in lanes)

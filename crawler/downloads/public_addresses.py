@@ -1,7 +1,7 @@
 """Connections to public addresses only, for programs whose callers or pages choose the host.
 
-The address is checked after name resolution, and the connection is made to the address that was checked. So a name
-cannot be bound to another address in between.
+The address is checked after name resolution, and the connection is made to the checked address. So a host name cannot
+resolve to another address after the check.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
-"""IPv6 addresses whose last 32 bits are the IPv4 address that a gateway connects to."""
+"""IPv6 networks of gateways: the last 32 bits of an address are the IPv4 address to which the gateway connects."""
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
-"""All other IPv6 addresses are local, reserved or multicast addresses."""
+"""The network of global IPv6 addresses. Other addresses are local, reserved or multicast."""
 NOT_PUBLIC = (
     ipaddress.ip_network("168.63.129.16/32"),  # the metadata service of a cloud
-    ipaddress.ip_network("192.0.0.0/24"),  # another one; ``is_global`` is wrong for it before Python 3.11.10
+    ipaddress.ip_network("192.0.0.0/24"),  # also metadata; ``is_global`` is wrong for it before Python 3.11.10
     ipaddress.ip_network("2001::/32"),  # Teredo, and
     ipaddress.ip_network("2002::/16"),  # 6to4: both contain an IPv4 address
 )
@@ -54,7 +54,7 @@ def is_private(address: str) -> bool:
 
 
 def _is_own(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address is one of this machine's: packets to it have the same source. No packet is sent."""
+    """Whether an address belongs to this machine: packets to it have the same source address. No packet is sent."""
     with socket.socket(socket.AF_INET if ip.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((str(ip), 9))

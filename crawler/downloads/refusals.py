@@ -1,4 +1,4 @@
-"""The memory of refusals: through which egress a platform refused a target, and which egresses have met a wall.
+"""Remembers refusals: the egress through which a platform refused a target, and the egresses that have met a wall.
 
 A wall is one source's refusals for one reason, such as its login wall. An egress has met it when the refusals have
 opened the source's circuit breaker. A refused target is not sent through another egress.
@@ -18,7 +18,7 @@ WALL_SECONDS = 600.0
 
 
 def target_key(target: Target) -> str:
-    """Return the key of a target among the facts, which have texts as keys."""
+    """Return the key of a target as text, for the name of a fact."""
     return target.key.hex()
 
 
@@ -48,7 +48,10 @@ class Wall(Fact):
         return max(self.met.values(), default=0.0) + WALL_SECONDS
 
     def meet(self, now: float, _processes: int, *, egress: str) -> int:
-        """Note that an egress has met the wall. Return how many have met it in the last ``WALL_SECONDS``."""
+        """Record that an egress has met the wall.
+
+        Return the number of egresses that met it in the last ``WALL_SECONDS``.
+        """
         self.met = {name: at for name, at in self.met.items() if abs(now - at) <= WALL_SECONDS} | {egress: now}
         return len(self.met)
 
@@ -59,7 +62,7 @@ class Wall(Fact):
 
 @dataclass
 class Refusals:
-    """The memory of one platform's refusals. ``keep_seconds``: how long a refused target is remembered."""
+    """Remembers the refusals of one platform. ``keep_seconds``: seconds for which a refused target is remembered."""
 
     keep_seconds: float
     platform: str = ""
@@ -71,7 +74,7 @@ class Refusals:
         await self.facts.change(Refused, self._name(key), remember)
 
     def known(self, key: str) -> str | None:
-        """Return the name of the egress through which a target was refused, as far as this process knows, or None."""
+        """Return the name of the egress through which a target was refused in this process, or None."""
         return self._valid(self.facts.find(Refused, self._name(key)))
 
     async def egress_of(self, key: str) -> str | None:
@@ -79,7 +82,7 @@ class Refusals:
         return self._valid(await self.facts.look_up(Refused, self._name(key)))
 
     async def meet(self, wall: str, egress: str) -> int:
-        """Note that an egress has met a wall. Return how many egresses have met it in the last ``WALL_SECONDS``.
+        """Record that an egress has met a wall. Return the number of egresses that met it in the last ``WALL_SECONDS``.
 
         ``wall``: the source and the reason of the refusals.
         """

@@ -20,11 +20,12 @@ MAX_HEAD_LINES = 1_000
 BLANK_LINE = re.compile(rb"\n\r?\n")
 """Matches the end of a head."""
 _NEWEST_BYTES = 8
-"""The blank line after the headers may arrive in pieces, together with the end of the last header."""
+"""Number of bytes at the end of the head that are kept, because the blank line after the headers may arrive in
+pieces."""
 
 
 class BoundedHeads(Factory):
-    """Makes the client protocols of another factory close their connection if the head of a response is too large."""
+    """Wraps a factory of client protocols. They close their connection if the head of a response is too large."""
 
     noisy = False
 

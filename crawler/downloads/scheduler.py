@@ -1,4 +1,4 @@
-"""A scheduler for spiders that hold back their targets themselves, so that few requests wait in it."""
+"""A scheduler for spiders that limit their targets in flight themselves, so that few requests wait in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TargetScheduler(BaseScheduler):
-    """Keeps the requests of targets in memory: those with the highest priority first, else in their order.
+    """Keeps the requests of targets in memory, sorted by priority and then by the order in which they were added.
 
     Scrapy's scheduler has queues on disk, a queue for each download slot and a filter for duplicates. Targets need none
     of these: the tracker releases few at a time, the throttle chooses what is downloaded, and the same page may be

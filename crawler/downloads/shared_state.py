@@ -1,7 +1,7 @@
 """State that the crawlers of a process share, such as the throttle and circuit breakers of each platform.
 
-Without it, a second crawler for the same platform would double the load on the platform, and a crawler that replaces
-another one would ignore that the platform has just blocked requests.
+Without it, a second crawler for a platform would double the load on the platform, and a restarted crawler would not
+know that the platform has just blocked requests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SharedState:
         return cast("T", self._parts[key])
 
     async def close(self) -> None:
-        """Store what other processes need to know, and disconnect from the store."""
+        """Store the facts for other processes, and disconnect from the store."""
         facts: Facts | None = self._parts.get((Facts, ""))
         if facts is not None:
             await facts.close()
@@ -73,7 +73,9 @@ def _make_lanes(name: str, settings: BaseSettings, facts: Facts) -> Lanes:
 
 
 def platform_facts(shared: SharedState, settings: BaseSettings) -> Facts:
-    """Return the facts by which this process limits requests and calls: its own, or those in the store of jobs."""
+    """Return the facts that limit the requests and calls of this process: its own, or the facts in the store of
+    jobs.
+    """
     return shared.get(Facts, "", lambda: _facts(settings))
 
 

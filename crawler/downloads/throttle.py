@@ -1,4 +1,4 @@
-"""Throttles: at most so many downloads at once, and their starts a delay apart."""
+"""Throttles, which limit the number of concurrent downloads, and space their starts by a delay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import ClassVar, NamedTuple
@@ -20,12 +20,12 @@ NO_SLOT = "no_turn"
 """Reason of an ``UpstreamTimeout``: no slot became free before the deadline of the target."""
 JITTER = 0.5
 REUSE_SECONDS = 1.0
-"""A slot that is released within this time after it was taken is used for the next download of the same process without
-a transaction. Then processes that have no slot go first. With a delay, each start is reserved instead."""
+"""Seconds for which a process uses a taken slot for further downloads without a transaction. After that, processes
+without a slot have priority. With a delay, each start is reserved in a transaction."""
 POLL_SECONDS = 0.02, 0.25
 """Shortest and longest time between two attempts while other processes have taken all slots."""
 WAITING_SECONDS = 1.0
-"""A process that found no free slot is assumed to wait for so long, unless it takes one."""
+"""Seconds for which a process that found no free slot counts as waiting, unless it takes one."""
 
 
 class Limit(NamedTuple):
@@ -34,11 +34,11 @@ class Limit(NamedTuple):
     concurrency: int
     delay: float = 0.0
     lease: float = math.inf
-    """Seconds from its start after which a slot is free, because its process may have been killed."""
+    """Seconds after which a taken slot is free again, because its process may have been killed."""
 
 
 class Start(NamedTuple):
-    """The answer to an attempt to start a download."""
+    """The result of an attempt to start a download."""
 
     seconds: float
     """Seconds until the start."""
@@ -63,23 +63,24 @@ class Starts(Fact):
         self.slots = {token: until for token, until in self.slots.items() if token.startswith(owner)}
         self.waiting = {}
 
-    def take(  # noqa: PLR0913  # the limits, and what the download accepts
+    def take(  # noqa: PLR0913  # the limits, and the longest wait of the download
         self, now: float, processes: int, *, limit: Limit, token: str, patience: float = math.inf, spacing: float = 0.0
     ) -> Start | None:
         """Take a slot and the next start, if it is at most ``patience`` seconds from now.
 
-        None: no slot is free, or the free ones are left to processes that have none and have waited for longer.
+        None: no slot is free, or the free slots are reserved for processes without a slot that have waited for longer.
         ``spacing``: seconds from this start to the next one.
         """
         if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
-        # Each reserved start has a slot, so none is later than this, unless the clock was set back.
+        # Each reserved start has a slot, so that later starts are possible only after the clock was set back.
         owner = token.rpartition(":")[0]
         last = now + 2 * (limit.concurrency + 1) * limit.delay * processes
         start = min(max(now, self.next_at), last)
         if start - now > patience:
             return Start(start - now)
-        if len(self.slots) + self._ahead(now, owner) >= max(1, limit.concurrency // processes):
+        ahead = self._ahead(now, owner) if self.waiting else 0
+        if len(self.slots) + ahead >= max(1, limit.concurrency // processes):
             latest = last + limit.lease
             self.slots = {name: min(until, latest) for name, until in self.slots.items()}
             if not now + WAITING_SECONDS / 2 < self.waiting.get(owner, 0.0) <= now + WAITING_SECONDS:
@@ -94,8 +95,6 @@ class Starts(Fact):
 
     def _ahead(self, now: float, owner: str) -> int:
         """Return the number of processes that have no slot and have waited for one for longer than ``owner``."""
-        if not self.waiting:
-            return 0
         holders = {token.rpartition(":")[0] for token in self.slots}
         waiting = [each for each, until in self.waiting.items() if now < until <= now + WAITING_SECONDS]
         waiting = [each for each in waiting if each not in holders]
@@ -109,11 +108,11 @@ class Starts(Fact):
 class Throttle:
     """Limits downloads: at most ``concurrency`` at once, whose starts are about ``delay`` seconds apart.
 
-    Downloads start in the order in which they began to wait. Only the first of them reserves a start, so that none
-    that gives up has taken one from another process.
+    Downloads start in the order in which they began to wait. Only the first waiting download reserves a start, so that
+    a cancelled download has not taken a start of another process.
     """
 
-    def __init__(  # noqa: PLR0913  # the limits, and where their facts are
+    def __init__(  # noqa: PLR0913  # the limits, and the location of their facts
         self,
         concurrency: int,
         delay: float = 0.0,
@@ -125,7 +124,7 @@ class Throttle:
     ) -> None:
         """``jitter``: maximum deviation from the delay, as a share of it, so that requests have no fixed rhythm.
 
-        ``facts``: where the limits are kept. None: the throttle has its own. ``lease``: see ``Limit``.
+        ``facts``: the facts that contain the limits. None: the throttle creates its own. ``lease``: see ``Limit``.
         """
         self.limit = Limit(concurrency, delay, lease)
         self.jitter = jitter
@@ -135,14 +134,15 @@ class Throttle:
         self._held: dict[str, float] = {}
         """Token of each slot of this process -> the time of the facts when it was taken."""
         self._released: dict[str, tuple[float, Withdraw]] = {}
-        """The same for slots whose release may not be stored yet, with the function that withdraws the release."""
+        """Token of each slot whose release may not be stored yet -> the time when it was taken, and the function that
+        withdraws the release."""
         self._tokens = count()
-        self._waiting = 0
-        """Number of downloads of this process that wait for their turn."""
+        self._waiting: set[str] = set()
+        """Tokens of the downloads of this process that wait for their turn or a slot."""
         self._turn = asyncio.Lock()
-        """Held by the download that is next to start, until it starts."""
+        """The lock of the next download to start."""
         self._background = asyncio.Lock()
-        """The same for downloads in the background."""
+        """The lock of the next background download to start."""
         self._freed = asyncio.Event()
 
     @property
@@ -162,7 +162,7 @@ class Throttle:
         """
         if not self.limit.delay:
             return 0.0
-        return max(0.0, self._starts.next_at - self.facts.now()) + (ahead + self._waiting) * self.shortest_delay
+        return max(0.0, self._starts.next_at - self.facts.now()) + (ahead + len(self._waiting)) * self.shortest_delay
 
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others."""
@@ -202,32 +202,32 @@ class Throttle:
         """Wait until a download can start at once, and start."""
         async with self._background:
             while True:
-                while seconds := self._start_in():  # noqa: ASYNC110  # others move the next start
+                while seconds := self._start_in():  # noqa: ASYNC110  # other downloads delay the next start
                     await asyncio.sleep(seconds)
                 if (start := await self._start(token, None, patience=0.0)).token:
                     return start
 
     async def _start(self, token: str, deadline: float | None, patience: float = math.inf) -> Start:
-        """Wait for the turn, a slot and the start, unless it is too late."""
+        """Wait for the turn, a slot and the start time, unless the start would be too late."""
         loop = asyncio.get_running_loop()
-        async with AsyncExitStack() as turn:
-            self._waiting += 1
-            try:
-                await turn.enter_async_context(self._turn)
+        self._waiting.add(token)
+        try:
+            async with self._turn:
                 shortest, longest = POLL_SECONDS
                 while (
                     start := await self._take(token, patience if deadline is None else deadline - loop.time())
                 ) is None:
                     await self._slot_is_free(min(shortest, longest))
                     shortest *= 1.2
-            finally:
-                self._waiting -= 1
-            if start.token and start.seconds > 0:
-                await asyncio.sleep(start.seconds)
-            return start
+                self._waiting.remove(token)
+                if start.token and start.seconds > 0:
+                    await asyncio.sleep(start.seconds)
+                return start
+        finally:
+            self._waiting.discard(token)
 
     async def _take(self, token: str, patience: float) -> Start | None:
-        """Take a slot that this process has just released, or else one of all processes. See ``Starts.take``."""
+        """Take a slot that this process has just released, or else a slot shared by all processes (``Starts.take``)."""
         while self._released:
             former, (taken_at, withdraw) = self._released.popitem()
             if withdraw():
@@ -241,7 +241,7 @@ class Throttle:
         return start
 
     async def _slot_is_free(self, seconds: float) -> None:
-        """Wait until this process releases a slot, or another one may have done so."""
+        """Wait until this process releases a slot, or another process may have released one."""
         self._freed.clear()
         with suppress(TimeoutError):
             wait = seconds * random.uniform(0.5, 1.5) if self.facts.shared else None  # noqa: S311  # no secret

@@ -1,4 +1,4 @@
-"""Connections through an egress without Scrapy: for browser pages, and to find out whether an egress works."""
+"""Connections through an egress without Scrapy, for browser pages and for checks of an egress."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def through(egress: Egress) -> Connect:
 
 @dataclass(frozen=True)
 class Check:
-    """The result of a check of an egress: why no connection can be made through it, or how long it took."""
+    """The result of a check of an egress: why the connection failed, or how long it took."""
 
     problem: str
     """Why the connection failed; empty if it was made."""

@@ -1,4 +1,4 @@
-"""What a crawl waits for while it may send no request: for its progress bar and its log."""
+"""The suspensions that a crawl waits for, for its progress bar and its log."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from crawler.downloads.lane import Lane
 from crawler.downloads.platform_lanes import Lanes
 
 MAX_NAMED = 5
-"""Maximum number of suspensions that are named; the others are counted."""
+"""Maximum number of suspensions in the text. Further suspensions are counted."""
 
 
 class Suspension(NamedTuple):
-    """An egress, a source or a platform to which no request may be sent for some time."""
+    """A suspended egress, source or platform, and the remaining seconds."""
 
     name: str
     reason: str
@@ -27,10 +27,10 @@ class Suspension(NamedTuple):
 
 
 def suspensions(lanes: Lanes) -> list[Suspension]:
-    """Return all suspensions of a platform, the shortest first. Empty as long as a request can be sent."""
+    """Return all suspensions of a platform, the shortest first. Empty while a request can be sent."""
     if not lanes.usable_in:
         return []
-    found = dict.fromkeys(each for lane in lanes for each in _of_lane(lane))  # all lanes share the platform's
+    found = dict.fromkeys(each for lane in lanes for each in _of_lane(lane))  # all lanes share the platform's breaker
     return sorted(found, key=lambda each: each.seconds)
 
 

@@ -1,4 +1,4 @@
-"""``ZYTE_API_KEY``: Zyte API downloads the pages, so that the platforms do not see this machine's address."""
+"""Support for ``ZYTE_API_KEY``: Zyte API downloads the pages, so that platforms do not see this machine's address."""
 
 from __future__ import annotations
 

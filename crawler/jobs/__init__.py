@@ -1,1 +1,1 @@
-"""Jobs: targets with one outcome each in one database, SQLite or PostgreSQL, which several processes may share."""
+"""Jobs: targets and their outcomes in a database, SQLite or PostgreSQL, which several processes may share."""

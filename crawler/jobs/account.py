@@ -1,4 +1,4 @@
-"""The client to whom a job belongs, and what is stored in the transactions of its worker."""
+"""The client that owns a job: its bills and its quota, which the transactions of workers store and check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 AlsoStore: TypeAlias = "Callable[[Session, Sequence[Stored]], None]"
 RoomOf: TypeAlias = "Callable[[Session, Any], int | None]"
-"""Returns how many further targets of a job, a locked row, may wait. None: its owner has no quota."""
+"""Returns how many further targets of a job may wait, from the locked row of the job. None: its owner has no quota."""
 SETTING = "JOB_ACCOUNT"
 """The setting of a crawl that is the worker of a client's job."""
 
@@ -23,8 +23,8 @@ class Account:
 
     owner: str
     also_store: AlsoStore
-    """Stores the bills, in the transaction of the outcomes."""
+    """Stores the bills in the transaction that stores the outcomes."""
     room: RoomOf
-    """Limits the follow-ups. Those beyond it are paused."""
+    """Limits the follow-ups. Further follow-ups are paused."""
     waits: bool = True
-    """Whether the crawl waits until other workers have ended their targets. If not, the caller starts it again."""
+    """Whether the crawl waits until other workers have ended their targets. Otherwise, the caller starts it again."""

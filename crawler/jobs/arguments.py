@@ -1,4 +1,4 @@
-"""The spider arguments that jobs have."""
+"""The spider arguments of jobs: which of them a job stores, and which are valid for its scrapers."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def argument_problems(spider: type[Spider], arguments: Mapping[str, str]) -> dic
 
 
 def problem_of(arguments: Mapping[str, str], scrapers: Iterable[str]) -> str | None:
-    """Return why the arguments of a job are not valid for one of its scrapers. None: they are valid.
+    """Return the problem with the arguments of a job for one of its scrapers. None: they are valid.
 
-    A spider may lack an argument, or a listing that is sorted by time.
+    A spider may not have an argument, or may have no listing that is sorted by time.
     """
     for scraper in map(find_scraper, scrapers):
         of_platform = spider(scraper.platform)

@@ -1,4 +1,4 @@
-"""Compare the books of a job: its counters, targets, records and sequence numbers."""
+"""Check that the counters of a job agree with its targets, records and sequence numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crawler.jobs.store import Session
 
 
 def check(session: Session, job: Job) -> list[str]:
-    """Return what differs in the books of a job."""
+    """Return a sentence for each difference between the counters of a job and its rows."""
     found = session.execute(sql.JOB, {"job": job.id}).fetchone()
     if found is None:
         return [f"The job {job.name!r} was removed."]

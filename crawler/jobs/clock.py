@@ -1,4 +1,4 @@
-"""The clocks by which leases are counted."""
+"""The clocks of leases: whether the database's clock is steady, and the time without its jumps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 JUMP_SECONDS = 2.0
-"""A wall clock that gains or loses more than this against the monotonic clock has jumped."""
+"""Seconds by which a wall clock may differ from the monotonic clock. A larger difference is a jump."""
 
 OBSERVE_SECONDS = 1.0
-"""Interval at which the time of the database is read."""
+"""Interval in seconds at which the time of the database is read."""
 
 
 lease_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -24,9 +24,9 @@ class SteadyClock:
     """Watches the database's wall clock for jumps.
 
     After a jump forward, all leases seem to have expired, until their workers renew them. After an outage of the
-    database, leases have expired because nobody could renew them. A process that has just started, or was suspended,
-    cannot exclude either. So leases count as expired only after the clock has been watched, and was steady, for longer
-    than the interval of renewals.
+    database, leases have expired because workers could not renew them. A process that has just started, or was
+    suspended, cannot exclude such a jump or outage. Therefore leases count as expired only after the clock was watched,
+    and was steady, for longer than the interval of renewals.
     """
 
     needed: float
@@ -51,13 +51,14 @@ class SteadyClock:
 class StoreTime:
     """The Unix time of the store's host, without jumps of its wall clock.
 
-    It goes on with the monotonic clock. The wall clock is followed again when it has been steady for ``needed`` seconds
-    after a jump. Processes on several hosts agree, because the time of PostgreSQL is that of its server.
+    After a jump, it follows the monotonic clock until the wall clock has been steady for ``needed`` seconds. Processes
+    on several hosts have the same time, because PostgreSQL returns the time of its server.
     """
 
     def __init__(self, needed: float = 10.0, monotonic: Callable[[], float] = lease_clock) -> None:
         self.is_steady = False
-        """Whether nothing has jumped for ``needed`` seconds. Until then, nothing must be deleted because of its age."""
+        """Whether the clock has not jumped for ``needed`` seconds. Otherwise, rows must not be deleted because of their
+        age."""
         self._clock = SteadyClock(needed, monotonic)
         self._monotonic = monotonic
         self._offset: float | None = None
@@ -77,7 +78,7 @@ class StoreTime:
             self._offset = now - here
 
     def now(self) -> float:
-        """Return the Unix time in seconds. Before the first observation, it is that of this host."""
+        """Return the Unix time in seconds. Before the first observation, it is the time of this host."""
         return time.time() if self._offset is None else self._monotonic() + self._offset
 
 

@@ -1,7 +1,7 @@
 """Run statements of SQLAlchemy Core on the connection of a driver.
 
-SQLAlchemy compiles each statement once. Its own execution takes as long as all else that a worker does: 5 µs for a
-value that the drivers accept as it is, 100 µs for a statement.
+SQLAlchemy compiles each statement once. Its own execution takes as much time as the rest of a worker's work: 5 µs for
+each value, 100 µs for a statement.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ class Compiled:
         """Return the values as the driver expects them."""
         named = {**self.fixed, **values}
         for name, members in self.lists.items():
-            given = list(named.pop(name)) or [None]  # NULL is in no list
+            given = list(named.pop(name)) or [None]  # no value equals NULL
             named.update(zip(members, given + given[-1:] * (len(members) - len(given)), strict=True))
         return named if self.positions is None else [named[name] for name in self.positions]
 
 
 def compiled(dialect: sa.Dialect, statement: sa.Executable, values: Mapping[str, Any]) -> Compiled:
-    """Return a statement for values of this form. A list is extended to a power of two, so that few texts are made."""
+    """Return a compiled statement for values.
+
+    The length of a list is rounded up to a power of two, so that few are compiled.
+    """
     form = [(name, _places(value) if isinstance(value, list | tuple) else 0) for name, value in values.items()]
     return _compiled(dialect, statement, tuple(form))
 
@@ -60,7 +63,7 @@ def _compiled(dialect: sa.Dialect, statement: Any, form: tuple[tuple[str, int], 
 
 
 def named_rows(cursor: Any) -> Callable[..., Any]:
-    """Return the function that makes a named tuple of a row of a cursor."""
+    """Return the function that converts a row of a cursor to a named tuple."""
     return _row_type(tuple(column[0] for column in cursor.description or ()))
 
 

@@ -14,7 +14,7 @@ from crawler.jobs.store import Session
 
 
 def lock_jobs(session: Session, jobs: Iterable[int]) -> dict[int, Any]:
-    """Lock rows of jobs until the end of the transaction. Return them by id, without those that were removed."""
+    """Lock rows of jobs until the end of the transaction. Return the rows by id, without removed jobs."""
     return {row.id: row for row in session.execute(sql.LOCK_JOBS, {"jobs": sorted(set(jobs))}).fetchall()}
 
 
@@ -31,11 +31,11 @@ class Changes:
     tallies: Counter[tuple[int, str, str]] = field(default_factory=Counter)
     """(job, kind, name) -> difference."""
     states: dict[int, str] = field(default_factory=dict)
-    """Jobs whose own state changes, beside what follows from their targets -> the new state."""
+    """Job -> its new state, if the state does not follow from its targets."""
     _counts: dict[int, Counter[str]] = field(default_factory=dict)
 
     def move(self, job: int, *, out: str | None = None, to: str | None = None, n: int = 1) -> None:
-        """Count targets that leave one state and enter another. None: they are new, or are removed."""
+        """Count targets that change from one state to another. None: the targets are new, or are removed."""
         counts = self._counts.setdefault(job, Counter())
         if out:
             counts[out] -= n
@@ -56,16 +56,14 @@ class Changes:
         changed = sorted(self._counts.keys() | self.states.keys())
         after = {job: self._after(self.jobs[job], self._counts.get(job, Counter()), now) for job in changed}
         values = [{"job_": job, **{f"{name}_": value for name, value in new.items()}} for job, new in after.items()]
-        if values:
-            self.session.execute(sql.COUNT, values)
+        self.session.execute(sql.COUNT, values)
         for job, new in after.items():
             post_change(self.session, self.jobs[job], new, now)
         tallies = [
             {"job": job, "kind": kind, "name": name.encode(errors="backslashreplace"), "n": n}
             for (job, kind, name), n in sorted(self.tallies.items())
         ]
-        if tallies:
-            self.session.execute(sql.ADD_TALLIES[self.session.dialect], tallies)
+        self.session.execute(sql.ADD_TALLIES, tallies)
 
     def _after(self, row: Any, changes: Counter[str], now: float) -> dict[str, Any]:
         counts = {name: getattr(row, name) + changes[name] for name in (*STATES, "seq")}

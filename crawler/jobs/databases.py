@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+import sqlalchemy as sa
 import structlog
 from filelock import FileLock
 
 from crawler.jobs.core import compiled, named_rows
-from crawler.jobs.schema_version import StoreVersionError, VersionedSchema
+from crawler.jobs.schema_version import VersionedSchema
 from crawler.storage.sqlite import SqliteFile, transaction
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 logger = structlog.get_logger(__name__)
 
@@ -34,80 +33,110 @@ CONNECT_SECONDS = 3
 STATEMENT_SECONDS = 5.0
 """Maximum seconds for which PostgreSQL executes a statement."""
 IDLE_SECONDS = 10.0
-"""PostgreSQL ends a transaction without a statement for so long: its process is suspended, and holds locks."""
+"""Seconds after which PostgreSQL ends an idle transaction: its process is suspended, and holds locks."""
 
 CONFLICTS = {"40001", "40P01"}
-"""PostgreSQL's codes of transactions that would succeed if they were repeated: serialisation failure and deadlock."""
+"""PostgreSQL's error codes after which a transaction can be repeated: serialisation failure and deadlock."""
 TOO_LARGE = "54"
-"""PostgreSQL's class of codes for values that exceed a limit of the program."""
+"""PostgreSQL's class of error codes for values above a limit of the server."""
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-"""SQLite's codes for a file whose content is not a database."""
+"""SQLite's error codes for a file that is not a database."""
 
 
 def sqlstate(error: Exception) -> str:
-    """Return PostgreSQL's code of an error of SQLAlchemy. "" if it has none."""
+    """Return PostgreSQL's error code in an exception of SQLAlchemy, "" without one."""
     return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
 
 
-Statement: TypeAlias = "str | sa.Executable"
+Statement: TypeAlias = str | sa.Executable
 Values: TypeAlias = dict[str, Any] | list[dict[str, Any]]
 
 
-class Connection(Protocol):
-    """An open connection to a database."""
+_text = lru_cache(maxsize=256)(sa.text)
 
-    dialect: str
+
+class Connection:
+    """An open connection to a database, by its driver. SQLAlchemy only compiles the statements."""
+
+    dialect: ClassVar[str]
     """``sqlite`` or ``postgresql``."""
+
+    def __init__(self, driver: Any, schema: VersionedSchema, url: str) -> None:
+        """Create missing tables and columns. ``url``: SQLAlchemy's for the dialect and the driver."""
+        self.driver = driver
+        self.close: Callable[[], None] = driver.close
+        # It begins and ends no transaction.
+        options: dict[str, Any] = {"poolclass": sa.pool.NullPool, "pool_reset_on_return": None}
+        engine = sa.create_engine(url, creator=lambda: driver, isolation_level="AUTOCOMMIT", **options)
+        self._core = engine.connect()
+        try:
+            self._update(schema)
+        except Exception:
+            self.close()
+            raise
+
+    def _update(self, schema: VersionedSchema) -> None:
+        raise NotImplementedError
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
         """Begin a transaction, which ends with the ``with`` block."""
+        raise NotImplementedError
 
     def execute(self, statement: Statement, values: Values) -> Any:
-        """Run a statement and return its cursor. A list of values runs it once for each of them."""
+        """Run a statement and return its cursor. For a list of values, run it once for each entry."""
+        cursor = self.driver.cursor()
+        if values == []:
+            return cursor
+        one = values[0] if isinstance(values, list) else values
+        found = compiled(self._core.dialect, _text(statement) if isinstance(statement, str) else statement, one)
+        if isinstance(values, list):
+            cursor.executemany(found.text, [found.arguments(each) for each in values])
+        else:
+            cursor.execute(found.text, found.arguments(values))
+        return cursor
 
     def now(self) -> float:
         """Return the Unix time of the database."""
-
-    def close(self) -> None:
-        """Close the connection."""
+        raise NotImplementedError
 
 
-class Database(Protocol):
-    """The interface of a database of the store: an SQLite file or a PostgreSQL database."""
+class Database:
+    """A database of the store: an SQLite file or a PostgreSQL database."""
 
     name: str
     """The name for logs, without a password."""
     errors: tuple[type[Exception], ...]
-    """What its operations raise if it is not available."""
+    """The exceptions that its operations raise while the database is unavailable."""
     refusals: tuple[type[Exception], ...]
-    """Those of them that the values of a statement cause. The same statement would fail again."""
-    losses: int
-    """How often this process found that the stored data was lost, and began with an empty database."""
+    """The exceptions that the values of a statement cause. The same statement would fail again."""
+    losses: int = 0
+    """Number of times that this process found the stored data lost, and began with an empty database."""
 
     def connect(self) -> Connection:
         """Connect, and create missing tables and columns."""
+        raise NotImplementedError
 
     def discard_lost(self, connection: Connection | None) -> bool:
         """If the stored data is lost, begin with an empty database and return True: the caller must reconnect."""
+        return False
 
     def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
-        """If the error shows damaged content, keep it under another name and begin with an empty database."""
+        """If the error means damaged content, rename the damaged files and begin with an empty database."""
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """An SQLite file. If it is deleted, replaced, emptied or damaged, the loss is logged, and a new file is created.
 
-    SQLite would go on writing to a deleted file, without an error, and the counts would be lost at the next start.
+    SQLite would continue to write to a deleted file without an error, and the counts would be lost at the next start.
     """
 
-    errors: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
-    refusals: tuple[type[Exception], ...] = (sqlite3.DataError, sqlite3.IntegrityError)
+    errors = (sqlite3.Error, OSError)
+    refusals = (sqlite3.DataError, sqlite3.IntegrityError)
 
     def __init__(self, path: Path, schema: VersionedSchema) -> None:
         self.path = path
         self.name = str(path)
         self.schema = schema
-        self.losses = 0
         self._file = SqliteFile(path, (), wal=True, shrinks=True, busy_timeout=BUSY_SECONDS)
         self._opened: tuple[int, int] | None = None
         """Device and inode of the file that this process has opened."""
@@ -126,7 +155,7 @@ class SqliteDatabase:
         return True
 
     def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension of an extended code
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary part of an extended code
         if code in DAMAGED and self._opened is not None and self._identity() == self._opened:
             self._start_anew(connection, str(error))
 
@@ -139,7 +168,7 @@ class SqliteDatabase:
                     with suppress(FileNotFoundError):
                         Path(self.name + suffix).replace(kept_as + suffix)
                 if connection is not None:
-                    connection.close()  # after the renaming: SQLite does not write its log to a file that was moved
+                    connection.close()  # after the rename: SQLite does not write its log to a moved file
                 self.connect().close()
         self._opened = self._identity()
         self.losses += 1
@@ -153,48 +182,28 @@ class SqliteDatabase:
         return status.st_dev, status.st_ino
 
 
-def open_core(dialect: str, driver: Any) -> sa.Connection:
-    """Return SQLAlchemy's connection for a driver's. It begins and ends no transaction."""
-    import sqlalchemy as sa  # noqa: PLC0415  # takes 0.1 s, and the service does not need it
-
-    options: dict[str, Any] = {"poolclass": sa.pool.NullPool, "pool_reset_on_return": None}
-    engine = sa.create_engine(f"{dialect}://", creator=lambda: driver, isolation_level="AUTOCOMMIT", **options)
-    return engine.connect()
-
-
-class _SqliteConnection:
+class _SqliteConnection(Connection):
     dialect = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection, schema: VersionedSchema) -> None:
-        self.connection = connection
-        self.close = connection.close
-        self._core = open_core("sqlite", connection)
-        try:
-            self._update(schema)
-        except (sqlite3.Error, StoreVersionError):
-            connection.close()
-            raise
+    def __init__(self, driver: sqlite3.Connection, schema: VersionedSchema) -> None:
+        super().__init__(driver, schema, "sqlite://")
 
     def _update(self, schema: VersionedSchema) -> None:
-        import sqlalchemy as sa  # noqa: PLC0415  # as above
-
         try:
-            if not schema.is_current(self._core):  # most processes need no write lock to connect
+            if not schema.is_current(self._core):  # most processes can connect without a write lock
                 with self.begin(write=True):
                     schema.update(self._core)
                 if not self.execute("PRAGMA auto_vacuum", {}).fetchone()[0]:  # a file of version 0.2
-                    self.connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-                    self.connection.execute("VACUUM")
+                    self.driver.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                    self.driver.execute("VACUUM")
         except sa.exc.DBAPIError as error:
             raise error.orig or error from error
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
-        return transaction(self.connection, write=write)
+        return transaction(self.driver, write=write)
 
     def execute(self, statement: Statement, values: Values) -> Any:
-        if isinstance(statement, str):
-            return self.connection.execute(statement, values)
-        cursor = run_compiled(self.connection.cursor(), self._core.dialect, statement, values)
+        cursor = super().execute(statement, values)
         named = named_rows(cursor)
         cursor.row_factory = lambda _, row: named(row)
         return cursor
@@ -203,30 +212,20 @@ class _SqliteConnection:
         return time.time()
 
 
-def run_compiled(cursor: Any, dialect: sa.Dialect, statement: sa.Executable, values: Values) -> Any:
-    """Run a statement on a driver's cursor, and return the cursor."""
-    if isinstance(values, list):
-        found = compiled(dialect, statement, values[0])
-        cursor.executemany(found.text, [found.arguments(each) for each in values])
-    else:
-        found = compiled(dialect, statement, values)
-        cursor.execute(found.text, found.arguments(values))
-    return cursor
-
-
-class PostgreSqlDatabase:
-    """A PostgreSQL database. Its server keeps the data, so this class does not check whether data was lost."""
+class PostgreSqlDatabase(Database):
+    """A PostgreSQL database. Its server keeps the data and reports damage, so this class does not look for losses."""
 
     name = "postgresql"
-    losses = 0
 
     def __init__(self, url: str, schema: VersionedSchema, *, durable: bool) -> None:
-        """``durable``: whether commits wait for the disk. If not, a crash of the server may lose the last ones."""
-        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
-        import sqlalchemy as sa  # noqa: PLC0415  # likewise
+        """``durable``: whether commits wait for the disk.
 
-        self.errors: tuple[type[Exception], ...] = (psycopg.Error, sa.exc.SQLAlchemyError, OSError)
-        self.refusals: tuple[type[Exception], ...] = (psycopg.DataError, psycopg.IntegrityError)
+        Otherwise, a crash of the server may lose the last commits.
+        """
+        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
+
+        self.errors = (psycopg.Error, sa.exc.SQLAlchemyError, OSError)
+        self.refusals = (psycopg.DataError, psycopg.IntegrityError)
         self.schema = schema
         limits = {
             "lock_timeout": BUSY_SECONDS,
@@ -246,46 +245,26 @@ class PostgreSqlDatabase:
     def connect(self) -> _PostgreSqlConnection:
         import psycopg  # noqa: PLC0415  # as above
 
-        return _PostgreSqlConnection(psycopg.connect(**self._parameters, autocommit=True), self.schema)
-
-    def discard_lost(self, connection: Connection | None) -> bool:
-        return False
-
-    def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
-        """Do nothing: the server reports damage, and its operator repairs it."""
+        connection = psycopg.connect(**self._parameters, autocommit=True, row_factory=named_rows)
+        return _PostgreSqlConnection(connection, self.schema)
 
 
-class _PostgreSqlConnection:
+class _PostgreSqlConnection(Connection):
     dialect = "postgresql"
 
-    def __init__(self, connection: Any, schema: VersionedSchema) -> None:
-        import sqlalchemy as sa  # noqa: PLC0415  # needs the extra "postgresql"
-
-        self.connection = connection
-        self.close = connection.close
-        self._text = lru_cache(maxsize=256)(sa.text)
-        self._core = open_core("postgresql+psycopg", connection)
-        try:
-            with self.begin(write=True):
-                self._update(schema)
-        except StoreVersionError:
-            connection.close()
-            raise
+    def __init__(self, driver: Any, schema: VersionedSchema) -> None:
+        super().__init__(driver, schema, "postgresql+psycopg://")
 
     def _update(self, schema: VersionedSchema) -> None:
-        if not schema.is_current(self._core):
-            self.execute("SET LOCAL statement_timeout = 0", {})  # a new index of a large table takes minutes
-            self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
-            schema.update(self._core)
+        with self.begin(write=True):
+            if not schema.is_current(self._core):
+                self.execute("SET LOCAL statement_timeout = 0", {})  # a new index of a large table takes minutes
+                self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
+                schema.update(self._core)
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
-        found: AbstractContextManager[object] = self.connection.transaction()
+        found: AbstractContextManager[object] = self.driver.transaction()
         return found
-
-    def execute(self, statement: Statement, values: Values) -> Any:
-        executable = self._text(statement) if isinstance(statement, str) else statement
-        cursor = self.connection.cursor(row_factory=named_rows)
-        return run_compiled(cursor, self._core.dialect, executable, values)
 
     def now(self) -> float:
         return float(self.execute("SELECT extract(epoch FROM clock_timestamp())", {}).fetchone()[0])

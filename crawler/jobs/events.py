@@ -1,7 +1,7 @@
 """The events of clients' jobs and asynchronous calls, for their webhooks.
 
-An event is a row of the table ``deliveries``, and is stored in the transaction that causes it: if the transaction is
-committed, the event is sent, whatever process is killed. The endpoint sends it (``service/webhooks/dispatcher.py``).
+An event is a row of the table ``deliveries``, stored in the transaction that causes it. So a committed event is sent
+even if processes are killed. The endpoint sends the events (``service/webhooks/dispatcher.py``).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from crawler.jobs.store import Session
 
 LEFT: tuple[TargetState, ...] = ("waiting", "running", "paused")
-"""The states of targets that have not ended."""
+"""The states of targets without an outcome."""
 
 
 def id_prefix(time: float) -> str:
-    """Return the first part of the ids of deliveries of a Unix time. Ids are sorted by time."""
+    """Return the first characters of the ids of deliveries made at a Unix time. The ids sort by time."""
     return f"msg_{round(time * 1000):012x}"
 
 
@@ -61,7 +61,10 @@ def post_change(session: Session, before: Any, after: dict[str, Any], now: float
 
 
 def _event(before: Any, after: dict[str, Any]) -> str | None:
-    """Return the event of a change. A cancelled job has ended when no target is left; a removal is not an event."""
+    """Return the event of a change, or None.
+
+    A cancelled job has ended when its last target has; a removal is not an event.
+    """
     if after["state"] != "cancelled":
         return f"job.{after['state']}" if after["state"] in {"done", "paused"} - {before.state} else None
     removed = sum(getattr(before, state) - after[state] for state in STATES) > 0

@@ -1,7 +1,8 @@
 """Read the outcomes of a job: pages, cursors, and parts of an export to files.
 
-Each page is read in a short transaction of its own. The number ``seq`` of an outcome is given while its job is locked
-until the commit. So who reads on from the last ``seq`` misses nothing, whatever other processes store meanwhile.
+Each page is read in a short transaction of its own. An outcome gets its number ``seq`` while its job is locked until
+the commit. So a reader that continues after the last ``seq`` gets all later outcomes, even while other processes store
+them.
 """
 
 from __future__ import annotations
@@ -50,12 +51,16 @@ class Line:
     record: Any
     """The data. None: the target failed, has no new data, or is not finished."""
     inputs: tuple[InputId, ...] = ()
-    """The input lines of the target: several if the same target was given more than once."""
+    """The input lines of the target. A target that was given more than once has several."""
 
     @property
     def is_failure(self) -> bool:
-        """Whether the target ended without data."""
+        """Whether the target has an error."""
         return self.state in {"failed", "dead"}
+
+    def by_input(self) -> list[Line]:
+        """Return a line for each input line of the target. A follow-up has none, and is one line."""
+        return [replace(self, inputs=(each,)) for each in self.inputs] or [self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +89,14 @@ class Cursor:
 async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int = LINES_PER_PAGE) -> list[Line]:
     """Return the next outcomes after a cursor, in the order of their commits, up to ``seq = until``.
 
-    The next page begins at ``Cursor(job, lines[-1].seq)``. [] means that no more outcomes are stored yet.
+    The next page begins at ``Cursor(job, lines[-1].seq)``. [] if no more outcomes are stored yet.
     """
     values = {"job": cursor.job, "after": cursor.seq, "until": until, "limit": limit}
 
-    def read(session: Session) -> tuple[list[Any], list[Any]]:
-        rows = session.execute(sql.BY_SEQ, values).fetchall()
-        keys = [row.key for row in rows]
-        return rows, session.rows(sql.INPUTS_OF, job=cursor.job, keys=keys) if keys else []
-
     def lines(session: Session) -> list[Line]:
-        rows, found = read(session)
+        rows = session.rows(sql.BY_SEQ, **values)
         inputs: dict[bytes, list[InputId]] = {}
-        for key, *rest in found:
+        for key, *rest in session.rows(sql.INPUTS_OF, job=cursor.job, keys=[row.key for row in rows]) if rows else ():
             inputs.setdefault(key, []).append(_input(*rest))
         return [_line(row, *inputs.get(row.key, ())) for row in rows]
 
@@ -107,10 +107,8 @@ async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> Asyn
     """Yield a line for each input line of the outcomes after a cursor, in the order of their commits."""
     while page := await by_seq(jobs, cursor, until=until):
         for line in page:
-            for each in line.inputs:
-                yield replace(line, inputs=(each,))
-            if not line.inputs:
-                yield line
+            for each in line.by_input():
+                yield each
         cursor = Cursor(cursor.job, page[-1].seq or until)
 
 
@@ -156,13 +154,12 @@ async def notes(jobs: Jobs, job: int, root: bytes) -> list[tuple[str, Any]]:
 
 async def paused(jobs: Jobs, job: int, root: bytes) -> list[tuple[Any, int | None]]:
     """Return the work and the row of each paused target of a root."""
-    rows = await jobs.reads.transact(lambda session: session.rows(sql.PAUSED_OF_ROOT, job=job, root=root), write=False)
-    return [(orjson.loads(work), row) for work, row in rows]
+    return [(orjson.loads(work), row) for work, row in await jobs.read(sql.PAUSED_OF_ROOT, job=job, root=root)]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of an export: the outcomes with ``after < seq <= until``. A repeated upload writes the same lines."""
+    """A part of an export: the outcomes with ``after < seq <= until``. A repeated upload writes the same lines."""
 
     number: int
     after: int
@@ -170,7 +167,9 @@ class Part:
 
 
 async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None:
-    """Return the part of an export to upload next. It is stored before, so that a repetition has the same lines.
+    """Return the next part of an export to upload.
+
+    The part is stored first, so that a repeated upload has the same lines.
 
     ``export``: the path or URL to which the parts are written. Return None if fewer than ``size`` outcomes are left and
     the job is not done, or if all are uploaded.

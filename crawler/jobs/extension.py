@@ -14,7 +14,7 @@ from crawler.jobs.account import SETTING
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.outputs.feeds import FAILED
 from crawler.targets.incremental import SinceDate
-from crawler.targets.target import TargetParser
+from crawler.targets.parser import TargetParser
 from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:

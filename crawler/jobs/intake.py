@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.jobs.job import Finished, InputLine, Job, target_key
+from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
 from crawler.jobs.worker import BATCH, Worker
 from crawler.targets.files.find import READ_ERRORS, find_files
 from crawler.targets.target import InvalidTarget, Target
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LINES_PER_PUSH = 500
 READ_BYTES = 1 << 20
 NO_PLATFORM = ""
-"""The platform of lines that are not targets. Their outcome is known without a request."""
+"""The platform of invalid lines, whose outcome is an error without a request."""
 
 
 def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
@@ -56,7 +56,7 @@ async def push(
 
     Targets beyond ``room`` are paused.
 
-    A push that was killed can be repeated. The lines that are not targets fail at once, but only if the job is open.
+    A push that was killed can be repeated. If the job is open, invalid lines fail at once.
 
     Raises:
         JobError: the job is cancelled or was removed.
@@ -96,8 +96,14 @@ def _line(target: Target | InvalidTarget, row: int) -> InputLine:
     return InputLine(row, target.id, key, NO_PLATFORM, work, target.columns, target.line)
 
 
+def failed(claim: Claim) -> Finished:
+    """Return the outcome of a line that is not a target."""
+    error = claim.work["error"]
+    return Finished(claim, "failed", error["code"], {"error": error})
+
+
 async def fail_invalid(jobs: Jobs, job: Job) -> None:
-    """Store the outcomes of the lines that are not targets.
+    """Store the outcomes of the invalid lines.
 
     Raises:
         WorkerStoppedError: the store is unavailable for too long, or was lost.
@@ -106,5 +112,4 @@ async def fail_invalid(jobs: Jobs, job: Job) -> None:
     async with worker:
         while claims := await worker.claim(NO_PLATFORM, BATCH):
             for claim in claims:
-                error = claim.work["error"]
-                worker.finish(Finished(claim, "failed", error["code"], {"error": error}))
+                worker.finish(failed(claim))

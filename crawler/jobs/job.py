@@ -1,4 +1,4 @@
-"""Jobs and their targets: names, states, keys, and what is stored of a target."""
+"""Jobs and their targets: names, states, keys, and the stored form of a target."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ Key: TypeAlias = tuple[int, bytes]
 MAX_NAME_LENGTH = 200
 KEY_BYTES = 16
 COMPRESSION = zstd.ZstdCompressor(level=1)
-"""Compresses a record of 8 kB in 16 µs (zlib: 49 µs) to a third. To make it takes another 10 µs, so all share one: each
-call is a frame of its own. Higher levels make records 2 % smaller, and take twice as long."""
+"""Compresses a record of 8 kB in 16 µs (zlib: 49 µs) to a third. Creating a compressor takes another 10 µs, so all
+calls share one; each call compresses a frame of its own. Higher levels make records 2 % smaller, and take twice as
+long."""
 
 
 class JobError(Exception):
-    """Raised when a job cannot be created or changed. The message says why, and what to do."""
+    """Raised when a job cannot be created or changed. The message contains the reason and the remedy."""
 
 
 def checked_name(what: str, text: str) -> str:
@@ -51,7 +52,7 @@ def checked_name(what: str, text: str) -> str:
 
 
 def target_key(scraper: str, params: Mapping[str, Any]) -> bytes:
-    """Return the key of a target. Equal work has the same key, in whatever line or order of params it was found."""
+    """Return the key of a target. Targets with equal params have the same key, whatever the order of the params."""
     return _digest(orjson.dumps([scraper, params], option=orjson.OPT_SORT_KEYS))
 
 
@@ -74,12 +75,12 @@ class Job:
     kind: JobKind
     state: JobState
     whole_roots: bool
-    """Whether one worker takes a target and all its follow-ups, because their scraper keeps state between them."""
+    """Whether one worker takes a target and all of its follow-ups, because their scraper keeps state between them."""
     options: dict[str, Any]
     created: float
     ended: float | None
     seq: int
-    """The number of outcomes that were stored so far."""
+    """The number of stored outcomes."""
     counts: dict[str, int]
 
     @classmethod
@@ -92,7 +93,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class InputLine:
-    """A line of the targets that a user gives. Lines with the same key are one target."""
+    """A line of the user's input. Lines with the same key are one target."""
 
     row: int
     """Position of the line in the input, starting with 0."""
@@ -100,7 +101,7 @@ class InputLine:
     key: bytes
     platform: str
     work: Any
-    """What the worker needs to scrape the target, as JSON data."""
+    """The target as JSON data, for the worker that scrapes it."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The user's own columns."""
     line: int | None = None
@@ -109,7 +110,7 @@ class InputLine:
 
 @dataclass(frozen=True, slots=True)
 class Followup:
-    """A target that another target led to."""
+    """A follow-up target, such as the next page of a listing."""
 
     key: bytes
     platform: str
@@ -118,13 +119,13 @@ class Followup:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A target that a worker holds. ``tries`` is the fence: another worker's claim of the target has a higher one."""
+    """A target that a worker holds. ``tries`` is a fencing token: a later claim of the target has a higher number."""
 
     job: int
     key: bytes
     tries: int
     exits: int
-    """How many workers exited, or were suspended for longer than their lease, while they held the target."""
+    """Number of workers that exited, or were suspended for longer than their lease, while they held the target."""
     platform: str
     work: Any
     row: int | None
@@ -139,15 +140,15 @@ class Claim:
 
     @property
     def target(self) -> Key:
-        """What identifies the target."""
+        """Identifies the target."""
         return self.job, self.key
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a claimed target ended.
+    """The end of a claimed target.
 
-    ``paused`` means that a limit was reached: the job is paused, and continues this target when it is resumed.
+    ``paused``: a limit was reached, so the job is paused, and scrapes the target again after it is resumed.
     """
 
     claim: Claim
@@ -163,12 +164,12 @@ class Finished:
     tallies: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(kind, name) -> how much to add to the job's tally."""
     expires: float | None = None
-    """The time of the store at which the target is deleted. None: when its job is."""
+    """The time of the store at which the target is deleted. None: it is deleted with its job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is stored of a finished target, as bytes."""
+    """A finished target in its stored form, as bytes."""
 
     finished: Finished
     outcome: bytes
@@ -192,15 +193,10 @@ class Stored:
 
     @classmethod
     def failure(cls, finished: Finished, message: str) -> Stored:
-        """Return what is stored of a target whose own result cannot be stored: ``INTERNAL_ERROR``."""
-        error = internal_error(message)
+        """Return the outcome ``INTERNAL_ERROR`` for a target whose result cannot be stored."""
+        error = ServiceError(message.encode(errors="backslashreplace").decode())
         failed = Finished(finished.claim, "failed", ServiceError.code, expires=finished.expires)
-        return cls(failed, error, b"", None, ())
-
-
-def internal_error(message: str) -> bytes:
-    """Return the outcome ``INTERNAL_ERROR`` with a message."""
-    return orjson.dumps({"error": ServiceError(message.encode(errors="backslashreplace").decode()).as_dict()})
+        return cls(failed, orjson.dumps({"error": error.as_dict()}), b"", None, ())
 
 
 def pack(data: Any) -> bytes:
@@ -219,7 +215,7 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(data: bytes) -> bytes:
-    """Return what was compressed."""
+    """Return the decompressed bytes."""
     return zstd.decompress(data)
 
 

@@ -20,14 +20,13 @@ from crawler.jobs.tables import SCHEMA
 
 ROWS_PER_TRANSACTION = 500
 PAUSE = 2.0
-"""Pause after a transaction of a long change, as a multiple of its duration, so that short ones can run."""
+"""Pause after each transaction of a long change, as a multiple of its duration, so that other transactions can run."""
 PAGES_PER_VACUUM = 500
-"""Pages of an SQLite file that are returned to the disk at once."""
+"""Number of pages of an SQLite file that are returned to the disk in one transaction."""
 MAX_ID = 2**63 - 1
 
 Room: TypeAlias = Callable[[Session], int]
-"""Returns how many further targets of a job's owner may wait. It locks what it counts until the end of the transaction.
-"""
+"""Returns how many further targets of a job's owner may wait, and locks the counted rows until the commit."""
 
 
 class TooManyJobsError(JobError):
@@ -35,11 +34,7 @@ class TooManyJobsError(JobError):
 
 
 class Jobs:
-    """The jobs of a store, and the connections of a process to it.
-
-    ``writes`` has the transactions of workers and of this class. ``reads`` has exports and downloads, which must not
-    wait for writes.
-    """
+    """The jobs of a store. Exports and downloads use the connection ``reads``, so that they do not wait for writes."""
 
     def __init__(self, location: str) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
@@ -82,12 +77,12 @@ class Jobs:
         return await self.writes.transact(lambda session: _create(session, values, most_open))
 
     async def get(self, job: int) -> Job | None:
-        """Return a job. None: it was removed."""
+        """Return a job, None if it was removed."""
         found = await self._list(sql.JOB, job=job)
         return found[0] if found else None
 
     async def find(self, name: str, owner: str = "") -> Job | None:
-        """Return the job of an owner with a name. None: there is none."""
+        """Return the job of an owner with a name, or None."""
         found = await self._list(sql.FIND_JOB, name=name, owner=owner)
         return found[0] if found else None
 
@@ -131,8 +126,7 @@ class Jobs:
         if columns:
             named.append(("columns", orjson.dumps(columns).decode()))
         rows = [{"job": job.id, "kind": kind, "name": name.encode(), "n": 1} for kind, name in named]
-        if rows:
-            await self.writes.transact(lambda session: session.execute(sql.ADD_TALLIES[session.dialect], rows))
+        await self.writes.transact(lambda session: session.execute(sql.ADD_TALLIES, rows))
 
     async def described(self, job: Job) -> tuple[list[str], tuple[str, ...]]:
         """Return the scrapers of a job's targets, and the names of the user's own columns, in the order of a file."""
@@ -150,9 +144,9 @@ class Jobs:
     async def push(self, job: Job, lines: Iterable[InputLine], room: Room | None = None) -> int:
         """Add lines and their targets to a job. Return the number of new targets.
 
-        A line that was pushed before is skipped, so that a push that was killed can be repeated. In a job that is
-        loading, it is the line with the same row; later, a line with the same key and id. The targets of a job that is
-        still loading are claimed after ``open()``. Targets beyond ``room`` are paused.
+        A line that was pushed before is skipped, so that a push that was killed can be repeated. While the job is
+        loading, lines are compared by row; later, by key and id. The targets of a job that is still loading are claimed
+        after ``open()``. Targets beyond ``room`` are paused.
 
         Raises:
             JobError: the job is cancelled or was removed, or a line is not JSON data.
@@ -168,7 +162,7 @@ class Jobs:
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("loading",)))
 
     async def cancel(self, job: Job) -> None:
-        """End a job: its waiting and paused targets are cancelled, its running ones end, their follow-ups do not start.
+        """Cancel a job and its waiting and paused targets. Its running targets end, and their follow-ups do not start.
 
         A cancellation that was killed can be repeated.
         """
@@ -177,7 +171,7 @@ class Jobs:
             await self._sweep(job, ("waiting", "paused"), _cancel)
 
     async def set_options(self, job: Job, options: dict[str, Any]) -> None:
-        """Replace the options of a job. Workers that have started keep the former ones."""
+        """Replace the options of a job. Running workers keep the former options."""
         values = {"job_": job.id, "options_": orjson.dumps(options)}
         await self.writes.transact(lambda session: session.run(sql.SET_OPTIONS, **values))
 
@@ -187,7 +181,7 @@ class Jobs:
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("paused",)))
 
     async def retry(self, job: Job, room: Room | None = None) -> int:
-        """Let the failed and dead targets of a job wait again, at most ``room`` of them. Return their number.
+        """Requeue the failed and dead targets of a job, at most ``room`` of them. Return their number.
 
         Raises:
             JobError: the job is cancelled or was removed.
@@ -195,7 +189,10 @@ class Jobs:
         return await self._sweep(job, ("failed", "dead"), _retry, room, sql.SWEEP_TARGETS)
 
     async def mark_removed(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> bool:
-        """Hide a job from its owner until ``remove()`` has deleted it. Return False if it is in no state ``of``."""
+        """Hide a job from its owner until ``remove()`` has deleted it.
+
+        Return False if its state is not one ``of`` these.
+        """
 
         def mark(session: Session) -> bool:
             is_marked = _set_state(session, job, "cancelled", of=of)
@@ -206,7 +203,7 @@ class Jobs:
         return await self.writes.transact(mark)
 
     async def remove(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> None:
-        """Delete a job with all that belongs to it, if it is in one of the states ``of``.
+        """Delete a job with its lines, targets and records, if its state is one ``of`` these.
 
         A removal that was killed can be repeated.
         """
@@ -226,7 +223,7 @@ class Jobs:
     async def _sweep(
         self, job: Job, states: tuple[str, ...], change: Any, room: Room | None = None, piece_of: Statement = sql.SWEEP
     ) -> int:
-        """Change the targets in some states, in pieces, at most ``room`` of them. Return their number."""
+        """Change the targets in some states, in several transactions, at most ``room`` targets. Return their number."""
         total, after = 0, b""
         while True:
             values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}
@@ -247,7 +244,7 @@ class Jobs:
             total, after = total + len(rows), rows[-1].key
 
     async def _paced(self, work: Any) -> Any:
-        """Run one of many transactions, then leave time for the transactions of others."""
+        """Run one of many transactions, then pause for the transactions of others."""
 
         def timed(session: Session) -> tuple[Any, float]:
             begin = time.monotonic()
@@ -264,7 +261,7 @@ def _create(session: Session, values: dict[str, Any], most_open: int | None) -> 
     if found is None:
         if most_open is not None and _count_unfinished(session, values["owner"]) >= most_open:
             raise TooManyJobsError(f"{most_open} jobs are not done.")
-        session.execute(sql.ADD_JOB[session.dialect], values | {"created": session.now()})
+        session.execute(sql.ADD_JOB, values | {"created": session.now()})
         found = session.execute(sql.FIND_JOB, named).fetchone()
     return Job.of(found)
 
@@ -291,7 +288,7 @@ def _set_state(session: Session, job: Job, to: JobState, of: tuple[JobState, ...
 
 
 def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
-    """Return the rows of lines and of targets. None: there are no lines."""
+    """Return the rows of lines and of targets, None without lines."""
     inputs, targets = [], []
     for line in lines:
         try:
@@ -317,10 +314,9 @@ def _push(
         stored = session.rows(sql.INPUTS_OF, job=job.id, keys=[row["key"] for row in inputs])
         known = {(key, own_id) for key, _, own_id, *_ in stored}
         inputs = [row for row in inputs if (row["key"], row["id"]) not in known]
-    if inputs:
-        session.execute(sql.ADD_INPUTS[session.dialect], inputs)
+    session.execute(sql.ADD_INPUTS, inputs)
     paused = 0 if room is None else _pause(session, job, targets, room)
-    added = int(session.execute(sql.ADD_TARGETS[session.dialect], targets).rowcount)
+    added = int(session.execute(sql.ADD_TARGETS, targets).rowcount)
     changes.move(job.id, to="waiting", n=added - paused)
     changes.move(job.id, to="paused", n=paused)
     changes.store(session.now())
@@ -328,12 +324,15 @@ def _push(
 
 
 def _pause(session: Session, job: Job, targets: list[dict[str, Any]], room: Room) -> int:
-    """Pause the new targets beyond ``room``. Return their number. Lines that are not targets have no platform."""
+    """Pause the new targets beyond ``room``.
+
+    Return their number. Invalid lines have no platform, and are not paused.
+    """
     stored = {key for (key,) in session.rows(sql.STORED, job_=job.id, keys=[row["key"] for row in targets])}
     new: dict[bytes, dict[str, Any]] = {}
     for row in targets:
         if row["platform"] and row["key"] not in stored:
-            new.setdefault(row["key"], row)  # of equal targets, the first is added
+            new.setdefault(row["key"], row)  # of several lines with one target, the first is added
     beyond = list(new.values())[room(session) :]
     for row in beyond:
         row["state"] = "paused"
@@ -379,7 +378,7 @@ def _drop_inputs(session: Session, job: Job) -> bool:
 
 
 def _drop_rest(session: Session, job: Job) -> bool:
-    """Delete a job without targets. Return False if it has some: workers may have added follow-ups meanwhile."""
+    """Delete a job without targets. Return False if it has targets: workers may have added follow-ups meanwhile."""
     row = lock_jobs(session, [job.id]).get(job.id)
     if row is not None and any(Job.of(row).counts.values()):
         return False
@@ -389,7 +388,7 @@ def _drop_rest(session: Session, job: Job) -> bool:
 
 
 def _vacuum(session: Session) -> bool:
-    """Return free pages of an SQLite file to the disk. Return whether there are more of them."""
+    """Return free pages of an SQLite file to the disk. Return whether there are further free pages."""
     if session.dialect != "sqlite":
         return False
     ((before,),) = session.rows("PRAGMA freelist_count")

@@ -1,4 +1,4 @@
-"""The store that the settings name."""
+"""The location of the store: the setting ``STORE``, or a file in the project's folder."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def default_file() -> Path:
     earlier = path.with_name("service.sqlite3")
     if earlier.exists() and not path.exists():
         with closing(sqlite3.connect(earlier)) as database:
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # its log would keep the old name
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # otherwise its log would keep the old name
         earlier.rename(path)
     return path
 
@@ -71,12 +71,14 @@ def _file_system(path: str) -> str:
 
 
 def is_of_sandbox(options: dict[str, Any]) -> bool:
-    """Whether the options of a job are those of a job of the simulated platforms."""
+    """Whether the options of a job mean that it was made in the sandbox."""
     return bool(options.get("sandbox"))
 
 
 def job_options(settings: BaseSettings, arguments: dict[str, str]) -> dict[str, Any]:
-    """Return what a job keeps: the spider arguments that change its records, and whether it is of the sandbox."""
+    """Return the options of a job: the spider arguments that change its records, and whether it was made in the
+    sandbox.
+    """
     return {"arguments": arguments, "sandbox": settings.getbool("SANDBOX")}
 
 
@@ -94,7 +96,9 @@ def open_jobs(settings: BaseSettings) -> Jobs:
 
 
 def prepare(location: str) -> None:
-    """Create the tables of a store, or bring them up to date. While it is unavailable, the first transaction does this.
+    """Create the tables of a store, or bring them up to date.
+
+    If the store is unavailable, the first transaction does this.
 
     Raises:
         UsageError: the store has another version, or PostgreSQL needs an extra that is not installed.

@@ -18,7 +18,7 @@ TEMPORARY = ".part"
 class NewFile:
     """A file that replaces the former one when it is complete: by a rename on this machine, else by one upload.
 
-    A file for another machine is written to the disk first, so that an interruption uploads nothing.
+    A file for another machine is first written to the disk, so that nothing is uploaded after an interruption.
     """
 
     def __init__(self, url: str) -> None:
@@ -32,8 +32,8 @@ class NewFile:
             self._temporary = Path(self._opened.enter_context(tempfile.TemporaryDirectory())) / "content"
         self._file: IO[bytes] = self._opened.enter_context(self._temporary.open("wb"))
         self.content = self._file
-        """Where the content is written."""
-        if url.endswith(".gz"):  # without a time, so that a repeated file is the same
+        """The stream to which the content is written."""
+        if url.endswith(".gz"):  # without a time stamp, so that repeated files are equal
             self.content = cast("IO[bytes]", gzip.GzipFile("", "wb", fileobj=self._file, mtime=0))
 
     def commit(self) -> None:
@@ -51,6 +51,6 @@ class NewFile:
                 self._system.put_file(str(self._temporary), self.path)
 
     def discard(self) -> None:
-        """Remove what was written. The former file stays."""
+        """Remove the incomplete file. The former file stays."""
         self._temporary.unlink(missing_ok=True)
         self._opened.close()

@@ -41,7 +41,7 @@ FAILURES = "failures"
 
 
 class OutputError(ValueError):
-    """Raised when an output cannot be written as it was named. The message says what to do."""
+    """Raised when the name of an output is wrong. The message contains the remedy."""
 
 
 def format_of(path: str) -> str:
@@ -65,14 +65,14 @@ def format_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the records of a job are written: the path of the file or files, and ``--explode`` and ``--fields``."""
+    """The form of a job's records in files: the path of the file or files, and ``--explode`` and ``--fields``."""
 
     path: str
     explode: str | None = None
     fields: str | None = None
 
     def check(self) -> None:
-        """Check what can be checked without the job.
+        """Check the layout, as far as this is possible without the job.
 
         Raises:
             OutputError: the format or the place of the path cannot be used.
@@ -107,7 +107,7 @@ class Layout:
 
 
 class WritableFile(Protocol):
-    """Where an output writes to: a ``NewFile``, or memory."""
+    """The destination of an output: a ``NewFile``, or memory."""
 
     @property
     def content(self) -> IO[bytes]:
@@ -128,13 +128,13 @@ class Output:
     shapes: dict[str, Shape]
     settings: BaseSettings
     created: datetime
-    """The time in the properties of a workbook: that of the job, so that a repeated file is the same."""
+    """The creation time in the properties of a workbook: the time of the job, so that repeated files are equal."""
     store_empty: bool = True
     """Whether files without rows are written, too."""
     new_file: Callable[[str], WritableFile] = NewFile
     """Makes the file of a path."""
     folder: Path | None = None
-    """Where a workbook keeps its rows until it is complete. None: where the system has temporary files."""
+    """The folder of a workbook's rows until it is complete. None: the system's folder of temporary files."""
     _files: dict[str, WritableFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Scraper, or the path of a file of all scrapers -> the exporter."""
@@ -198,7 +198,10 @@ class Output:
         return exporter
 
     def close(self) -> list[str]:
-        """Complete the files, and return their paths. A workbook opens at records, even if a target failed first."""
+        """Complete the files, and return their paths.
+
+        A workbook opens with the sheet of records, even if a target failed first.
+        """
         filled = [each for each in self._exporters if each != FAILURES]
         if self.store_empty:
             for shape in self.shapes.values():
@@ -214,7 +217,7 @@ class Output:
         return list(self._files)
 
     def abandon(self) -> None:
-        """Remove what was written: the former files stay."""
+        """Remove the incomplete files. The former files stay."""
         if "_book" in vars(self):
             self._book.discard()
         for file in self._files.values():
@@ -222,7 +225,7 @@ class Output:
 
 
 class Failures:
-    """A file of failures, as JSON Lines. Without failures, there is no file: that of an earlier run is removed."""
+    """A file of failures, as JSON Lines. Without failures, the file of an earlier run is removed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -244,7 +247,7 @@ class Failures:
         return []
 
     def abandon(self) -> None:
-        """Remove what was written: the former file stays."""
+        """Remove the incomplete file. The former file stays."""
         if self._file is not None:
             self._file.discard()
 
@@ -333,7 +336,7 @@ def part_path(path: str, job: Job, number: int) -> str:
 
 
 def failures_path(settings: BaseSettings, job: Job) -> str | None:
-    """Return the path of the failures of a job: that of ``FAILURES_FEED``. None: they are not written."""
+    """Return the path of a job's failures, from ``FAILURES_FEED``. None: they are not written."""
     feed = settings["FAILURES_FEED"]
     if feed is None:
         return None

@@ -1,4 +1,4 @@
-"""The next job for a worker that takes one job after the other."""
+"""Chooses the next job for a worker that takes one job after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def open_jobs_of(jobs: Jobs, is_wanted: Callable[[Job], bool]) -> list[Job]:
-    """Return the open jobs that a worker can take. Those of the owner with the fewest running targets are first.
+    """Return the open jobs that a worker can take. The jobs of the owner with the fewest running targets are first.
 
     Raises:
         StoreUnavailable: the store cannot be read.
@@ -28,7 +28,7 @@ async def open_jobs_of(jobs: Jobs, is_wanted: Callable[[Job], bool]) -> list[Job
 
 
 async def first_waiting(jobs: Jobs, found: list[Job], platform: str) -> Job | None:
-    """Return the first of the jobs with waiting targets of a platform. None: no job has any."""
+    """Return the first of the jobs with waiting targets of a platform, or None."""
     for job in found:
         if job.counts["waiting"] and await jobs.has_waiting(job.id, platform):
             return job

@@ -1,6 +1,6 @@
-"""Make a job of the targets of another one in whose payloads a part was unread.
+"""Make a job of the targets of an earlier job in whose payloads a part was unread.
 
-A done target is never opened again: its record, its number in the job and its bill stay.
+The done targets of the earlier job keep their record, their sequence number and their bill.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
     killed can be repeated. None: no target has an unread part.
 
     Raises:
-        JobError: the job reads entries since its last run, and these count as read.
+        JobError: the job has ``since=last``, and its entries count as seen.
     """
     if job.options.get("arguments", {}).get("since") == "last":
         raise JobError(f"The entries of {job.name!r} count as seen: collect its listings with since=DATE instead.")
@@ -72,7 +72,7 @@ async def _new_job(jobs: Jobs, job: Job) -> Job:
 
 
 def _lines(session: Session, job: Job, keys: list[bytes], rows: count[int]) -> list[InputLine]:
-    """Return the input lines of targets: those of the job, or one for a follow-up."""
+    """Return the input lines of targets. A follow-up gets a line of its own."""
     inputs: dict[bytes, list[tuple[str, Any, int | None]]] = {}
     for key, _, own_id, columns, line in session.rows(sql.INPUTS_OF, job=job.id, keys=keys):
         inputs.setdefault(key, []).append((own_id.decode(), orjson.loads(columns or b"{}"), line))

@@ -1,4 +1,4 @@
-"""What becomes of an outcome in the files of a job: the line of a record or of a failure, and the rows of tables."""
+"""The form of outcomes in the files of a job: the line of a record or of a failure, and the rows of tables."""
 
 from __future__ import annotations
 

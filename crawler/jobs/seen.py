@@ -1,4 +1,4 @@
-"""``since=last`` in jobs: the store has the entries of each listing that earlier jobs have seen."""
+"""The argument ``since=last`` in jobs: the store has the entries of each listing that earlier jobs have seen."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ DIGEST_BYTES = 16
 class StoredSeen(ComparesEntries):
     """The seen entries of the listings of a job. Each input line of the job is a listing: it is a root.
 
-    The pages' ids are in the notes of their outcomes. They become seen entries together with the last page's outcome.
-    If a page fails, none of its listing become seen, so that the next job reads the listing again.
+    The ids of a page's entries are in the note of its outcome. All entries of a listing are stored as seen together
+    with the outcome of its last page. If a page fails, none of them is stored, so that the next job reads the listing
+    again.
     """
 
     jobs: Jobs
@@ -84,7 +85,7 @@ class StoredSeen(ComparesEntries):
             former = [entry for (ids,) in session.rows(sql.LOCK_SEEN, listing=listing) for entry in orjson.loads(ids)]
             new = [entry for _, note in notes for entry in orjson.loads(note)[NOTE]]
             ids = list(dict.fromkeys(new + former))[:MAX_IDS_PER_LISTING]
-            session.execute(sql.SET_SEEN[session.dialect], [{"listing": listing, "ids": orjson.dumps(ids)}])
+            session.execute(sql.SET_SEEN, [{"listing": listing, "ids": orjson.dumps(ids)}])
 
 
 def _listing(job: Job, root: bytes) -> bytes:

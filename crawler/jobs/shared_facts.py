@@ -18,12 +18,11 @@ import msgspec
 import sqlalchemy as sa
 import structlog
 from sqlalchemy import bindparam as param
-from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.downloads.facts import Decision, F, Fact, Facts, Withdraw
 from crawler.errors import StoreUnavailable
-from crawler.jobs.store import Row, Session, Store
-from crawler.jobs.tables import SCHEMA, limits
+from crawler.jobs.store import Session, Store
+from crawler.jobs.tables import SCHEMA, insert_into, limits
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -31,11 +30,12 @@ T = TypeVar("T")
 ANSWER_SECONDS = 2.0
 """Maximum seconds for which a decision waits for the store."""
 OWN_SHARE_SECONDS = 5.0
-"""Seconds for which a process uses its own share of the limits after the store has failed. It then tries it again."""
+"""Seconds for which a process uses its own share of the limits after the store has failed. Then it tries the store
+again."""
 VIEW_SECONDS = 1.0
-"""A process reads which circuit breakers others have opened if it has not done so for this many seconds."""
+"""Interval in seconds at which a process reads which circuit breakers other processes have opened."""
 SOON_SECONDS = 0.05
-"""Maximum seconds for which a decision whose result is not needed waits for others."""
+"""Maximum seconds for which a decision whose result is not needed waits for further decisions."""
 MAX_OWED = 1_000
 """Maximum number of decisions, such as releases of slots, that are repeated after an outage."""
 PURGE_SECONDS = 3_600.0
@@ -53,10 +53,7 @@ LOCK = {
     .with_for_update()
     for name, clock in _CLOCK.items()
 }
-ADD = {
-    name: insert(limits).on_conflict_do_nothing()
-    for name, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
-}
+ADD = insert_into(limits)
 STORE = sa.update(limits).where(L.key == param("key_")).values(fact=param("fact_"), ends=param("ends_"))
 OF_SCOPE = sa.select(L.key, L.fact).where(L.scope == param("scope"))
 ONE = sa.select(L.fact).where(L.key == param("key"))
@@ -75,7 +72,7 @@ def group_of(name: str) -> str:
 
 @dataclass(eq=False)
 class _Pending:
-    """A decision that is not made yet."""
+    """A pending decision."""
 
     kind: type[Fact]
     name: str
@@ -100,7 +97,7 @@ class _Pending:
 
 @dataclass
 class _View:
-    """What this process has read of a scope."""
+    """The facts of a scope that this process has read."""
 
     kind: type[Fact]
     at: float = -math.inf
@@ -110,7 +107,7 @@ class _View:
 class _Decided(NamedTuple):
     results: list[Any]
     facts: dict[tuple[type[Fact], str], Fact]
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[Any]]
     """Scope -> its facts."""
     now: float
     """The time of the database."""
@@ -119,7 +116,7 @@ class _Decided(NamedTuple):
 class SharedFacts(Facts):
     """The facts of all processes that use the same store.
 
-    While the store is unavailable, each of ``processes`` processes decides by what it knows, within its share of the
+    While the store is unavailable, each of ``processes`` processes decides by its own facts, within its share of the
     limits.
     """
 
@@ -128,7 +125,7 @@ class SharedFacts(Facts):
     def __init__(self, location: str, processes: int) -> None:
         """``location``: path of an SQLite file, or a ``postgresql://`` URL."""
         super().__init__(1)
-        self.store = Store(location, SCHEMA, durable=False)  # what a crash of the server loses limits nothing for long
+        self.store = Store(location, SCHEMA, durable=False)  # facts that a crash of the server loses would expire soon
         self._all_processes = processes
         self._in_outage = False
         self._retry_at = 0.0
@@ -199,7 +196,7 @@ class SharedFacts(Facts):
             logger.warning("shared_limits_not_stored", decisions=len(self._pending))
         await self.store.close()
 
-    def _see(self, view: _View, rows: Sequence[Row]) -> None:
+    def _see(self, view: _View, rows: Sequence[Any]) -> None:
         """Take over the facts of a scope that have changed."""
         view.at, former = time.monotonic(), view.rows
         view.rows = dict(rows)
@@ -209,7 +206,7 @@ class SharedFacts(Facts):
                 self._learn(view.kind, name, msgspec.json.decode(data, type=view.kind))
 
     def _learn(self, kind: type[F], name: str, fact: F) -> None:
-        """Bring what this process knows up to date."""
+        """Update the facts of this process."""
         known = self.known(kind, name)
         for each in kind.__struct_fields__:
             setattr(known, each, getattr(fact, each))
@@ -251,9 +248,9 @@ class SharedFacts(Facts):
             self._soon = asyncio.get_running_loop().call_later(SOON_SECONDS, self._start)
 
     async def _run(self) -> None:
-        """Make the pending decisions, and then those for whose results callers have begun to wait meanwhile."""
+        """Make the pending decisions, and then the decisions whose results callers have requested meanwhile."""
         try:
-            while self._pending:  # none if they were withdrawn since the start of the task
+            while self._pending:  # empty if the decisions were withdrawn since the start of the task
                 batch, self._pending, self._owed = self._owed + self._pending, [], []
                 await self._decide(batch)
                 if not any(each.result for each in self._pending):
@@ -297,7 +294,7 @@ class SharedFacts(Facts):
         return pending.decision(self.known(pending.kind, pending.name), self.now(), self.processes)
 
     def _owe(self, pending: _Pending) -> None:
-        """Decide by what this process knows, and again when the store is available."""
+        """Decide by the facts of this process, and again when the store is available."""
         self._decide_alone(pending)
         self._owed = [*self._owed[-MAX_OWED:], pending]
 
@@ -330,7 +327,7 @@ def decide(session: Session, batch: Iterable[_Pending], scopes: Iterable[str]) -
     if len(rows) < len(kinds):
         missing = sorted(kinds.keys() - rows.keys())
         new = [{"key": k, "scope": scope_of(*kinds[k]), "fact": b"{}", "ends": 0.0} for k in missing]
-        session.execute(ADD[session.dialect], new)
+        session.execute(ADD, new)
         rows = _lock(session, list(kinds))
     now = session.now() if session.dialect == "sqlite" else max(float(row.now) for row in rows.values())
     facts = {key: msgspec.json.decode(row.fact, type=kinds[key][0]) for key, row in rows.items()}
@@ -340,8 +337,7 @@ def decide(session: Session, batch: Iterable[_Pending], scopes: Iterable[str]) -
         data = msgspec.json.encode(fact)
         if data != rows[key].fact or data == b"{}":
             changed.append({"key_": key, "fact_": data, "ends_": fact.ends()})
-    if changed:
-        session.execute(STORE, changed if len(changed) > 1 else changed[0])
+    session.execute(STORE, changed if len(changed) != 1 else changed[0])
     others = {scope: session.rows(OF_SCOPE, scope=scope) for scope in scopes}
     return _Decided(results, {kinds[key]: fact for key, fact in facts.items()}, others, now)
 

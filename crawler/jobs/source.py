@@ -18,8 +18,9 @@ from crawler.jobs.job import Claim, Finished, Followup, Key, followup_key
 from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target
 from crawler.targets.warning import UNREAD, unread_paths
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CLAIMED_AT_ONCE = 8
-"""Targets that a worker claims at once. Few, because no other worker can take targets that wait in this worker."""
+"""Maximum number of targets that a worker claims at once. Other workers cannot take targets that wait in this
+worker."""
 POLL_SECONDS = 0.5
-"""Interval at which new targets are searched while other workers have the last ones."""
+"""Interval in seconds at which the worker looks for new targets while other workers have the last targets."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ class JobSource(TargetSource):
     restore: Restore
     """``PlatformSpider.restore``."""
     abandon: Callable[[str], None]
-    """Stops scraping a target, by its id, that another worker may have taken."""
+    """Stops the scrape of a target, by its id, because another worker may have taken it."""
     account: Account | None = None
     """The client to whom the job belongs. None: it is a job of the command line."""
     keeps_followups: ClassVar[bool] = True
@@ -72,12 +74,12 @@ class JobSource(TargetSource):
     _results: dict[Key, asyncio.Future[bool]] = field(default_factory=dict)
     """Claims whose outcomes are not committed yet -> whether they were stored."""
     _ready: deque[Target | InvalidTarget] = field(default_factory=deque)
-    """Claimed targets that are not taken yet."""
+    """Claimed targets that the tracker has not taken yet."""
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _further: dict[str, tuple[Target, ...]] = field(default_factory=dict)
-    """Id of a target -> follow-ups that its root lacks, which are stored with its own."""
+    """Id of a target -> further follow-ups of its root, which are stored with the target's own follow-ups."""
     _root_names: dict[str, bytes] = field(default_factory=dict)
-    """Id of a requested target -> its root."""
+    """Id of an input line's target -> the key of its root."""
 
     def __post_init__(self) -> None:
         if self.job.options.get("arguments", {}).get("since") == "last":
@@ -151,14 +153,16 @@ class JobSource(TargetSource):
                 return not await self.jobs.has_unfinished(job.id, self.platform)
             return not await self.jobs.has_waiting(job.id, self.platform)
         except StoreUnavailable:
-            return False  # claim() ends the worker if this lasts too long
+            return False  # claim() ends the worker after a long outage
 
     def _take(self, claims: Sequence[Claim]) -> None:
         self._ready += [self._target(claim) for claim in claims]
         self._arrived.set()
 
     async def _take_root(self, root: bytes, claims: Sequence[Claim]) -> None:
-        """Take the waiting targets of a root, after the spider has restored the state of its finished ones."""
+        """Take the waiting targets of a root, after the spider has restored its state from the root's finished
+        targets.
+        """
         notes = await self._notes(root)
         found = [self._target(claim) for claim in claims]
         waiting = [each for each in found if isinstance(each, Target)]
@@ -172,7 +176,7 @@ class JobSource(TargetSource):
         self._ready += [each for each in found if each not in ended]
         for carrier in (ended or taken)[:1]:
             self._further[carrier.id] = further
-        for each in ended:  # the state shows that nothing is left to do for it
+        for each in ended:  # according to the state, the root needs no further targets
             self.worker.finish(self._finished(self._claims.pop(each.id), Outcome(each, None, None, 0)))
 
     async def _paused(self, root: bytes) -> list[Target]:
@@ -198,14 +202,14 @@ class JobSource(TargetSource):
     def _target(self, claim: Claim) -> Target | InvalidTarget:
         work = claim.work
         if claim.root is not None and (name := work.get("root")) is not None:
-            # Ids are the user's, who may give one twice.
+            # Ids come from the user, and may occur twice.
             unique = name if self._root_names.setdefault(name, claim.root) == claim.root else claim.root.hex()
             work = {**work, "root": unique}
         if work["id"] in self._claims:
             work = {**work, "id": claim.key.hex()}
         target = self.parser.load(SavedTarget.model_validate(work), row=claim.row)
         if self.account is not None and isinstance(target, Target):
-            target = replace(target, background=True)  # calls of the endpoint go first
+            target = replace(target, background=True)  # calls of the endpoint have priority
         self._claims[target.id] = claim
         return target
 
@@ -252,7 +256,7 @@ class JobSource(TargetSource):
 
 
 def finished(claim: Claim, outcome: Outcome) -> Finished:
-    """Return what is stored of a target's outcome."""
+    """Return a target's outcome in the form in which it is stored."""
     if isinstance(outcome.error, LimitReached):
         return Finished(claim, "paused")
     followups = tuple(
@@ -272,7 +276,7 @@ def finished(claim: Claim, outcome: Outcome) -> Finished:
 
 
 def _tallies(outcome: Outcome) -> Counter[tuple[str, str]]:
-    """Return what an outcome adds to the tallies of its job."""
+    """Return the numbers that an outcome adds to the tallies of its job."""
     tallies: Counter[tuple[str, str]] = Counter()
     for each in outcome.warnings:
         if each.coverage is not None:

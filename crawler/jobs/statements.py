@@ -1,18 +1,16 @@
-"""Every statement that reads or changes the store of jobs.
+"""The statements that read and change the store of jobs.
 
 SQLAlchemy Core compiles each statement for SQLite and for PostgreSQL. SQLite has one writer at a time, so that it needs
 no row locks: ``FOR UPDATE`` is left out there.
 
 On PostgreSQL, a transaction locks rows of ``targets`` before rows of ``jobs``, and rows of ``jobs`` in ascending order.
-Claims and clean-ups skip targets that other transactions have locked. So transactions do not wait for each other in a
-circle.
+Claims and clean-ups skip targets that other transactions have locked. This order prevents deadlocks.
 """
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam as param
-from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.jobs.job import STATES
 from crawler.jobs.tables import (
@@ -23,6 +21,7 @@ from crawler.jobs.tables import (
     T,
     deliveries,
     inputs,
+    insert_into,
     jobs,
     parts,
     records,
@@ -78,38 +77,21 @@ LOCK_JOB = FIND_JOB.with_for_update()
 
 # Targets
 
-
-def _by_dialect(*, table: sa.Table, update: str | None = None) -> dict[str, sa.Insert]:
-    """Return the INSERT statement of each dialect. It skips rows whose key is stored, or updates one column of them.
-
-    ``update``: the column. Numbers (``n``) are added.
-    """
-    found: dict[str, sa.Insert] = {}
-    for name, insert in (("sqlite", sqlite.insert(table)), ("postgresql", postgresql.insert(table))):
-        if update is not None:
-            new = insert.excluded[update]
-            change = {update: table.c.n + new if update == "n" else new}
-            found[name] = insert.on_conflict_do_update(index_elements=table.primary_key.columns, set_=change)
-        else:
-            found[name] = insert.on_conflict_do_nothing()
-    return found
-
-
-ADD_JOB = _by_dialect(table=jobs)
-ADD_INPUTS = _by_dialect(table=inputs)
-ADD_TARGETS = _by_dialect(table=targets)
+ADD_JOB = insert_into(jobs)
+ADD_INPUTS = insert_into(inputs)
+ADD_TARGETS = insert_into(targets)
 STORED = sa.select(T.key).where(OF_KEYS)
 """The keys of a list that are stored."""
-ADD_TALLIES = _by_dialect(table=tallies, update="n")
+ADD_TALLIES = insert_into(tallies, add=["n"])
 READY = (
-    T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far: set while the clock was ahead
+    T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far ahead: set by a wrong clock
     T.expires.is_(None) | (T.expires > param("now")),
 )
 _FIRST_WAITING = (
     sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING, *READY).order_by(T.row).limit(1)
 )
 _HAS_TARGETS = sa.and_(  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
-    J.waiting > 0, J.id.not_in(param("resting", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
+    J.waiting > 0, J.id.not_in(param("skipped", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
 )
 JOBS_TO_CLAIM = (
     sa.select(J.id, J.owner, J.whole_roots, J.running, sa.case((_HAS_TARGETS, 1), else_=0))
@@ -190,7 +172,7 @@ SWEEP = (
 )
 """A piece of a job's targets, in the order of their keys."""
 SWEEP_TARGETS = SWEEP.where(T.platform != "")
-"""The same without the lines that are not targets."""
+"""The same without invalid lines."""
 RETRY = sa.update(targets).where(ONE).values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
 DROP_TARGETS = (
     sa.delete(records).where(records.c.job == param("job_"), records.c.seq.in_(sa.select(T.seq).where(OF_KEYS))),
@@ -211,7 +193,7 @@ COUNT_UNFINISHED = sa.select(sa.func.count()).where(OF_JOB, T.platform == param(
 NOTES = sa.select(T.code, T.note).where(OF_JOB, T.root == param("root"), T.note.is_not(None), T.seq > 0).order_by(T.seq)
 SEEN = sa.select(seen.c.ids).where(seen.c.listing == param("listing"))
 LOCK_SEEN = SEEN.with_for_update()
-SET_SEEN = _by_dialect(table=seen, update="ids")
+SET_SEEN = insert_into(seen, replace=["ids"])
 TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
 _INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line)
 _LINE = (T.key, T.parent, T.row, T.platform, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)

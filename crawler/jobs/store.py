@@ -1,7 +1,7 @@
-"""Transactions in a thread, on SQLite or PostgreSQL, which may be locked, full, restarted or lost.
+"""Runs transactions in a thread, on SQLite or PostgreSQL. The database may be locked, full, restarted or lost.
 
-SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. A statement
-is one of SQLAlchemy Core, or a text that both databases accept, with named parameters (``:client``).
+SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. Statements
+are objects of SQLAlchemy Core, or texts that both databases accept, with named parameters (``:client``).
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ RETRY_SECONDS = 5
 """``Retry-After`` of calls that need the store while it is unavailable."""
 
 CONFLICT_TRIES = 5
-"""How often a transaction is run before a deadlock or a serialisation failure is an outage."""
+"""Maximum number of tries of a transaction. After them, a deadlock or a serialisation failure counts as an outage."""
 
-Row = tuple[Any, ...]
 T = TypeVar("T")
 
 
@@ -64,8 +63,8 @@ class Session:
         """Run a statement. Return the number of changed rows."""
         return int(self.execute(sql, values).rowcount)
 
-    def rows(self, sql: Statement, /, **values: Any) -> list[Row]:
-        """Run a query. Return its rows."""
+    def rows(self, sql: Statement, /, **values: Any) -> list[Any]:
+        """Run a query. Return its rows, which have the names of the columns if it is not a text."""
         return list(self.execute(sql, values).fetchall())
 
 
@@ -88,7 +87,7 @@ class _Job:
         if self.abandoned:
             raise _AbandonedError
         outcome = self.work(session)
-        if self.abandoned:  # the caller has reported that nothing was stored
+        if self.abandoned:  # the caller has already reported a failure
             raise _AbandonedError
         return outcome
 
@@ -97,8 +96,7 @@ class Store:
     """Runs transactions in order, in one thread with one connection, so that they do not block the event loop.
 
     If the database is unavailable (locked, full, read-only, not reachable), each transaction fails with
-    ``StoreUnavailable``, and the next one tries again. The log has one line at the begin of an outage and one at its
-    end.
+    ``StoreUnavailable``, and the next one tries again. The start and the end of an outage are logged.
     """
 
     def __init__(self, location: str, schema: VersionedSchema, *, durable: bool = True) -> None:
@@ -124,7 +122,7 @@ class Store:
         return self._database.losses
 
     async def transact(self, work: Callable[[Session], T], *, seconds: float | None = None, write: bool = True) -> T:
-        """Run ``work`` in a transaction, in the store's thread. It completes even if the caller is cancelled.
+        """Run ``work`` in a transaction, in the store's thread. The transaction ends even if the caller is cancelled.
 
         ``seconds``: how long to wait. After that, the transaction is rolled back or not started. ``write``: whether the
         work changes data. Work that only reads can be done while another process holds SQLite's write lock.
@@ -161,7 +159,7 @@ class Store:
                 if sqlstate(error) not in CONFLICTS or attempt + 1 == CONFLICT_TRIES:
                     self._failed(error)
                     raise _unavailable() from error
-            except Exception:  # of ``work``: what it left in the connection is not known
+            except Exception:  # from ``work``: the state of the connection is not known
                 self.disconnect()  # the next transaction gets a new connection
                 raise
         if self._failing_since is not None:
@@ -199,17 +197,17 @@ class Store:
         while (job := self._jobs.get()) is not None:
             if job.abandoned:
                 continue
-            if job.write and job.submitted < self._failed_at:  # else a queue of jobs would wait for one lock in turn
+            if job.write and job.submitted < self._failed_at:  # do not wait for the same lock again
                 job.result.set_exception(_unavailable())
                 continue
             try:
                 job.result.set_result(self.transact_sync(job.run, write=job.write))
-            except BaseException as error:  # noqa: BLE001  # the caller gets it
+            except BaseException as error:  # noqa: BLE001  # the caller gets the exception
                 job.result.set_exception(error)
         self.disconnect()
 
     def _failed(self, error: Exception) -> None:
-        """Log the begin of an outage, and disconnect, so that the next transaction connects again."""
+        """Log the start of an outage, and disconnect, so that the next transaction connects again."""
         self.failures += 1
         self._failed_at = time.monotonic()
         if self._failing_since is None:

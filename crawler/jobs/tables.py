@@ -8,14 +8,17 @@ surrogate.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
 from crawler.jobs.job import STATES
 from crawler.jobs.schema_version import VersionedSchema
 from crawler.jobs.takeover import take_over
 
 metadata = sa.MetaData()
-Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # an SQLite key must be INTEGER to be numbered
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite numbers only keys of the type INTEGER
 
 jobs = sa.Table(
     "jobs",
@@ -78,7 +81,9 @@ records = sa.Table(
     "records",
     metadata,
     sa.Column("job", sa.BigInteger, primary_key=True),
-    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),  # not the key: rows are added at the end
+    sa.Column(
+        "seq", sa.BigInteger, primary_key=True, autoincrement=False
+    ),  # not the target's key, so that rows are appended
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 parts = sa.Table(
@@ -97,15 +102,15 @@ limits = sa.Table(  # throttles, circuit breakers, refusals, limits of API keys:
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("scope", sa.Text, nullable=False),
     sa.Column("fact", sa.LargeBinary, nullable=False),
-    sa.Column("ends", sa.Double, nullable=False),  # it can be deleted from this time on
+    sa.Column("ends", sa.Double, nullable=False),  # the fact can be deleted after this time
 )
-seen = sa.Table(  # outlives the jobs
+seen = sa.Table(  # kept when jobs are removed
     "seen",
     metadata,
     sa.Column("listing", sa.LargeBinary, primary_key=True),
     sa.Column("ids", sa.LargeBinary, nullable=False),
 )
-sa.Table(
+idempotency = sa.Table(
     "idempotency",
     metadata,
     sa.Column("client", sa.Text, primary_key=True),
@@ -113,10 +118,10 @@ sa.Table(
     sa.Column("fingerprint", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("expires", sa.BigInteger, nullable=False),
-    sa.Column("record", sa.LargeBinary),  # of a synchronous call; compressed
+    sa.Column("record", sa.LargeBinary),  # the compressed record of a synchronous call
     sa.Column("warnings", sa.LargeBinary),
 )
-sa.Table(
+usage = sa.Table(
     "usage",
     metadata,
     sa.Column("client", sa.Text, primary_key=True),
@@ -127,20 +132,20 @@ sa.Table(
     sa.Column("billable", sa.BigInteger, nullable=False),
     sa.Column("partial", sa.BigInteger, nullable=False, server_default="0"),
 )
-sa.Table(
-    "quotas",  # a row that a transaction locks while it counts and reserves; the quota itself belongs to the API keys
+quotas = sa.Table(
+    "quotas",  # a transaction locks this row while it counts and reserves; the quota itself is stored with the API keys
     metadata,
     sa.Column("client", sa.Text, primary_key=True),
     sa.Column("checked", sa.BigInteger, nullable=False),
 )
-sa.Table(
+reservations = sa.Table(
     "reservations",
     metadata,
     sa.Column("client", sa.Text, primary_key=True),
     sa.Column("call_id", sa.Text, primary_key=True),
     sa.Column("expires", sa.BigInteger, nullable=False),
 )
-sa.Table(
+processes = sa.Table(
     "processes",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
@@ -196,9 +201,8 @@ WAITING, RUNNING = T.state == sa.literal_column("'waiting'"), T.state == sa.lite
 OPEN = J.state == sa.literal_column("'open'")
 _index("jobs_open", J.owner, J.id, where=OPEN)
 _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
-_index(
-    "targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING
-)  # claimed as they are stored: few pages change
+# Targets are claimed in the order in which they are stored, so that few pages change.
+_index("targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING)
 _index("deliveries_due", deliveries.c.due, where=deliveries.c.due.is_not(None))
 _index("deliveries_client", deliveries.c.client, deliveries.c.id)
 _index("limits_scope", limits.c.scope)
@@ -209,11 +213,24 @@ _index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
 _index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))
 _index("targets_roots", T.job, T.root, T.seq, where=T.root.is_not(None))
 
-sa.event.listen(  # its data is compressed
+sa.event.listen(  # the data is compressed already
     records,
     "after_create",
     sa.DDL("ALTER TABLE records ALTER COLUMN data SET STORAGE EXTERNAL").execute_if(dialect="postgresql"),
 )
+
+
+def insert_into(table: sa.Table, *, add: Iterable[str] = (), replace: Iterable[str] = ()) -> sa.Insert:
+    """Return an INSERT statement that skips rows whose key is stored, or changes some of their columns.
+
+    ``add``: columns of numbers, which are added to the stored ones. ``replace``: columns that get the new values.
+    """
+    insert = postgresql.insert(table)  # SQLite has the same ON CONFLICT
+    changes = {name: table.c[name] + insert.excluded[name] for name in add}
+    changes |= {name: insert.excluded[name] for name in replace}
+    if not changes:
+        return insert.on_conflict_do_nothing()
+    return insert.on_conflict_do_update(index_elements=table.primary_key.columns, set_=changes)
 
 
 def _create(connection: sa.Connection) -> None:

@@ -1,4 +1,4 @@
-"""Takes over the store of version 0.2, which had usage, quotas and responses, and no jobs."""
+"""Converts the store of version 0.2, which has usage, quotas and responses, but no jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNFINISHED = (
     ("calls", "state = 'done' AND expires > {now}", "responses of asynchronous calls", "MAX(expires)"),
     ("idempotency", "expires > {now}", "responses of calls with an Idempotency-Key", "MAX(expires)"),
 )
-"""Table, condition, what its rows are, and the time after which none of them is left."""
+"""Table, condition, description of its rows, and the time at which the last of them expires."""
 NOW = {"sqlite": "strftime('%s', 'now')", "postgresql": "extract(epoch FROM clock_timestamp())"}
 
 
@@ -65,7 +65,7 @@ def _check(connection: sa.Connection, tables: set[str]) -> None:
 
 
 def _keep_copy(connection: sa.Connection) -> str:
-    """Copy the SQLite file of a connection. Its transaction has the write lock, and has changed nothing yet."""
+    """Copy the SQLite file of a connection, whose transaction has the write lock and no changes yet."""
     path = Path(connection.execute(sa.text("PRAGMA database_list")).all()[0].file)
     kept, part = Path(f"{path}.0.2"), Path(f"{path}.0.2.part")
     part.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """The transactions of workers: claim, renew, expire, release and finish targets.
 
-A worker holds a target by a lease. ``tries`` is the fence: if the lease expires, and another worker claims the target,
-nothing that the first one sends is stored.
+A worker holds a target by a lease. ``tries`` is a fencing token: if the lease expires and another worker claims the
+target, outcomes of the first worker are refused.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from crawler.jobs.store import Session
 EXPIRED_PER_TRANSACTION = 500
 RENEWED_PER_STATEMENT = 200
 MAX_HOLD_SECONDS = 120.0
-"""No released target is held for longer."""
+"""Maximum seconds for which a released target cannot be claimed."""
 MAX_LEASE_SECONDS = 3_600.0
-"""No lease is longer. If one ends later than that, it was renewed while the clock was ahead."""
+"""Maximum seconds of a lease. A lease that ends later was renewed while the clock was ahead."""
 
 NOT_HELD = {"worker": None, "tries": 0, "lease_until": None}
 
@@ -44,22 +44,25 @@ def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
 
 @dataclass(frozen=True)
 class Holder:
-    """A worker, for the time of its leases. ``exits``: a target that more workers did not survive is dead."""
+    """A worker, for the time of its leases.
+
+    ``exits``: a target is dead after more than this number of workers have exited.
+    """
 
     worker: str
     lease: float
     exits: int
     job: int | None = None
-    """The job whose targets it claims. None: those of all jobs, with fair shares for their owners."""
+    """The job whose targets the worker claims. None: all jobs, with fair shares for their owners."""
     owned_only: bool = False
-    """Whether it claims no targets of jobs that have no owner, or spider arguments and so whole roots."""
+    """Whether the worker claims only targets of clients' jobs without spider arguments."""
     turns: dict[str, float] = field(default_factory=dict)
-    """Owner -> when the worker last claimed a target of it."""
+    """Owner -> when the worker last claimed one of the owner's targets."""
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """What a claim leaves waiting: targets of these owners, and of these jobs."""
+    """The owners and jobs whose targets a claim skips."""
 
     owners: frozenset[str] = frozenset()
     jobs: frozenset[int] = frozenset()
@@ -86,13 +89,13 @@ def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[
 
 
 def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim]:
-    """Claim at most ``n`` targets, those of the owners with the fewest running ones; of a job of whole roots, one root.
+    """Claim at most ``n`` targets, first those of the owners with the fewest running targets.
 
-    Calls of an owner are claimed before targets of its jobs.
+    In a job of whole roots, claim one root. An owner's calls are claimed before the targets of its jobs.
     """
     if holder.job is not None:
         return _start(session, holder, _free(session, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)))
-    values = {"platform": platform, "resting": sorted({0, *skipped.jobs}), **_due()}
+    values = {"platform": platform, "skipped": sorted({0, *skipped.jobs}), **_due()}
     running: Counter[str] = Counter()
     jobs: dict[str, list[tuple[int, bool]]] = {}
     excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
@@ -195,7 +198,7 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool],
     changes = Changes(session, lock_jobs(session, (row.job for row in rows)))
     moves, ends, dead = [], [], []
     for row in rows:
-        bills = holder.owned_only or not changes.jobs[row.job].owner  # only the endpoint bills all clients
+        bills = holder.owned_only or not changes.jobs[row.job].owner  # only workers of the endpoint bill clients
         if row.exits + 1 > holder.exits and bills:
             message = f"{row.exits + 1} workers exited while the target was in progress."
             claimed = _claim_of(row, changes, row.tries)
@@ -203,18 +206,16 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool],
             ends.append(_end(changes, dead[-1], "dead") | {"exits_": 1})
         else:
             moves.append(_requeue(changes, row.job, row.key) | {"exits_": 1})
-    if moves:
-        session.execute(sql.MOVE, moves)
-    if ends:
-        session.execute(sql.FINISH, ends)
-        if also is not None:
-            also(session, dead)
+    session.execute(sql.MOVE, moves)
+    session.execute(sql.FINISH, ends)
+    if also is not None and dead:
+        also(session, dead)
     changes.store(now)
     return len(rows)
 
 
 def release(session: Session, holder: Holder, claims: Iterable[Claim], ready: float | None = None) -> None:
-    """Return claimed targets to their queues. Their ``exits`` stay. ``ready``: when they can be claimed again."""
+    """Return claimed targets to their queues, with unchanged ``exits``. ``ready``: when they can be claimed again."""
     status = _statuses(session, holder, list(claims))
     held = [target for target, each in status.items() if each == "held"]
     if held:
@@ -226,7 +227,7 @@ def release(session: Session, holder: Holder, claims: Iterable[Claim], ready: fl
 def _statuses(
     session: Session, holder: Holder, claims: Sequence[Claim]
 ) -> dict[Key, Literal["held", "already stored", "lost"]]:
-    """Lock claimed targets. Return what became of each, without those that were removed."""
+    """Lock claimed targets. Return the state of each claim, without removed targets."""
     wanted = {each.target: each for each in claims}
     return {
         (row.job, row.key): _status(row, holder, wanted[row.job, row.key])
@@ -236,7 +237,7 @@ def _statuses(
 
 
 def _status(row: Any, holder: Holder, claimed: Claim) -> Literal["held", "already stored", "lost"]:
-    """Return what became of a claim. ``already stored``: the answer to an earlier commit did not arrive."""
+    """Return the state of a claim. ``already stored``: the answer to an earlier commit did not arrive."""
     if row.worker == holder.worker and row.tries == claimed.tries:
         if row.state == "running":
             return "held"
@@ -270,8 +271,8 @@ def finish(
 ) -> tuple[list[Result], list[Claim]]:
     """Store the outcomes, records and follow-ups of claimed targets. All are stored, or none.
 
-    ``also`` stores what belongs to the same targets in other tables. It is called with those of the batch that are
-    stored now. ``room`` limits the follow-ups: the other ones are paused.
+    ``also`` stores rows of the same targets in other tables. It is called with the targets that are stored now.
+    ``room`` limits the follow-ups: further ones are paused.
 
     Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
     """
@@ -290,8 +291,7 @@ def finish(
         if finished.state == "done":
             data.append({"job": job, "seq": ends[-1]["seq_"], "data": each.record})
     for statement, values in ((sql.FINISH, ends), (sql.MOVE, pauses), (sql.ADD_RECORDS, data)):
-        if values:
-            session.execute(statement, values)
+        session.execute(statement, values)
     now = session.now()
     own = _add_followups(changes, holder, mine, now + holder.lease, room)
     if also is not None:
@@ -304,7 +304,7 @@ def finish(
 def _add_followups(
     changes: Changes, holder: Holder, mine: Sequence[Stored], until: float, room: RoomOf | None
 ) -> list[Claim]:
-    """Add the follow-ups of finished targets that are new. Return those that the worker holds."""
+    """Add the new follow-ups of finished targets. Return the follow-ups that the worker holds."""
     rows: dict[Key, dict[str, Any]] = {}
     for each in mine:
         claimed = each.finished.claim
@@ -324,8 +324,7 @@ def _add_followups(
     new = list(rows.values())
     if room is not None:
         _pause_beyond(changes, new, room)
-    if new:
-        session.execute(sql.ADD_TARGETS[session.dialect], new)
+    session.execute(sql.ADD_TARGETS, new)
     for row in new:
         changes.move(row["job"], to=row["state"])
     return [
@@ -339,7 +338,7 @@ def _add_followups(
 
 
 def _pause_beyond(changes: Changes, new: Iterable[dict[str, Any]], room: RoomOf) -> None:
-    """Pause the new follow-ups that do not fit into the quotas of their jobs' owners."""
+    """Pause the new follow-ups that exceed the quotas of their jobs' owners."""
     by_owner = sorted(new, key=lambda row: row["job"])
     for job, rows in groupby(by_owner, key=lambda row: int(row["job"])):
         limit = room(changes.session, changes.jobs[job])

@@ -1,4 +1,4 @@
-"""A worker: claims targets of jobs, holds them by leases, and stores what becomes of them."""
+"""A worker: claims targets of jobs, holds them by leases, and stores their outcomes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ T = TypeVar("T")
 LEASE_SECONDS = 60.0
 EXITS = 5
 BATCH = 32
-"""Outcomes that are stored in one transaction."""
+"""Maximum number of outcomes that one transaction stores."""
 FLUSH_SECONDS = 0.25
-"""Maximum time for which an outcome waits for others."""
+"""Maximum seconds for which an outcome waits for a full transaction."""
 TEND_SECONDS = 1.0
-"""Interval at which expired leases of exited workers are searched."""
+"""Interval in seconds at which the worker looks for expired leases of exited workers."""
 RETRY_SECONDS = 1.0
-"""Wait between two tries while the database is unavailable."""
+"""Seconds between two tries while the database is unavailable."""
 OUTAGE_SECONDS = 600.0
-"""A worker ends if the database is unavailable for longer."""
+"""Maximum seconds of an outage of the database. After a longer outage, the worker ends."""
 CLOSE_SECONDS = 20.0
 """Maximum seconds for which ``close()`` tries to store outcomes and to release targets."""
 MAX_UNSTORED = 8 * BATCH
@@ -42,7 +42,7 @@ MAX_UNSTORED = 8 * BATCH
 
 
 class WorkerStoppedError(Exception):
-    """Raised when a worker cannot go on. The command prints the message, and ends with exit code 1."""
+    """Raised when a worker cannot continue. The command prints the message, and ends with exit code 1."""
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -67,11 +67,11 @@ class Worker:
     lease: float = LEASE_SECONDS
     exits: int = EXITS
     job: int | None = None
-    """The job whose targets it claims. None: those of all jobs."""
+    """The job whose targets the worker claims. None: all jobs."""
     owned_only: bool = False
-    """Whether it claims no targets of jobs that have no owner, or spider arguments and so whole roots."""
+    """Whether the worker claims only targets of clients' jobs without spider arguments."""
     also_store: AlsoStore | None = None
-    """Stores what belongs to outcomes in other tables, such as usage and bills, in the same transaction."""
+    """Stores rows of the same outcomes in other tables, such as usage and bills, in the same transaction."""
     room: RoomOf | None = None
     """Limits the follow-ups of clients' jobs."""
     held: dict[Key, Claim] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Worker:
     _unstored: dict[Key, Finished] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by each transaction on held targets, until ``held`` shows its result."""
+    """Serialises the transactions on held targets: each one ends with the update of ``held``."""
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _outage_since: float | None = None
     _outage_cause: BaseException | None = None
@@ -113,7 +113,7 @@ class Worker:
         return await self._claimed(partial(transactions.claim, holder=self._holder, **values))
 
     async def claim_late(self, n: int) -> list[Claim]:
-        """Claim calls that have waited for too long. As ``claim()``."""
+        """Claim calls that have waited for too long, as with ``claim()``."""
         return await self._claimed(lambda session: transactions.claim_late(session, self._holder, n))
 
     async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
@@ -121,7 +121,7 @@ class Worker:
         if len(self._unstored) >= MAX_UNSTORED:
             return []
         try:
-            # Shielded: a caller that is cancelled must not leave targets that no process knows to hold.
+            # Shielded: otherwise a cancelled caller would leave claimed targets that no worker processes.
             return await asyncio.shield(asyncio.ensure_future(self._claim(work)))
         except StoreUnavailable as error:
             self._tolerate(error)
@@ -136,8 +136,8 @@ class Worker:
         return found
 
     def finish(self, finished: Finished) -> None:
-        """Store how a held target ended, with others. Do not change its data any more."""
-        if finished.claim.target in self.held:  # else it was lost, and on_lost was called
+        """Store the outcome of a held target, in a batch. The caller must not change the data afterwards."""
+        if finished.claim.target in self.held:  # otherwise it was lost, and on_lost was called
             self._unstored[finished.claim.target] = finished
             self._changed.set()
 
@@ -158,7 +158,7 @@ class Worker:
                 self.held.pop(each.target, None)
 
     def drop(self, claim: Claim) -> None:
-        """Hold a target no longer, because it was deleted or lost."""
+        """Drop a held target, because it was deleted or lost."""
         if self.held.get(claim.target) is claim:
             del self.held[claim.target]
 
@@ -214,13 +214,13 @@ class Worker:
         return outcome
 
     def _tolerate(self, error: StoreUnavailable) -> None:
-        """Accept an outage.
+        """Wait during an outage.
 
         Raises:
             WorkerStoppedError: it lasts too long.
         """
         self._outage_since = self._outage_since or lease_clock()
-        # A transaction that waited behind one that failed has no cause of its own.
+        # A transaction that waited behind a failed one has no cause of its own.
         self._outage_cause = error.__cause__ or self._outage_cause or error
         if lease_clock() - self._outage_since > OUTAGE_SECONDS:
             cause = getattr(self._outage_cause, "orig", self._outage_cause)
@@ -255,7 +255,10 @@ class Worker:
                 self._changed.set()
 
     async def _flush(self) -> None:
-        """Store one batch. If it is refused, store each of its outcomes alone, at last as ``INTERNAL_ERROR``."""
+        """Store one batch.
+
+        If the store refuses it, store each outcome alone. A refused outcome is stored as ``INTERNAL_ERROR``.
+        """
         batch = list(self._unstored.values())[:BATCH]
         stored = await asyncio.to_thread(lambda: [Stored.of(each) for each in batch])
         try:
@@ -318,7 +321,8 @@ class Worker:
             claims = list(self.held.values())
             if claims:
                 kept = await self._transact(lambda session: transactions.renew(session, self._holder, claims))
-                # What became of a target whose outcome was sent is decided by the answer to its repetition.
+                # After an outage, the state of a target whose outcome was sent is known only from the answer to the
+                # repeated transaction.
                 missing = [c for c in claims if (c.job, c.key, c.tries) not in kept and c.target not in self._unstored]
             else:
                 missing = []

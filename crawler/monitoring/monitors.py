@@ -13,8 +13,8 @@ from scrapy.utils.project import data_path
 
 from crawler.monitoring.compare import Report, compare
 from crawler.monitoring.run import History, Run
+from crawler.targets.reporter import target_completed
 from crawler.targets.target import Outcome
-from crawler.targets.tracker import target_completed
 
 if TYPE_CHECKING:
     from scrapy import Spider

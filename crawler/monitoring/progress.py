@@ -19,7 +19,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 
 from crawler.downloads.waiting import suspensions, waiting_for
-from crawler.targets.tracker import TargetTracker, outcomes_by_code
+from crawler.targets.reporter import outcomes_by_code
+from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,7 +148,7 @@ class Progress:
             self._log()
 
     def _every(self, seconds: float, function: object) -> None:
-        call = create_looping_call(function)  # type: ignore[arg-type]  # bound methods without arguments
+        call = create_looping_call(function)  # type: ignore[arg-type]  # the functions are bound methods without arguments
         call.start(seconds, now=False)
         self._calls.append(call)
 

@@ -18,8 +18,8 @@ from web_poet.utils import get_fq_class_name
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
+from crawler.targets.reporter import target_completed
 from crawler.targets.target import Outcome
-from crawler.targets.tracker import target_completed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

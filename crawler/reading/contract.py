@@ -1,4 +1,4 @@
-"""Contracts of payloads: what a platform's JSON contains, declared once, one line per value.
+"""Contracts of payloads, which declare the values in a platform's JSON, one line per value.
 
 ::
 
@@ -64,7 +64,7 @@ __all__ = [
 
 
 class Reading(NamedTuple, Generic[C]):
-    """What was read: the contract's instance, None if its identity is missing; and the unread parts."""
+    """The result of a reading: the contract's instance, None if its identity is missing; and the unread parts."""
 
     value: C | None
     unread: list[Unread]

@@ -5,27 +5,26 @@ key of an ``identity`` or ``always`` value is a required field, so that the deco
 Struct of a contract is a subclass of the contract. It has a field for each value that is one key below it, and a
 property for each other value.
 
-The pass has only two results: everything as declared, or nothing. What is wrong is found by ``careful.py``.
+The pass has two results: an instance with everything as declared, or None. ``careful.py`` then finds the differences.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, Union
 
 import msgspec
 
 from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
-from crawler.reading.paths import ANY, EACH, Step, is_flat, steps
+from crawler.reading.getters import Getter, field_name, first_of, getter, has_only_keys
+from crawler.reading.paths import ANY, EACH, Step, steps
 
 C = TypeVar("C", bound=Contract)
-Getter = Callable[[Any], Any]
 
 MAX_ROWS = 2_000
 """Maximum number of rows of one kind in a payload. The largest real payload has 98; more would block the event loop."""
@@ -50,7 +49,7 @@ def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any] | None:
     try:
         return msgspec.json.Decoder(_Compiler().struct(kind))
     except OverlappingPathsError:
-        if kind.change is None:  # a mistake in the project
+        if kind.change is None:  # a mistake in the project's own contracts
             raise
         return None  # a value that was moved to a key inside itself is read by the careful pass
 
@@ -64,16 +63,16 @@ class OverlappingPathsError(TypeError):
 
 @dataclass(frozen=True)
 class _Check:
-    """What to check in the objects of one contract after they were decoded."""
+    """The checks of the decoded objects of one contract."""
 
     required: tuple[tuple[Getter, Any], ...]
-    """Identities and ``always`` values with several paths, of which no single one is a required field: each with the
-    value that it has if it is missing."""
+    """Identities and ``always`` values with several paths, which cannot be required fields -> the value if it is
+    missing."""
     often: tuple[Getter, ...]
     one_of: tuple[Getter, ...]
     """The values of which each object has at least one."""
     inside: tuple[tuple[Getter, tuple[type[Contract], ...], tuple[Step, ...]], ...]
-    """The objects inside, their contracts, and the keys that they are under. No keys for entries of a list."""
+    """The objects inside, their contracts, and their keys. Entries of a list have no keys."""
 
 
 @per_contract
@@ -104,13 +103,12 @@ def _needs_check(kind: type[Contract]) -> bool:
 
 
 def _cost(value: Value) -> tuple[int, int]:
-    """Return what orders values by the time that it takes to read them."""
+    """Return the sort key of a value by the time that reading it takes."""
     return len(value.paths), len(value.steps)
 
 
 Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
-"""Objects of a contract on the same level of a payload, whichever list they are in, and the keys that they are under.
-There are no keys for entries of a list."""
+"""The objects of a contract on the same level of a payload, and their keys. Entries of a list have no keys."""
 
 
 def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
@@ -154,138 +152,25 @@ def _inside(check: _Check, rows: list[Any]) -> Iterator[Level]:
 
 
 def _are_empty(body: bytes, keys: tuple[Step, ...], number: int) -> bool:
-    """Whether as many objects under these keys are empty as have no value. Others have unknown values."""
+    """Whether all objects without a value are empty. Otherwise, some of them have only unknown values."""
     found = (re.findall(rb'"%b"\s*:\s*\{\s*\}' % re.escape(str(key).encode()), body) for key in keys)
     return number == sum(map(len, found))
 
 
-# Getters
-
-
-def _getter(path: tuple[Step, ...], *, is_inside: bool = False, never_null: bool = False) -> Getter:
-    """Return the function that reads what is at a path below an object: a value or None, or a list of values.
-
-    ``never_null``: whether the path has only keys, and all objects on it are never null.
-    """
-    if never_null:
-        return _read(path)
-    count = next((index for index, step in enumerate(path) if isinstance(step, int) or step in {EACH, ANY}), len(path))
-    keys, rest = path[:count], path[count:]
-    start = _chain(keys, is_inside=is_inside) if keys else lambda part: part
-    if not rest:
-        return start
-    if rest == (EACH,) and keys and not is_inside:
-        found = _expression([_name(str(key)) for key in keys])
-        present = "found if None not in found else [each for each in found if each is not None]"
-        return _compiled_getter(f"[] if not (found := {found}) else {present}")
-    inner = _getter(rest[1:], is_inside=True) if rest[1:] else None
-    is_list = EACH in rest[1:] or ANY in rest[1:]
-    if isinstance(rest[0], int):
-        return _at(start, rest[0], inner, is_list=is_list)
-    return _each(start, inner, is_list=is_list)
-
-
-def _read(keys: tuple[Step, ...]) -> Getter:
-    return attrgetter(".".join(_name(str(key)) for key in keys))
-
-
-def _chain(keys: tuple[Step, ...], *, is_inside: bool) -> Getter:
-    names = [_name(str(key)) for key in keys]
-    if is_inside:
-        return _lenient(attrgetter(".".join(names)))
-    if len(names) == 1:
-        return attrgetter(names[0])
-    return _compiled_getter(_expression(names))
-
-
-def _expression(names: list[str]) -> str:
-    """Return the expression for an attribute at the end of a path. An object on the path may be null."""
-    inner = "".join(f"None if (part := part.{name}) is None else " for name in names[1:-1])
-    first, last = names[0], names[-1]
-    return f"(None if (part := row.{first}) is None else {inner}part.{last})" if names[1:] else f"row.{first}"
-
-
-def _has_only_keys(path: str) -> bool:
-    return is_flat(path) and not any(isinstance(step, int) for step in steps(path))
-
-
-def _first_of(paths: tuple[str, ...]) -> Getter:
-    """Return the function that reads what is at the first path with a value. The paths have only keys."""
-    expressions = [_expression([_name(str(key)) for key in steps(path)]) for path in paths]
-    firsts = (f"found if (found := {each}) is not None else " for each in expressions[:-1])
-    return _compiled_getter("".join(firsts) + expressions[-1])
-
-
-def _compiled_getter(expression: str) -> Getter:
-    """Return a function of ``row``. One for all keys takes half as long as a loop over them."""
-    getter: Getter = eval(f"lambda row: {expression}")  # noqa: S307  # the names are made by _name
-    return getter
-
-
-def _lenient(read: Getter) -> Getter:
-    def read_if_present(part: Any) -> Any:
-        try:
-            return read(part)
-        except AttributeError:  # an object on the path is null, or a text or list below "*"
-            return None
-
-    return read_if_present
-
-
-def _at(start: Getter, index: int, inner: Getter | None, *, is_list: bool) -> Getter:
-    default: Callable[[], Any] = list if is_list else lambda: None
-
-    def at(part: Any) -> Any:
-        entries = start(part)
-        if not entries or not -len(entries) <= index < len(entries) or entries[index] is None:
-            return default()
-        return entries[index] if inner is None else inner(entries[index])
-
-    return at
-
-
-def _each(start: Getter, inner: Getter | None, *, is_list: bool) -> Getter:
-    def entries(part: Any) -> Any:
-        found = start(part)
-        if not found:
-            return ()
-        return found.values() if isinstance(found, dict) else found
-
-    def plain(part: Any) -> list[Any]:
-        found = start(part)
-        if not found:
-            return []
-        if type(found) is list and None not in found:  # the usual case
-            return found
-        return [entry for entry in entries(part) if entry is not None]
-
-    def each(part: Any) -> list[Any]:
-        assert inner is not None
-        return [one for entry in entries(part) if entry is not None and (one := inner(entry)) is not None]
-
-    def each_of_each(part: Any) -> list[Any]:
-        assert inner is not None
-        return [one for entry in entries(part) if entry is not None for one in inner(entry) or ()]
-
-    if inner is None:
-        return plain
-    return each_of_each if is_list else each
-
-
 def _attribute(value: Value, root: _Node) -> property:
     """Return the property of a value that is not a field of its own."""
-    getters = [_getter(steps(path), never_null=root.has_parents(steps(path))) for path in value.paths]
+    getters = [getter(steps(path), never_null=root.has_parents(steps(path))) for path in value.paths]
     only = getters[0]
 
     def first(row: Any) -> Any:
-        for getter in getters:
-            found = getter(row)
+        for read in getters:
+            found = read(row)
             if found is not None and found != []:
                 return found
         return [] if value.many else None
 
-    if len(getters) > 1 and all(_has_only_keys(path) for path in value.paths):
-        return property(_first_of(value.paths))
+    if len(getters) > 1 and all(has_only_keys(path) for path in value.paths):
+        return property(first_of(value.paths))
     if len(getters) > 1:
         return property(first)
     return property(only)
@@ -367,7 +252,7 @@ class _Compiler:
         tag = {} if kind.tag is None else {"tag_field": kind.tag[0], "tag": kind.tag[1]}
         struct = msgspec.defstruct(
             kind.__name__,
-            [self._field(key, node, fields.get(key) or _name(key)) for key, node in root.keys.items()],
+            [self._field(key, node, fields.get(key) or field_name(key)) for key, node in root.keys.items()],
             bases=(kind, msgspec.Struct),
             namespace=namespace,
             kw_only=True,
@@ -386,7 +271,7 @@ class _Compiler:
         kind = self._type(node)
         if node.required:
             return name, kind, msgspec.field(name=key)
-        # An absent object on a path is an empty one, so that reading the path needs no check for it.
+        # The default is an empty object, so that reading the path needs no check for an absent object.
         default = self._made[-1]() if node.keys else None
         return name, kind, msgspec.field(name=key, default=default)
 
@@ -400,7 +285,7 @@ class _Compiler:
         if node.member is not None:
             other = (str, int, float, bool, list, None)
             return Union[dict[str, Union[(self._type(node.member), *other)]], None]  # type: ignore[misc]  # noqa: UP007
-        fields = [self._field(key, each, _name(key)) for key, each in node.keys.items()]
+        fields = [self._field(key, each, field_name(key)) for key, each in node.keys.items()]
         part = msgspec.defstruct("Part", fields, frozen=True, gc=False, kw_only=True)
         self._made.append(part)
         return part if node.never_null else Union[part, None]  # noqa: UP007
@@ -408,9 +293,3 @@ class _Compiler:
 
 def _reference(kind: type[Contract]) -> str:
     return f"contract_{kind.__module__.replace('.', '_')}_{kind.__qualname__.replace('.', '_')}"
-
-
-@cache
-def _name(key: str) -> str:
-    """Return the name of the field for a key. It is an identifier, and not the name of a method or value."""
-    return "key_" + "".join(each if each.isalnum() and each.isascii() else f"_{ord(each)}_" for each in key)

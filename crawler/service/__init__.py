@@ -1,1 +1,1 @@
-"""The on-demand endpoint: HTTP in, a target through an open crawler, the envelope out."""
+"""The on-demand endpoint: serves calls over HTTP, scrapes their targets with open crawlers, and returns envelopes."""

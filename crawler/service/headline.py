@@ -8,7 +8,7 @@ from typing import Any
 MANY_NOT_UNDERSTOOD = 0.2
 MANY_REFUSED = 0.3
 FEW_TARGETS = 5
-"""A share of fewer targets than this means nothing."""
+"""With fewer targets, a share of them is not meaningful."""
 REFUSALS = ("UPSTREAM_BLOCKED", "UPSTREAM_RATE_LIMITED")
 
 

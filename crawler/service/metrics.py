@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter as Tally
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prometheus_client import (
@@ -28,7 +29,6 @@ from crawler.registry import spiders
 from crawler.service.calls.stored import STATES
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import UNREAD as UNREAD_REASON
-from crawler.targets.warning import unread_paths
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from crawler.service.calls.open_crawlers import OpenCrawlers
     from crawler.service.clients.keys import Keys
     from crawler.service.clients.usage import Usage
+    from crawler.service.outcome_counts import CountKey
 
 disable_created_metrics()  # the ``_created`` series would double the number of series
 
@@ -94,9 +95,7 @@ EMPTY = Counter("crawler_field_empty", "Sampled values that were empty.", ["scra
 PAGES_OPENED = Counter("crawler_browser_pages_opened", "Browser pages opened since the start.", ["platform"])
 
 STORE_FAILURES = Counter("crawler_store_failures", "Failed reads and writes of a store: keys, service.", ["store"])
-STORE_LOSSES = Counter(
-    "crawler_store_losses", "How often the data of a store was found to be lost: deleted or damaged.", ["store"]
-)
+STORE_LOSSES = Counter("crawler_store_losses", "Data losses of a store: its data was deleted or damaged.", ["store"])
 USAGE_PENDING = Gauge("crawler_usage_pending", "Calls whose usage is not stored yet.", multiprocess_mode="livesum")
 
 PAGES = Gauge("crawler_browser_pages", "Open browser pages.", ["platform"], multiprocess_mode="livesum")
@@ -108,7 +107,7 @@ BREAKER = Gauge(
     ["platform"],
     multiprocess_mode="livemax",
 )
-EGRESS_RESTING = Gauge(
+EGRESS_SUSPENDED = Gauge(
     "crawler_egress_resting",
     "1 while the egress is suspended for the platform, after refusals or failures of its own.",
     ["platform", "egress"],
@@ -178,20 +177,21 @@ def collect_calls(load: tuple[dict[tuple[str, str], int], int]) -> None:
     CALLS_BYTES.set(size)
 
 
-def count_outcome(outcome: Outcome) -> None:
+def count_outcome(outcome: Outcome, keys: Iterable[CountKey]) -> None:
     """Count the outcome of a target, and from time to time the empty fields of its record.
 
-    The fields are counted if the scraper's last sample is older than ``SAMPLE_SECONDS``.
+    ``keys``: the outcome's keys in ``OutcomeCounts``. The fields are counted if the scraper's last sample is older than
+    ``SAMPLE_SECONDS``.
     """
     assert isinstance(outcome.target, Target)
     scraper = outcome.target.scraper
-    OUTCOMES.labels(scraper.name, outcome.code).inc()
-    if outcome.warnings:
-        for warning in outcome.warnings:
-            if warning.reason != UNREAD_REASON:
-                SOURCE_FAILURES.labels(scraper.platform, warning.source, warning.reason).inc()
-        for source, path in unread_paths(outcome.warnings):
-            UNREAD.labels(scraper.platform, source, path).inc()
+    for key in keys:
+        if key.path:
+            UNREAD.labels(key.platform, key.source, key.path).inc()
+        elif not key.source:
+            OUTCOMES.labels(scraper.name, key.code).inc()
+        elif key.reason != UNREAD_REASON:
+            SOURCE_FAILURES.labels(key.platform, key.source, key.reason).inc()
     now = time.monotonic()
     record = outcome.record
     if record is not None and now - _SAMPLED.get(scraper.name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
@@ -291,7 +291,7 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
 
 def _collect_lane(platform: str, lane: Lane) -> None:
     labels = platform, lane.egress.name
-    EGRESS_RESTING.labels(*labels).set(lane.usable_in > 0)
+    EGRESS_SUSPENDED.labels(*labels).set(lane.usable_in > 0)
     EGRESS_TARGETS.labels(*labels).set(lane.targets)
     EGRESS_CAPACITY.labels(*labels).set(0 if lane.usable_in else lane.targets_per_hour)
     EGRESS_FAILURES.labels(*labels).inc(lane.take_failures())

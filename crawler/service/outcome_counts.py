@@ -1,8 +1,8 @@
 """Counts of completed targets by platform, egress, minute and code, and of their warnings, for ``GET /v1/status``.
 
-They are counted in memory and stored regularly. The store has the counts of 60 minutes, and the time of each egress's
-last success. The number of keys is bounded: the project defines codes, sources, reasons and paths, the operator the
-egresses.
+The same keys are counted in ``/metrics``. The counts are kept in memory and stored regularly. The store has the counts
+of 60 minutes, and the time of each egress's last success. The number of keys is bounded: the project defines codes,
+sources, reasons and paths, and the operator defines the egresses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KEEP_SUCCESS_SECONDS = 30 * 24 * 3_600.0
 
 
 class CountKey(NamedTuple):
-    """The key of a count of targets: with the same code, with the same warning, or with the same unread path."""
+    """Identifies a count: of targets with a code, of targets with a warning, or of targets with an unread path."""
 
     minute: int
     """Minutes since the epoch."""
@@ -55,7 +55,7 @@ class CountKey(NamedTuple):
     """The source of the warning; "" for an outcome."""
     reason: str = ""
     path: str = ""
-    """The unread path; "" for an outcome or a warning, which includes all paths of its source."""
+    """The unread path; "" for an outcome or a warning."""
 
 
 class OutcomeCounts:
@@ -69,20 +69,21 @@ class OutcomeCounts:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def count(self, outcome: Outcome, egress: str) -> None:
-        """Count a completed target. ``egress``: the name of its egress, "" if it had none."""
+    def count(self, outcome: Outcome, egress: str) -> list[CountKey]:
+        """Count a completed target, and return its keys. ``egress``: the name of its egress, "" if it had none."""
         assert isinstance(outcome.target, Target)
         now = store_time()
         minute, platform, code = int(now) // MINUTE_SECONDS, outcome.target.scraper.platform, outcome.code
-        self._counts[CountKey(minute, platform, egress, code)] += 1
+        keys = [CountKey(minute, platform, egress, code)]
         if outcome.error is None:
             self._successes[platform, egress] = now
-        if not outcome.warnings:
-            return
-        for warned_code, source, reason in {(each.code, each.source, each.reason) for each in outcome.warnings}:
-            self._counts[CountKey(minute, platform, egress, warned_code, source, reason)] += 1
-        for source, path in unread_paths(outcome.warnings):
-            self._counts[CountKey(minute, platform, egress, "", source, path=path)] += 1
+        if outcome.warnings:
+            causes = {(each.code, each.source, each.reason) for each in outcome.warnings}
+            keys += [CountKey(minute, platform, egress, *cause) for cause in causes]
+            unread = unread_paths(outcome.warnings)
+            keys += [CountKey(minute, platform, egress, "", source, path=path) for source, path in unread]
+        self._counts.update(keys)
+        return keys
 
     def take(self) -> OutcomeCounts:
         """Move all counts to a new object, and return it."""
@@ -140,7 +141,7 @@ class History:
         self._successes = session.rows("SELECT platform, egress, at FROM successes")
 
     def outcomes(self, platform: str, egress: str | None = None) -> dict[str, list[int]]:
-        """Return code -> 60 numbers, the oldest first. ``egress``: only its targets; None: all of the platform."""
+        """Return code -> 60 numbers, the oldest first. ``egress``: count only its targets. None: all egresses."""
         found: dict[str, list[int]] = {}
         for key, number in self._of(platform, egress):
             if not key.source and key.minute < self.first + MINUTES:

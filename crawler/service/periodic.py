@@ -16,7 +16,7 @@ logger = structlog.get_logger(__name__)
 
 @contextmanager
 def logged(failed: str, **facts: Any) -> Iterator[None]:
-    """Go on after an exception in the ``with`` block. An unavailable store has logged itself.
+    """Log an exception of the ``with`` block, and continue. The store itself logs that it is unavailable.
 
     ``failed``: the event to log for any other exception, with these facts.
     """
@@ -29,7 +29,10 @@ def logged(failed: str, **facts: Any) -> Iterator[None]:
 
 
 async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
-    """Do some work at an interval, until cancelled. An exception does not end it. ``failed``: as of ``logged()``."""
+    """Repeat work at an interval, also after an exception, until cancelled.
+
+    ``failed``: the event to log for an exception.
+    """
     while True:
         with logged(failed):
             await work()

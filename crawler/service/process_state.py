@@ -1,6 +1,6 @@
 """The current state of one process, and the sum of the states of several processes, for ``GET /v1/status``.
 
-Times are Unix seconds. A time that has passed is None, so that the state of an idle process does not change.
+Times are Unix seconds. Times in the past are None, so that the state of an idle process does not change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ State = dict[str, Any]
 
 CLOSED, TRIAL, OPEN = "closed", "trial", "open"
 SEVERITY = (CLOSED, TRIAL, OPEN)
-"""If a circuit breaker has different states in several processes, the last one in this order is reported."""
+"""If the states of a circuit breaker differ between processes, the last of them in this order is reported."""
 
 
 def process_state(crawlers: OpenCrawlers, settings: Settings) -> State:

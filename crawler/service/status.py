@@ -38,9 +38,9 @@ WRITE = (
 )
 
 REWRITE_SECONDS = 10.0
-"""An unchanged state is written again after this many seconds, to show that its process is running."""
+"""Interval in seconds at which an unchanged state is written, to show that its process is running."""
 FORGET_SECONDS = 30.0
-"""The state of a process that has not written for this long is ignored, because the process was probably killed."""
+"""After this many seconds without a write, the state of a process is ignored: it was probably killed."""
 STORE_SECONDS = 2.0
 """Maximum seconds for which a report waits for the last counts to be stored, and then for the states."""
 
@@ -63,9 +63,8 @@ class Status:
         self._write: asyncio.Task[None] | None = None
 
     def _completed(self, outcome: Outcome, egress: str) -> None:
-        """Count an outcome for ``/metrics`` and for ``/v1/status``."""
-        metrics.count_outcome(outcome)
-        self._counts.count(outcome, egress)
+        """Count an outcome for ``/v1/status`` and, under the same keys, for ``/metrics``."""
+        metrics.count_outcome(outcome, self._counts.count(outcome, egress))
 
     async def flush(self, seconds: float) -> None:
         """Store the counts, and the state if it has changed. Wait at most ``seconds``; the transaction may take longer.
@@ -94,7 +93,7 @@ class Status:
 
         try:
             await self.store.transact(store)
-        except StoreUnavailable:  # the store has logged it
+        except StoreUnavailable:  # the store logs it
             self._counts.put_back(counts)
         else:
             self._written = state, now

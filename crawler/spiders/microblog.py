@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import structlog
@@ -15,34 +15,18 @@ from crawler.errors import (
     InvalidRequest,
     ScrapeError,
     TargetError,
-    UpstreamBlocked,
     UpstreamRateLimited,
 )
 from crawler.items import MicroblogProfileItem
-from crawler.platforms.ids import platform_ids
-from crawler.platforms.microblog.api import (
-    BAD_REQUEST,
-    STALE_QUERY,
-    TOKEN_REFUSED,
-    USER_PATH,
-    ApiPage,
-    GuestTokenPage,
-    TimelinePage,
-    UserPage,
-)
+from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
+from crawler.platforms.microblog.api_page import BAD_REQUEST
 from crawler.platforms.microblog.embed import EmbedPage
-from crawler.platforms.microblog.guest_query import CurrentQueries, GuestQuery
-from crawler.platforms.microblog.guest_token import SharedToken
-from crawler.platforms.microblog.ids import Ids
+from crawler.platforms.microblog.guest_api import GUEST_TOKEN, GuestApi, handle_of
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import (
-    Credentials,
     embed_request,
     profile_request,
-    timeline_request,
-    token_request,
-    user_request,
 )
 from crawler.platforms.microblog.schema import Profile, ProfileParams
 from crawler.platforms.microblog.user import FIELDS
@@ -55,7 +39,7 @@ from crawler.targets.warning import OutcomeWarning
 logger = structlog.get_logger(__name__)
 
 SOURCES = ("page", "embed", "user", "timeline")
-"""The sources, in the order in which they are requested one at a time."""
+"""The sources, in the order of their requests."""
 AUTHORITATIVE = frozenset({"page", "user"})
 """Sources whose target errors are final. The other sources are copies and may be out of date."""
 FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, TimelinePage.source))
@@ -93,7 +77,7 @@ class MicroblogSpider(PlatformSpider):
             first = self.for_page(ProfilePage, page, fallbacks=FALLBACKS)
         else:
             first = self._further_request(params.handle, params.continuation)
-        return self._with_source_timeout(first)
+        return self._api.limited(first)
 
     def _further_request(self, handle: str, continuation: dict[str, Any]) -> Request:
         """Return the scheduled request for a cursor: for the timeline, or for the user if the cursor has no user id.
@@ -101,8 +85,9 @@ class MicroblogSpider(PlatformSpider):
         ``on_lane`` adds the guest token, which belongs to an egress.
         """
         user_id = continuation["user_id"]
-        query = self._timeline_query(handle, user_id, continuation["cursor"]) if user_id else self._user_query(handle)
-        return self.for_page(query.page, query.request(self._credentials("")))
+        api = self._api
+        query = api.timeline_query(handle, user_id, continuation["cursor"]) if user_id else api.user_query(handle)
+        return self.for_page(query.page, query.request(api.credentials("")))
 
     def on_lane(self, request: Request) -> None:
         """Add the current guest token to a scheduled API request.
@@ -110,10 +95,10 @@ class MicroblogSpider(PlatformSpider):
         A new token cannot be awaited here. Without a token, the request fails, and is sent again with one.
         """
         source, needed = request.meta.get("source"), {TimelinePage.source, UserPage.source}
-        if source in needed and "X-Guest-Token" not in request.headers:
-            token = self._token(request.meta["target"], source).value
+        if source in needed and GUEST_TOKEN not in request.headers:
+            token = self._api.token(request.meta["target"], source).value
             if token:
-                request.headers["X-Guest-Token"] = token
+                request.headers[GUEST_TOKEN] = token
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
@@ -172,13 +157,14 @@ class MicroblogSpider(PlatformSpider):
         user_id = user_id_of(parts)
         is_listed = bool(user_id) and profile_of(parts)["protected"] is False  # the embed cannot change this
         if is_listed and self._has_free_slot(target):
-            steps.append(self._try_source(target, "timeline", lambda: self._timeline(target, user_id), parts, errors))
+            timeline = partial(self._api.timeline, target, user_id)
+            steps.append(self._try_source(target, "timeline", timeline, parts, errors))
         await _together(*steps)
         if not user_id_of(parts) or _incomplete(parts):
-            await self._try_source(target, "user", lambda: self._user(target), parts, errors)
+            await self._try_source(target, "user", lambda: self._api.user(target), parts, errors)
         user_id = user_id_of(parts)
         if len(steps) == 1 and user_id and profile_of(parts)["protected"] is not True:
-            await self._try_source(target, "timeline", lambda: self._timeline(target, user_id), parts, errors)
+            await self._try_source(target, "timeline", lambda: self._api.timeline(target, user_id), parts, errors)
 
     def _warn_of_failures(self, target: Target, errors: dict[str, ScrapeError]) -> None:
         """Add warnings about the sources that failed. Their order does not depend on which failed first."""
@@ -187,12 +173,13 @@ class MicroblogSpider(PlatformSpider):
                 self.warn(target, source, errors[source])
 
     def _has_free_slot(self, target: Target) -> bool:
-        """Whether the platform's budget permits more requests at once than targets are in flight."""
+        """Whether the platform's budget permits more concurrent requests than there are targets in flight."""
         lane = target.release.lane
         return lane is None or lane.targets < int(lane.limits["concurrency"])
 
     def _warn_of_missing_posts(self, target: Target, parts: dict[str, Part], earlier: int | None = 0) -> None:
-        """Add a warning if the timeline ends before as many posts as the profile states, and the platform is silent.
+        """Add a warning if the timeline ends with fewer posts than the profile states, and the platform does not state
+        its end.
 
         ``earlier``: number of posts on earlier pages, None if it is unknown. The platform states the end of a timeline
         with the instruction ``TimelineTerminateTimeline``, as in 9 of 21 recorded timelines (capture 8bf3576c7485).
@@ -241,12 +228,12 @@ class MicroblogSpider(PlatformSpider):
         if continuation["user_id"]:
             parts["timeline"] = await self._further_timeline(target, continuation["user_id"], first)
         else:
-            parts["user"] = await self._user(target, first)
+            parts["user"] = await self._api.user(target, first)
             if not user_id_of(parts):
                 raise missing_error("The user object has no id.", [*USER_PATH, "rest_id"], reason="no_user_id")
             parts["timeline"] = await self._further_timeline(target, user_id_of(parts))
         if "user" not in parts and _incomplete(parts):
-            await self._try_source(target, "user", lambda: self._user(target), parts, errors)
+            await self._try_source(target, "user", lambda: self._api.user(target), parts, errors)
         for source, fetch in (("page", self._page), ("embed", self._embed)):
             if not profile_of(parts)["screen_name"]:
                 await self._try_source(target, source, lambda fetch=fetch: fetch(target), parts, errors)  # type: ignore[misc]
@@ -291,146 +278,35 @@ class MicroblogSpider(PlatformSpider):
             ScrapeError: the timeline could not be fetched.
         """
         try:
-            return await self._timeline(target, user_id, cursor, first, optional=False)
+            return await self._api.timeline(target, user_id, cursor, first, optional=False)
         except UpstreamRateLimited:
             has_deadline = target.deadline is not None or self.tracker.timeout
             if has_deadline or self.lanes.of(target, TimelinePage.source).breakers.closed([TimelinePage.source]):
                 raise
         logger.info("rate_limit_waited_for", id=target.id)
-        return await self._timeline(target, user_id, cursor, optional=False)
+        return await self._api.timeline(target, user_id, cursor, optional=False)
 
     # The sources
+
+    @cached_property
+    def _api(self) -> GuestApi:
+        return GuestApi(self, self._page)
 
     async def _scheduled_page(self, first: First) -> Part:
         return await self._read_page(await first.page(ProfilePage))
 
     async def _page(self, target: Target) -> Part:
-        request = self._with_source_timeout(profile_request(self.origin(), _handle(target)))
+        request = self._api.limited(profile_request(self.origin(), handle_of(target)))
         return await self._read_page(await self.get(ProfilePage, request, target, optional=True))
 
     async def _read_page(self, page: ProfilePage) -> Part:
-        for outdated, current in self._queries.learn(page.queries):
+        for outdated, current in self._api.queries.learn(page.queries):
             self.report_stale_id(outdated, f"the page has {current}")
         return await page.to_item()
 
     async def _embed(self, target: Target) -> Part:
-        request = self._with_source_timeout(embed_request(self.origin("embed"), _handle(target)))
+        request = self._api.limited(embed_request(self.origin("embed"), handle_of(target)))
         return await (await self.get(EmbedPage, request, target, optional=True)).to_item()
-
-    async def _user(self, target: Target, first: First | None = None) -> Part:
-        return await (
-            await self._send(self._user_query(_handle(target)), target, first, optional=first is None)
-        ).to_item()
-
-    async def _timeline(
-        self, target: Target, user_id: str, cursor: str = "", first: First | None = None, *, optional: bool = True
-    ) -> Part:
-        query = self._timeline_query(_handle(target), user_id, cursor)
-        page = cast("TimelinePage", await self._send(query, target, first, optional=optional))
-        return {**await page.to_item(), "is_terminated": page.is_terminated}
-
-    def _user_query(self, handle: str) -> GuestQuery:
-        def build(**options: Any) -> Request:
-            return user_request(self.origin("api"), handle, **options)
-
-        return GuestQuery("user", UserPage, build, self._queries.forms("user"))
-
-    def _timeline_query(self, handle: str, user_id: str, cursor: str) -> GuestQuery:
-        def build(**options: Any) -> Request:
-            return timeline_request(self.origin("api"), handle, user_id=user_id, cursor=cursor, **options)
-
-        return GuestQuery("timeline", TimelinePage, build, self._queries.forms("timeline"))
-
-    async def _send(self, query: GuestQuery, target: Target, first: First | None, *, optional: bool) -> ApiPage:
-        """Send a query. After an error with a remedy, apply the remedy and send the query again.
-
-        ``first`` is the response if the query was the scheduled request. With ``optional``, the
-        query fails at once if a circuit breaker is open; otherwise it waits.
-
-        Raises:
-            ScrapeError: the query failed, and no remedy is left.
-        """
-        shared = self._token(target, query.page.source)
-        while True:
-            if first is None:
-                token = await shared.get(lambda: self._new_token(target, optional=optional))
-            else:
-                token = _token_of(first.request)
-            try:
-                if first is not None:
-                    return await first.page(query.page, retry=False)
-                request = self._with_source_timeout(query.request(self._credentials(token)))
-                return await self.get(query.page, request, target, retry=False, optional=optional)
-            except UpstreamRateLimited as limit:
-                shared.keep(token, limit)
-                raise
-            except (UpstreamBlocked, ExtractionFailed) as error:
-                first = None
-                if error.reason == STALE_QUERY:
-                    self._queries.mark_stale(query.form)
-                    self.report_stale_id(f"{query.form.name} {query.form.query_id}", "not found by the platform")
-                if not query.apply_remedy(error) and not await self._refreshed(query, error, target):
-                    if error.reason == TOKEN_REFUSED:  # the platform refused a new token, too
-                        await self.lanes.count(target, query.page.source, error)
-                    raise
-                if error.reason == TOKEN_REFUSED:
-                    shared.invalidate(token)
-                logger.info("retried", id=target.id, reason=error.reason)
-
-    async def _refreshed(self, query: GuestQuery, error: ScrapeError, target: Target) -> bool:
-        """If no id of a query is known to be current, load the profile's page, and return whether it names a new id.
-
-        Only a further page of posts may need this: for the first page of posts, the profile's page was already loaded.
-        """
-        if error.reason != STALE_QUERY or not self._queries.page_is_useful:
-            return False
-        try:
-            await self._page(target)
-        except ScrapeError as failed:
-            logger.info("optional_source_failed", id=target.id, source=ProfilePage.source, reason=failed.reason)
-            return False
-        newest = self._queries.forms(query.kind)[0]
-        is_new = newest.query_id != query.form.query_id and newest.query_id not in self._queries.stale_ids
-        if is_new:
-            query.forms = [newest]
-        return is_new
-
-    # The ids of the queries, and the guest token: shared by all targets
-
-    @cached_property
-    def _ids(self) -> Ids:
-        return platform_ids(Ids, self.platform, self.settings)
-
-    @property
-    def _queries(self) -> CurrentQueries:
-        """The current ids of the guest API's queries, which all crawlers in this process share."""
-        return self.shared.get(CurrentQueries, self.origin("api"), lambda: CurrentQueries(self._ids))
-
-    def _credentials(self, token: str) -> Credentials:
-        return Credentials(self._ids.bearer, token)
-
-    def _token(self, target: Target, source: str) -> SharedToken:
-        """Return the guest token of the target's egress, which all crawlers in this process share.
-
-        ``source``: the source of the request that will contain the token.
-        """
-        egress = self.lanes.of(target, source).egress
-        lifetime = self.settings.getfloat("GUEST_TOKEN_LIFETIME")
-        pause = self.settings.getfloat("GUEST_TOKEN_PAUSE")
-        max_limit = self.settings.getfloat("RETRY_AFTER_MAX")
-        return self.shared.get(
-            SharedToken, self.origin("api") + egress.key, lambda: SharedToken(lifetime, pause, max_limit)
-        )
-
-    async def _new_token(self, target: Target, *, optional: bool) -> str:
-        request = self._with_source_timeout(token_request(self.origin("api"), bearer=self._ids.bearer))
-        page = await self.get(GuestTokenPage, request, target, retry=False, optional=optional)
-        return str((await page.to_item())["token"])
-
-    def _with_source_timeout(self, request: Request) -> Request:
-        """Limit the time for a request, so that enough of the target's time is left for the next sources."""
-        longest = min(self.settings.getfloat("SOURCE_TIMEOUT"), self.settings.getfloat("DOWNLOAD_TIMEOUT"))
-        return request.replace(meta={**request.meta, "download_timeout": longest})
 
 
 def _in_order(errors: dict[str, ScrapeError]) -> list[ScrapeError]:
@@ -455,12 +331,3 @@ def _incomplete(parts: dict[str, Part]) -> bool:
     """Whether the merged profile lacks fields that the user query may have."""
     profile = profile_of(parts)
     return any(profile[name] is None for name in FIELDS if name not in NOT_IN_NEWER_SHAPES)
-
-
-def _handle(target: Target) -> str:
-    return cast("ProfileParams", target.params).handle
-
-
-def _token_of(request: Request) -> str:
-    """Return the guest token that a request was sent with, or ""."""
-    return (request.headers.get("X-Guest-Token") or b"").decode()

@@ -1,1 +1,1 @@
-"""Targets: where they come from, how they are tracked, and how they end."""
+"""Targets: their sources, the tracker of targets in flight, and their outcomes."""

@@ -15,13 +15,13 @@ from crawler.targets.target import Scraper
 A = TypeVar("A", bound="CrawlArguments")
 
 JOB = "_job"
-"""The argument that Scrapyd sets, in addition to those of the user."""
+"""An argument that Scrapyd adds to those of the user."""
 REPLACED = {
     "resume": "scrapy collect FILE -O OUT continues an interrupted job, as does scrapy crawl SPIDER -a job=NAME",
     "queue": "scrapy jobs push NAME FILE, then scrapy work or scrapy crawl SPIDER -a job=NAME, with STORE=postgresql://...",
     "wait": "scrapy work waits for further targets",
 }
-"""Arguments of earlier versions, and what replaces them."""
+"""Argument of an earlier version -> its replacement."""
 OBJECTS = frozenset({"source", "shared"})
 """Arguments of the endpoint, whose values are objects. A user can set only text."""
 

@@ -1,4 +1,6 @@
-"""Coverage: how many rows a platform states for a listing, how many were collected, and why the numbers differ."""
+"""Coverage: the number of rows that a platform states for a listing, the number collected, and the reasons for a
+difference.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from typing import Any, NamedTuple
 NO_END = "no_end"
 """The listing ended without a sign of its end: the platform stated further pages, and served none."""
 REPEATED = "repeated_page"
-"""A page had only rows of earlier pages, as after a cursor that leads back."""
+"""A page had only rows of earlier pages, such as after a cursor that leads back."""
 CEILING = "ceiling"
-"""The platform serves only a part of each listing, whatever it states."""
+"""The platform serves only a part of each listing, although it states more rows."""
 FEWER = "fewer_than_stated"
-"""The platform stated the end of the listing, and more rows than its pages had."""
+"""The platform stated the end of the listing, but its pages had fewer rows than stated."""
 
 NOTES = frozenset({CEILING, FEWER})
 """Reasons that need not be a failure: platforms are known to serve less than they state (docs/completeness.md)."""
@@ -25,7 +27,7 @@ class Coverage(NamedTuple):
     """
 
     expected: int | None
-    """The number of rows that the platform states. None: it states no number, only whether more rows follow."""
+    """The number of rows that the platform states. None: it states only whether more rows follow."""
     collected: int
     """The number of different rows that were collected."""
     reasons: tuple[str, ...] = ()

@@ -34,9 +34,9 @@ CAUSES: dict[type[Exception], str] = {
     DownloadFailedError: "The download failed before the response was complete",
     OSError: "The download failed: the system reported an error of the network",
 }
-"""Exceptions of a download that the platform or the network causes, and what happened. Each precedes its bases."""
+"""Exception of a download -> the message for it. Subclasses precede their bases."""
 DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (IgnoreRequest, DownloadTimeoutError, *CAUSES)
-"""All exceptions of a download that a target's error describes."""
+"""The exceptions of downloads that become the error of a target."""
 
 
 class LimitReached(BlockedByPolicy):
@@ -46,7 +46,7 @@ class LimitReached(BlockedByPolicy):
     """
 
 
-class ReleaseEnded(Exception):  # not a ScrapeError: scrape() may catch one and use another source
+class ReleaseEnded(Exception):  # not a ScrapeError, because scrape() may catch a ScrapeError and use another source
     """Raised out of ``scrape()`` if its release has ended: the target has its outcome, or was released again."""
 
 

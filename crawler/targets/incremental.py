@@ -1,4 +1,4 @@
-"""``-a since=``: which entries of a listing are new, so that a run reads only the pages that contain new entries.
+"""The argument ``-a since=``, with which a run reads only the pages of a listing that contain new entries.
 
 ``SinceDate`` compares the time of the entries with a day. ``Seen`` (``since=last``) stores which entries of a listing
 each run has seen.
@@ -40,7 +40,7 @@ SCHEMA = (
 
 
 class Since:
-    """The base class of what decides which entries of a listing are new."""
+    """The base class of classes that decide which entries of a listing are new."""
 
     async def load(self, target: Target) -> None:
         """Prepare for a page, before it is read."""
@@ -154,7 +154,7 @@ class Seen(ComparesEntries):
         self.file = file
         self.prefix = prefix
         self._listings: dict[str, _Listing] = {}
-        """Target id of a listing's page that is in progress, or is the next one -> that listing."""
+        """Id of the target of a listing's current or next page -> the listing."""
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="seen")
 
     async def load(self, target: Target) -> None:

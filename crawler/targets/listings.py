@@ -1,4 +1,4 @@
-"""Counts the rows of listings that a spider reads page by page, where each page is a target of its own."""
+"""Counts the rows of listings whose pages are separate targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Listings:
-    """The listings in progress. Each one is passed on from the target of a page to the target of the next page."""
+    """The listings in progress. The target of a page passes its listing to the target of the next page."""
 
     def __init__(self) -> None:
         self._tallies: dict[str, Tally] = {}

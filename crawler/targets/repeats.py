@@ -1,7 +1,7 @@
-"""Fetches a target that stands in several rows of targets files only once. Each row has an outcome of its own.
+"""Fetches a target only once if several rows of targets files contain it. Each row has an outcome of its own.
 
-The rows are read twice: first to find repeated targets, then to crawl. What the first reading finds is in a temporary
-SQLite database, so that the memory does not grow with the rows.
+The rows are read twice: first to find repeated targets, then to crawl. The repeated targets are stored in a temporary
+SQLite database, so that memory does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _CACHE_KIBIBYTES = 16 * 1024
 class FetchedOnce(TargetSource):
     """The different targets of another source, which must be iterable twice.
 
-    The outcome of a target is followed by the outcomes of the rows that repeat it, with their own ids and columns. So
-    are the outcomes of its follow-ups.
+    The outcome of a target, and of each of its follow-ups, is followed by the outcomes of the repeating rows, with
+    their own ids and columns.
     """
 
     source: TargetSource
@@ -45,14 +45,14 @@ class FetchedOnce(TargetSource):
             TargetsUnavailableError: the source cannot be read, or there is no room for temporary files.
         """
         await self.source.open()
-        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)  # deleted when it is closed
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)  # temporary
         self._database.executescript(f"PRAGMA cache_size=-{_CACHE_KIBIBYTES}; PRAGMA journal_mode=OFF; {_SCHEMA} BEGIN")
         try:
             async for each in self.source:
                 if isinstance(each, Target) and each.row is not None:
                     self._add(each, each.row)
         except TargetsUnavailableError:
-            pass  # the crawl reports it, after the rows that can be read
+            pass  # the crawl reports the error after the readable rows
         except sqlite3.OperationalError as error:
             raise TargetsUnavailableError(f"the rows cannot be compared in a temporary file: {error}") from error
 

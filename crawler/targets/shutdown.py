@@ -1,10 +1,10 @@
 """Limits the time that a crawler takes to close. Scrapy itself waits for all downloads in progress, without a limit.
 
-Scrapy has no signal for the start of closing: ``spider_closed`` is sent only when all downloads have ended. Whatever
-closes a crawler (CLOSESPIDER settings, memory limit, ``CloseSpider``, a failing feed, SIGTERM, the end of the targets),
-the engine's documented method ``close_spider_async()`` is called. ``AnnounceClosing`` therefore wraps this method and
-sends a signal. Polling ``engine.needs_backout()`` is not an alternative: it is also true while CONCURRENT_REQUESTS
-downloads are in progress, without any closing.
+Scrapy has no signal for the start of closing: ``spider_closed`` is sent only when all downloads have ended. All causes
+of closing (CLOSESPIDER settings, memory limit, ``CloseSpider``, a failing feed, SIGTERM, the end of the targets) call
+the engine's documented method ``close_spider_async()``. ``AnnounceClosing`` therefore wraps this method and sends a
+signal. Polling ``engine.needs_backout()`` is not an alternative: it is also true while CONCURRENT_REQUESTS downloads
+are in progress, without any closing.
 """
 
 from __future__ import annotations

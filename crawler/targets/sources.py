@@ -1,4 +1,4 @@
-"""Target sources for the spider's arguments and for the endpoint's calls. ``files.py`` reads targets files."""
+"""Target sources for the spider's arguments and for the endpoint's calls. ``files/source.py`` reads targets files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import InvalidTarget, Outcome, Target
 
 
 class TargetsUnavailableError(Exception):
@@ -16,7 +17,7 @@ class TargetsUnavailableError(Exception):
 
 
 class WrongTargetsError(TargetsUnavailableError):
-    """Raised when the targets were given wrongly, such as a file that does not exist. No run can provide them."""
+    """Raised for wrong targets, such as a file that does not exist. Every run would fail."""
 
 
 class TargetSource:

@@ -7,22 +7,20 @@ A *target* consists of an id, a scraper and params. It has exactly one *outcome*
 from __future__ import annotations
 
 import asyncio
-import difflib
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+from crawler.errors import ScrapeError
 from crawler.jobs.job import target_key
 from crawler.logs import one_line
-from crawler.platforms.links import LinkError, read_link
-from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
+from crawler.platforms.model import Params
 from crawler.reading.names import NO_NAMES, Names
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
@@ -82,7 +80,7 @@ class Scraper:
 
 @dataclass(slots=True)
 class Release:
-    """The way of a target from its first request to its outcome. If its egress fails, the target is released again.
+    """The state of a target from its first request to its outcome. If its egress fails, the target is released again.
 
     Each release has a ``Target`` object of its own. All requests of the release have this object in their meta.
     """
@@ -92,7 +90,7 @@ class Release:
     lane: Lane | None = None
     """The lane of all requests. None: none has been sent."""
     is_sent: bool = False
-    """Whether a request has had its download slot, so that the platform may be why the target takes long."""
+    """Whether a request has had a download slot. If not, the platform is not the cause of a passed deadline."""
     is_refused: bool = False
     """Whether the platform has refused a request. The target then keeps its lane."""
     names: Names = NO_NAMES
@@ -116,7 +114,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One thing to scrape. It has exactly one outcome."""
+    """A page or listing to scrape: a scraper and its params. It has exactly one outcome."""
 
     id: str
     scraper: Scraper
@@ -171,19 +169,22 @@ class Target:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The params as JSON data, equal for all targets of the scraper that are the same: a link by what it means."""
+        """The params as JSON data.
+
+        A link is replaced by the params of the linked page, so that equal targets have equal data.
+        """
         if isinstance(self.params, Params):
             return self.params.identity()
         return self.params.model_dump(mode="json", exclude_none=True)
 
     @property
     def key(self) -> bytes:
-        """The key of the target's data: the same for equal params of a scraper, also if one is a link."""
+        """The key of the target's data. Targets of a scraper with equal ``identity`` have the same key."""
         return target_key(self.scraper.name, self.identity)
 
     @property
     def label(self) -> str:
-        """The params that differ from their defaults, as short text for people: ``cat_id=4044 page=2``."""
+        """A short text with the params that differ from their defaults: ``cat_id=4044 page=2``."""
         return _label(self.params.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     def dump(self) -> dict[str, Any]:
@@ -281,13 +282,13 @@ class InvalidTarget:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a target ended: with a record or with an error."""
+    """The outcome of a target: a record or an error."""
 
     target: Target | InvalidTarget
     record: Record | None
     """The item that the last pipeline returned. None if the target failed.
 
-    If the error is None, too, the target succeeded without new data, and no line is written for it.
+    If the error is also None, the target succeeded without new data, and no line is written.
     """
     error: ScrapeError | None
     duration_ms: int
@@ -296,7 +297,7 @@ class Outcome:
     warnings: tuple[OutcomeWarning, ...] = ()
     """The optional sources that failed, and the parts of payloads that were unread."""
     note: dict[str, Any] | None = None
-    """Data about this target, from which the worker that continues a job's root restores the spider's state."""
+    """Data from which the next worker of a job's root restores the state of the spider."""
     new_entries: frozenset[str] | None = None
     """The ids of the listing's entries that ``-a since=`` selects. None: all entries."""
 
@@ -321,173 +322,8 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
-    """Validate params with the scraper's model, and return the model's instance.
-
-    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Params
-    that a link in ``url`` states, such as the page of a listing, are added.
-
-    Raises:
-        InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
-    """
-    if None in params.values():
-        message = "null is not a valid value; omit the key"
-        nulls = [key for key, value in params.items() if value is None]
-        details: list[Detail] = [{"loc": [key], "msg": message, "type": "null"} for key in nulls]
-        raise InvalidRequest(f"{scraper.name}: {nulls[0]}: {message}", details=details)
-    if issubclass(scraper.params, LinkParams):
-        params = scraper.params.with_link(params, text=text)
-    try:
-        if text:
-            return scraper.params.model_validate_strings(params)
-        return scraper.params.model_validate(params)
-    except ValidationError as error:
-        message = f"{scraper.name}: {first_problem(error, 'params')}"
-        raise InvalidRequest(message, details=validation_details(error)) from error
-
-
-def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
-    """Return a sentence for each number in a request that is above its limit, and for which the limit was used."""
-    sentences = []
-    for name, value in given.items():
-        used = getattr(params, name)
-        if used != value and isinstance(used, int):
-            sentences.append(f"{name}={used} was used instead of {value}: it is the limit.")
-    return " ".join(sentences)
-
-
-@dataclass(frozen=True)
-class TargetParser:
-    """Converts raw params to a ``Target`` for one of the given scrapers, or to an ``InvalidTarget``."""
-
-    scrapers: tuple[Scraper, ...]
-    """The known scrapers. Those of a spider are in the spider's order, which begins with the default scraper."""
-    default: str | None = None
-    """The scraper of targets that do not name one (``-a scraper=``)."""
-    sliced: bool = False
-    """Whether targets may be split into slices. Each slice may have its own line, which must name the target."""
-
-    def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
-        """Return the scraper with a name or alias. Without a name, return the scraper that accepts the params.
-
-        If several scrapers of one spider accept the params, return the first of them: it is the spider's default.
-
-        A link in ``url`` identifies the scraper by the page that it leads to.
-
-        Raises:
-            ScraperNotFound: no scraper of this spider has the name.
-            InvalidRequest: no name was given, and the params fit no scraper, or scrapers of several platforms.
-        """
-        name = name or self.default
-        if name:
-            for scraper in self.scrapers:
-                if name == scraper.name or name in scraper.aliases:
-                    return scraper
-            known = ", ".join(s.name for s in self.scrapers)
-            raise ScraperNotFound(f"Unknown scraper {name!r}: this spider has {known}.")
-        if len(self.scrapers) == 1:
-            return self.scrapers[0]
-        if isinstance(url := params.get("url"), str):
-            return self._scraper_of_link(url)
-        keys = set(params)
-        fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
-        needed = [s for s in fitting if keys >= _required(s)]
-        if len({each.platform for each in needed}) != 1:
-            forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
-            fields = {field for s in self.scrapers for field in s.params.model_fields}
-            if unknown := [key for key in params if key not in fields]:
-                raise InvalidRequest(
-                    f"Unknown params: {name_unknown(unknown, fields)}. Known are {forms}.",
-                    details=[{"loc": [key], "msg": "unknown param", "type": "extra_forbidden"} for key in unknown],
-                )
-            raise InvalidRequest(
-                f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
-            )
-        return needed[0]
-
-    def _scraper_of_link(self, url: str) -> Scraper:
-        try:
-            link = read_link(url)
-        except LinkError as error:
-            problem = str(error)
-        else:
-            if fitting := [each for each in self.scrapers if each.name in link.scrapers]:
-                return fitting[0]
-            problem = f"this is {link}"
-        if len({each.platform for each in self.scrapers}) == 1:
-            return self.scrapers[0]  # the validation of its params reports which links it reads
-        raise InvalidRequest.of("url", problem)
-
-    def parse(
-        self,
-        raw: Mapping[str, Any],
-        *,
-        text: bool = False,
-        line: int | None = None,
-        row: int | None = None,
-        batch: bool = False,
-    ) -> Target | InvalidTarget:
-        """Parse one mapping that contains the params and, optionally, the keys ``scraper`` and ``id``."""
-        params = {k: v for k, v in raw.items() if k not in OWN_KEYS}
-        target_id = str(raw.get("id") or new_id())
-        name = raw.get("scraper")
-        try:
-            if name is not None and not isinstance(name, str):
-                raise InvalidRequest("'scraper' must be a string: the name of a scraper.")
-            scraper = self.scraper(name, params)
-            model = check_params(scraper, params, text=text)
-        except ScrapeError as error:
-            named = name if isinstance(name, str) else None
-            return InvalidTarget(target_id, error, scraper=named, raw=params, line=line, row=row)
-        root = target_id if self.sliced else None
-        return Target(target_id, scraper, model, line=line, row=row, batch=batch or self.sliced, root=root)
-
-    def integers_as_text(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert integers to text where the scraper's params are text, because programs write ids as numbers.
-
-        Other numbers are not converted: the text of 976759.0 or 1e6 is ambiguous.
-        """
-        try:
-            scraper = self.scraper(raw.get("scraper"), {key: raw[key] for key in raw if key not in OWN_KEYS})
-        except ScrapeError:
-            return dict(raw)  # ``parse`` reports it
-        texts = {name for name, info in scraper.params.model_fields.items() if _is_text(info.annotation)}
-        return {key: str(value) if type(value) is int and key in texts else value for key, value in raw.items()}
-
-    def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
-        """Convert a target from a job.
-
-        The result may be an ``InvalidTarget``, because another version of the project may have written the target.
-        """
-        try:
-            scraper = self.scraper(saved.scraper, saved.params)
-            params = check_params(scraper, saved.params)
-        except ScrapeError as error:
-            return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row, saved.columns)
-        parents = (saved.parent, saved.hop)
-        place: dict[str, Any] = {"line": saved.line, "row": row, "columns": saved.columns}
-        return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, **place)
-
-
-def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
-    """Quote unknown names, each with the most similar known name: ``'Cat_ID' (did you mean 'cat_id'?)``."""
-    known = list(known)
-    similar = ((name, difflib.get_close_matches(name.casefold(), known, 1)) for name in names)
-    return ", ".join(f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in similar)
-
-
-def _is_text(annotation: Any) -> bool:
-    """Whether a field's type is ``str`` or ``str | None``."""
-    return annotation is str or str in get_args(annotation)
-
-
 def _label(params: Mapping[str, Any]) -> str:
     texts = [
         f"{name}={each if isinstance(each, str) else orjson.dumps(each).decode()}" for name, each in params.items()
     ]
     return one_line(" ".join(texts))
-
-
-def _required(scraper: Scraper) -> set[str]:
-    """Return the names of the params that a scraper requires."""
-    return {name for name, info in scraper.params.model_fields.items() if info.is_required()}

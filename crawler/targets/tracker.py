@@ -1,17 +1,16 @@
-"""The target tracker: makes sure that each target has exactly one outcome.
+"""The target tracker, which ensures that each target has exactly one outcome.
 
 The first of these events determines the outcome of a target: an item, a typed error, a dropped item, an exception, a
 callback without an item, the deadline, the end of the crawl. Later events of the same target are ignored. No other
-component decides how a target ends.
+component sets an outcome.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ import structlog
 from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
+from structlog.contextvars import bind_contextvars
 
 from crawler.errors import (
     DEADLINE,
@@ -31,46 +31,25 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.targets.exceptions import as_scrape_error
+from crawler.targets.reporter import OutcomeReporter
 from crawler.targets.shutdown import crawler_closing
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
-from crawler.targets.warning import OutcomeWarning, add_warning, count_warnings
+from crawler.targets.warning import OutcomeWarning, add_warning
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from scrapy.statscollectors import StatsCollector
     from twisted.python.failure import Failure
 
 logger = structlog.get_logger(__name__)
 
-target_completed = object()
-"""Signal: a target has its outcome. Arguments: ``outcome``, ``spider``."""
 target_failing = object()
 """Signal: a target is about to get an error as its outcome. Arguments: ``target``, ``error``, ``has_note``, ``spider``.
 
 Receivers may push follow-ups and add a note, which belong to the outcome.
 """
-
-
-PARTIAL = "targets/partial"
-"""Stat: targets with the outcome OK and a warning. The other stats that start with ``targets/`` end with a code."""
-REPEATED = "rows/repeated"
-"""Stat: outcomes of rows of targets files that repeat the target of an earlier row. It was fetched once."""
-REPEATS_PER_TURN = 50
-"""Outcomes of such rows that are reported in one turn of the event loop: any number of rows may repeat one target."""
-
-
-def outcomes_by_code(stats: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of completed targets by code, from the crawl's stats.
-
-    >>> outcomes_by_code({"targets/OK": 2, "targets/partial": 1, "item_scraped_count": 2})
-    {'OK': 2}
-    """
-    counts = {key.removeprefix("targets/"): n for key, n in sorted(stats.items()) if key.startswith("targets/")}
-    counts.pop("partial", None)
-    return counts
 
 
 @dataclass(slots=True)
@@ -110,9 +89,9 @@ def _as_record(item: Any, entry: _InFlight, *, is_line: bool) -> Record:
 
 
 class TargetTracker:
-    """Tracks the targets in flight and decides how each one ends.
+    """Tracks the targets in flight and sets their outcomes.
 
-    It is a spider middleware, because only a middleware is informed when a callback ends. All other events of Scrapy
+    It is a spider middleware, because only a middleware is called when a callback ends. All other events of Scrapy
     reach it as signals. It limits the targets in flight to ``TARGETS_IN_FLIGHT``, or to the source's own limit, because
     Scrapy would take targets from ``start()`` without waiting for earlier targets.
     """
@@ -125,14 +104,11 @@ class TargetTracker:
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
         self._in_flight: dict[str, _InFlight] = {}
         self._followups: deque[Target] = deque()
-        self._unconfirmed: set[asyncio.Task[None]] = set()
-        """Tasks that report an outcome after the source has stored it."""
-        self._repeats: deque[Iterator[Outcome]] = deque()
-        """The outcomes of repeating rows that are not reported yet."""
         self.pushed = 0
         """Number of follow-up targets that spiders have pushed."""
         self._changed = asyncio.Event()
         self._source: TargetSource | None = None
+        self._reporter = OutcomeReporter(crawler, self._changed.set)
         self.leave_unfinished = False
         """Whether targets in flight get no outcome when the crawl ends, because a later run or worker finishes them."""
         self._interrupted = 0
@@ -169,13 +145,13 @@ class TargetTracker:
         Raises:
             TargetsUnavailableError: the source failed. This is raised after its earlier targets are completed.
         """
-        self._source = source
+        self._source = self._reporter.source = source
         await source.open()
         incoming = aiter(source)
         exhausted = False
         failure: TargetsUnavailableError | None = None
         while not self._closing:
-            busy = self._in_flight or self._unconfirmed or self._repeats
+            busy = self._in_flight or self._reporter.is_pending
             if len(self._in_flight) >= self.limit or (exhausted and busy and not self._followups):
                 await self._change()
                 continue
@@ -220,11 +196,11 @@ class TargetTracker:
     def _accept(self, candidate: Target | InvalidTarget) -> list[Target]:
         now = time.monotonic()
         if isinstance(candidate, InvalidTarget):
-            self._report(Outcome(candidate, None, candidate.error, 0))
+            self._reporter.report(Outcome(candidate, None, candidate.error, 0))
             return []
         if candidate.id in self._in_flight:
             error = InvalidRequest(f"Duplicate target id {candidate.id!r}: a target with this id is still in progress.")
-            self._report(Outcome(candidate, None, error, 0))
+            self._reporter.report(Outcome(candidate, None, error, 0))
             return []
         loop = asyncio.get_running_loop()
         deadline = candidate.deadline
@@ -258,13 +234,15 @@ class TargetTracker:
             return
         duration = round((time.monotonic() - entry.since) * 1000)
         followups, warnings = tuple(entry.followups), tuple(entry.warnings)
-        self._report(Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries))
+        self._reporter.report(
+            Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries)
+        )
         if followups:
             self._release(followups)
         self._changed.set()
 
     def abandon(self, target_id: str) -> None:
-        """Drop a target in flight, because another worker may have taken it: it has no outcome here."""
+        """Drop a target in flight without an outcome, because another worker may have taken it."""
         entry = self._in_flight.pop(target_id, None)
         if entry is not None:
             entry.target.release.end()
@@ -289,7 +267,8 @@ class TargetTracker:
         return True
 
     def enter(self, target: Target) -> None:
-        """Bind the target to the current task, which runs its callback or errback and then its pipelines."""
+        """Bind the target, and its id for log lines, to the task of its callback or errback and of its pipelines."""
+        bind_contextvars(request_id=target.id)
         entry = self._entry(target)
         if entry is not None:
             _current.set(entry)
@@ -304,7 +283,10 @@ class TargetTracker:
             add_warning(entry.warnings, warning)
 
     def note(self, target: Target, note: dict[str, Any]) -> None:
-        """Add a note to the target's outcome. The worker that continues a job's root gets the note back."""
+        """Add a note to the target's outcome.
+
+        The next worker of a job's root restores the state of the spider from it.
+        """
         entry = self._entry(target)
         if entry is not None:
             entry.note = note
@@ -323,69 +305,6 @@ class TargetTracker:
         entry.fetched_at, entry.new_entries = record.fetched_at, new_entries
         record.warnings = tuple(entry.warnings)
         return True
-
-    def _report(self, outcome: Outcome) -> None:
-        assert self._source is not None
-        if not self._source.stores:
-            self._announce(outcome)
-            return
-        task = asyncio.create_task(self._report_if_stored(outcome))
-        self._unconfirmed.add(task)
-        task.add_done_callback(self._confirmed)
-
-    async def _report_if_stored(self, outcome: Outcome) -> None:
-        assert self._source is not None
-        if await self._source.store(outcome):
-            self._announce(outcome)
-        else:
-            logger.info("target_lease_lost", id=outcome.target.id, code=outcome.code)
-
-    def _confirmed(self, task: asyncio.Task[None]) -> None:
-        self._unconfirmed.discard(task)
-        self._changed.set()
-
-    def _announce(self, outcome: Outcome) -> None:
-        assert self._source is not None
-        self._announce_one(outcome)
-        if repeats := self._source.repeats_of(outcome):
-            self._repeats.append(iter(repeats))
-            if len(self._repeats) == 1:
-                self._announce_repeats(REPEATS_PER_TURN)
-
-    def _announce_repeats(self, limit: int) -> None:
-        """Report the outcomes of at most ``limit`` repeating rows, and the others in later turns of the event loop."""
-        assert self.crawler.stats is not None
-        try:
-            while self._repeats and limit:
-                each = next(self._repeats[0], None)
-                if each is None:
-                    self._repeats.popleft()
-                else:
-                    self.crawler.stats.inc_value(REPEATED)
-                    self._announce_one(each)
-                    limit -= 1
-        finally:  # also if the temporary file of the rows cannot be read
-            if self._repeats:
-                asyncio.get_running_loop().call_soon(self._announce_repeats, REPEATS_PER_TURN)
-            else:
-                self._changed.set()
-
-    def _announce_one(self, outcome: Outcome) -> None:
-        assert self._source is not None
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value(f"targets/{outcome.code}")
-        if outcome.warnings:
-            self._count_warnings(outcome, self.crawler.stats)
-        self.crawler.signals.send_catch_log(target_completed, outcome=outcome, spider=self.crawler.spider)
-        self._source.completed(outcome)
-        logger.debug("target_completed", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
-
-    @staticmethod
-    def _count_warnings(outcome: Outcome, stats: StatsCollector) -> None:
-        if outcome.is_partial:
-            stats.inc_value(PARTIAL)
-        if isinstance(outcome.target, Target):
-            count_warnings(outcome.warnings, outcome.target.scraper.platform, stats)
 
     def _expire(self, target: Target) -> None:
         entry = self._in_flight.get(target.id)
@@ -448,10 +367,9 @@ class TargetTracker:
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
         """Complete all targets that are still in flight or waiting, because the crawler has closed."""
-        for task in self._unconfirmed:
-            task.cancel()
+        self._reporter.close()
         self._end_in_flight(reason)
-        self._announce_repeats(sys.maxsize)
+        self._reporter.flush()
 
     def _end_in_flight(self, reason: str) -> None:
         if self.leave_unfinished:
@@ -463,7 +381,7 @@ class TargetTracker:
             self.complete(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
         while self._followups:
             error = ShuttingDown(f"The crawl ended ({reason}) before the target was started.")
-            self._report(Outcome(self._followups.popleft(), None, error, 0))
+            self._reporter.report(Outcome(self._followups.popleft(), None, error, 0))
 
     def _entry(self, target: Target | None) -> _InFlight | None:
         """Return the state of a target, None if it has its outcome or was released again since."""

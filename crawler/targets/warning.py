@@ -1,4 +1,4 @@
-"""Warnings of an outcome: a part that the record lacks although its target succeeded.
+"""Warnings of outcomes. A warning is about a part that is missing in the record of a successful target.
 
 There are four kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), a
 limit left requests out, or a listing is incomplete at its last page (see ``crawler.targets.coverage``).
@@ -54,7 +54,7 @@ class OutcomeWarning(NamedTuple):
     coverage: Coverage | None = None
     """The rows of an incomplete listing, over all of its pages."""
     suggestion: str = ""
-    """A line of ``PAYLOAD_NAMES`` with which the unread part is read, as a JSON object. "" if none is known."""
+    """A line of ``PAYLOAD_NAMES`` that would make the unread part readable, as a JSON object. "" if none is known."""
 
     @classmethod
     def of_error(cls, source: str, error: ScrapeError) -> OutcomeWarning:

@@ -11,7 +11,7 @@ from rich.console import Console
 from scrapy.settings import Settings
 
 from crawler.commands import egress
-from crawler.commands.egress import Rest, Row, check_all, sums, table_of_egresses
+from crawler.commands.egress import Row, Suspension, check_all, sums, table_of_egresses
 from crawler.downloads.breaker import BreakerKey
 from crawler.downloads.tunnel import Check
 
@@ -29,9 +29,9 @@ BREAKERS = {
 
 
 def rows(monkeypatch: pytest.MonkeyPatch, *platforms: str) -> dict[tuple[str, str], Row]:
-    def shared_breakers(*_: object) -> dict[BreakerKey, Rest]:
+    def shared_breakers(*_: object) -> dict[BreakerKey, Suspension]:
         keys = {BreakerKey.parse(key): rest for key, rest in BREAKERS.items()}
-        return {key: Rest(key.source, time.time() + left, reason) for key, (left, reason) in keys.items()}
+        return {key: Suspension(key.source, time.time() + left, reason) for key, (left, reason) in keys.items()}
 
     async def check(*_: object, **__: object) -> Check:
         return Check("", 0.01, "TLSv1.3")

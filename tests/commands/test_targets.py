@@ -15,8 +15,9 @@ from crawler.commands.target_files import MAX_SHOWN_ROWS, Check, duration, print
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
 from crawler.targets.files import FileSource
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import WrongTargetsError
-from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Outcome, Target
 from tests import forks
 from tests.crawls import ROOT
 

@@ -18,7 +18,8 @@ from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import UpstreamBlocked, UpstreamError
 from crawler.middlewares import ThrottleMiddleware
 from crawler.registry import find_scraper
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 
 NAMES = ("a", "b", "c")
 BLOCK = UpstreamBlocked("wall", reason="challenge")

@@ -85,7 +85,7 @@ async def test_a_target_keeps_its_egress(monkeypatch: pytest.MonkeyPatch) -> Non
         (None, 0),
     ],
 )
-async def test_only_a_failure_of_its_own_lets_an_egress_rest_at_once(error: ScrapeError | None, rests: int) -> None:
+async def test_only_a_failure_of_its_own_suspends_an_egress_at_once(error: ScrapeError | None, rests: int) -> None:
     lanes = made()
     lane = next(iter(lanes))
     await lane.count("listing", error)
@@ -93,7 +93,7 @@ async def test_only_a_failure_of_its_own_lets_an_egress_rest_at_once(error: Scra
     assert (lane.egress.name not in names(lanes.in_use)) == rests
 
 
-async def test_an_egress_rests_after_two_targets_in_a_row_have_lost_their_connections() -> None:
+async def test_an_egress_is_suspended_after_two_targets_in_a_row_have_lost_their_connections() -> None:
     """One target alone may be the cause itself."""
     lane = next(iter(made()))
     for _ in range(3):
@@ -120,14 +120,14 @@ async def test_the_rest_is_doubled_and_an_answer_of_any_kind_ends_it() -> None:
     assert lane.connection.open_seconds is None
 
 
-async def test_requests_that_fail_because_an_egress_rests_are_not_further_failures() -> None:
+async def test_requests_that_fail_because_of_a_suspended_egress_are_not_further_failures() -> None:
     lane = next(iter(made()))
     for _ in range(3):
         await lane.count("listing", FAILED)
     assert [lane.take_failures(), lane.take_failures()] == [1, 0]
 
 
-async def test_targets_avoid_an_egress_that_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_targets_avoid_a_suspended_egress(monkeypatch: pytest.MonkeyPatch) -> None:
     sending = Sending(made(), monkeypatch)
     first, *_ = sending.lanes
     await first.count("listing", FAILED)
@@ -330,7 +330,7 @@ async def test_a_refused_target_keeps_the_guest_token_of_its_egress() -> None:
     assert names(lanes.of(target(str(number), "wall"), "timeline") for number in range(2, 6)) == ["b"] * 4
 
 
-async def test_a_resting_platform_has_its_own_breaker_which_lets_one_trial_through(
+async def test_a_suspended_platform_has_its_own_breaker_which_lets_one_trial_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sending = Sending(made(BREAKER_COOLDOWN=0), monkeypatch)

@@ -63,7 +63,7 @@ async def test_a_crawl_ends_after_its_refused_targets_are_remembered(monkeypatch
     assert sending.lanes.refusals.known(target_key(each)) == name
 
 
-async def test_if_most_egresses_meet_the_same_wall_the_platform_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_if_most_egresses_meet_the_same_wall_the_platform_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
     sending = Sending(made(), monkeypatch)
     met = [target("1"), target("2")]
     async with sending.download(met[0]), sending.download(met[1]):
@@ -86,7 +86,7 @@ async def test_if_most_egresses_meet_the_same_wall_the_platform_rests(monkeypatc
         await sending.egress(target("3", deadline=asyncio.get_running_loop().time() + 60), source="another source")
 
 
-async def test_the_only_egress_of_a_platform_rests_for_the_source_alone() -> None:
+async def test_the_only_egress_of_a_platform_is_suspended_for_the_source_alone() -> None:
     lanes = made("a")
     each = target("1")
     lanes.of(each, "listing")

@@ -1,4 +1,4 @@
-"""Lanes of several processes, which share rests, budgets and refusals through a store."""
+"""Lanes of several processes, which share suspensions, budgets and refusals through a store."""
 
 from __future__ import annotations
 

@@ -56,15 +56,23 @@ class Popen(subprocess.Popen[Any]):
                 os.kill(self.command_pid, sig)
 
 
-def run(
-    command: list[Any], *, check: bool = False, capture_output: bool = False, timeout: float = 900, **options: Any
+def run(  # subprocess.run's own
+    command: list[Any],
+    *,
+    check: bool = False,
+    capture_output: bool = False,
+    timeout: float = 900,
+    input: str | bytes | None = None,  # noqa: A002  # likewise
+    **options: Any,
 ) -> subprocess.CompletedProcess[Any]:
     """``subprocess.run`` for ``python -m scrapy``."""
     if capture_output:
         options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
     with Popen(command, **options) as process:
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(input, timeout=timeout)
         except BaseException:
             process.kill()
             raise

@@ -224,7 +224,7 @@ async def test_what_else_is_stored_with_outcomes_is_in_their_transaction(jobs: J
         if any(each.finished.code == "OK" and each.finished.claim.row == 7 for each in batch):
             raise ValueError("row 7 cannot be billed")
         rows = [{"job": job.id, "kind": "bill", "name": b"acme", "n": len(batch)}]
-        session.execute(sql.ADD_TALLIES[session.dialect], rows)
+        session.execute(sql.ADD_TALLIES, rows)
         billed.append(len(batch))
 
     process = Process(jobs, options={"also_store": bill})

@@ -20,7 +20,7 @@ from crawler.jobs.location import default_file, prepare, store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import usage
-from crawler.service.clients.keys import KeyRing, KeyStore
+from crawler.service.clients.key_store import KeyRing, KeyStore
 
 ROOT = Path(__file__).parents[2]
 RELEASE = "70154a8edc"

@@ -21,7 +21,7 @@ from mcp.types import PARSE_ERROR
 
 from crawler.mcp.http import HttpTools
 from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.crawls import ROOT
 from tests.hanging_platform import hanging_platform
 from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, text_of

@@ -24,7 +24,7 @@ from structlog.testing import capture_logs
 
 from crawler.mcp.endpoint import EndpointClient
 from crawler.mcp.server import Scrapers
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.hanging_platform import hanging_platform
 from tests.mcp.clients import ENTRY, TIMEOUT, call, with_client
 from tests.service.client import call as http_call

@@ -17,7 +17,8 @@ from crawler.errors import InvalidRequest, ScrapeError, TargetNotFound, Upstream
 from crawler.monitoring.summary import Summary
 from crawler.outputs.failures import failures_feed
 from crawler.registry import scrapers
-from crawler.targets.target import InvalidTarget, Outcome, Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import InvalidTarget, Outcome, Target
 from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
 from tests.monitoring.test_progress import on_terminal

@@ -24,8 +24,9 @@ from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.failures import Failure, failure_line
 from crawler.outputs.selection import Selection, flat_columns, provenance_columns
 from crawler.registry import scrapers, spiders
+from crawler.targets.parser import check_params
 from crawler.targets.sources import TargetSource
-from crawler.targets.target import Outcome, Record, Scraper, Target, check_params
+from crawler.targets.target import Outcome, Record, Scraper, Target
 from tests.shop import Shop, open_shop
 
 

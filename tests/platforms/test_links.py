@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.registry import find_scraper
-from crawler.targets.target import check_params
+from crawler.targets.parser import check_params
 
 URLS = {
     "photoapp-post-v4": "www.instagram.com/p/DdG4RIxIPyf/?next=https://x",

@@ -14,7 +14,7 @@ from crawler.platforms.professional.schema import ProfileParams
 from crawler.platforms.retail.schema import CategoryParams
 from crawler.registry import scrapers
 from crawler.spiders.retail import RetailSpider
-from crawler.targets.target import check_params
+from crawler.targets.parser import check_params
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from crawler.errors import ExtractionFailed
 from crawler.monitoring.compare import compare
 from crawler.monitoring.run import Run
 from crawler.registry import scrapers
-from crawler.targets.target import Outcome, Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Outcome, Target
 from tests.mutations import (
     Name,
     PageFixture,

@@ -12,7 +12,7 @@ import pytest
 from crawler.monitoring.fields import FieldCount
 from crawler.probe.nightly import changes, load_targets
 from crawler.registry import find_scraper, scrapers
-from crawler.targets.target import check_params
+from crawler.targets.parser import check_params
 from tests.shop import Shop, open_shop
 
 

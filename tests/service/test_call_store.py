@@ -30,7 +30,8 @@ from crawler.service.calls.stored import FoundCall, Refused, Room, StoredCall
 from crawler.service.clients import quotas
 from crawler.service.clients.keys import Holder
 from crawler.service.jobs.billing import store_bills
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 from crawler.targets.warning import OutcomeWarning
 
 SEARCH = scrapers()["retail-search-v4"]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from crawler.sandbox.protocol import FakeResponse
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service.client import HEADERS, SEARCH, Reply, call
 from tests.service.conftest import Service, running

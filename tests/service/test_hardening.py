@@ -31,7 +31,7 @@ from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 
 from crawler.registry import spiders
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many

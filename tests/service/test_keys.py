@@ -13,7 +13,8 @@ from scrapy.settings import Settings
 
 from crawler.commands.serve import Command, RefusedError
 from crawler.errors import InvalidApiKey, MissingApiKey
-from crawler.service.clients.keys import ConfiguredKeys, Holder, Keys, KeyStore, export
+from crawler.service.clients.key_store import KeyStore
+from crawler.service.clients.keys import ConfiguredKeys, Holder, Keys, export
 
 VALID = {"a1": {"client": "acme", "hash": "0" * 64}}
 

@@ -13,7 +13,8 @@ from crawler.downloads.shared_state import SharedState
 from crawler.errors import CircuitOpen, UpstreamRateLimited
 from crawler.registry import find_scraper, spiders
 from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler, settings_of_crawlers
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 
 EGRESSES = [{"name": name, "proxy": "http://127.0.0.1:9"} for name in ("a", "b", "c")]
 WAITING = 7

@@ -26,7 +26,8 @@ from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
-from crawler.service.clients.keys import ConfiguredKeys, Holder, KeyStore, export, monthly_quota
+from crawler.service.clients.key_store import KeyStore
+from crawler.service.clients.keys import ConfiguredKeys, Holder, export, monthly_quota
 from crawler.service.clients.quotas import Quotas, Reservation
 from crawler.service.clients.usage import Usage
 from tests.crawls import sandbox

@@ -35,7 +35,8 @@ from crawler.service.clients.limits import KeyLimits
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.jobs import runs
 from crawler.service.jobs.runs import Runs
-from crawler.targets.target import Outcome, Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Outcome, Target
 
 SEARCH, CATEGORY = scrapers()["retail-search-v4"], scrapers()["retail-category-v4"]
 SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)

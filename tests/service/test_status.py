@@ -33,7 +33,8 @@ from crawler.service.calls.stored import Room, StoredCall
 from crawler.service.clients.keys import Holder
 from crawler.service.process_state import State, total
 from crawler.service.status import FORGET_SECONDS, Status
-from crawler.targets.target import Outcome, Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import OutcomeWarning
 from tests.openapi import DOCUMENT
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call

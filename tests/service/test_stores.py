@@ -23,10 +23,12 @@ from crawler.registry import scrapers
 from crawler.service.calls.envelope import Call, Served
 from crawler.service.calls.once import Once
 from crawler.service.clients import usage
-from crawler.service.clients.keys import Holder, Key, KeyRing, KeyStore
+from crawler.service.clients.key_store import KeyRing, KeyStore
+from crawler.service.clients.keys import Holder, Key
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 
 
 @contextmanager

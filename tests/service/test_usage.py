@@ -263,7 +263,7 @@ async def test_usage_is_stored_after_an_unexpected_exception() -> None:
                 raise OSError
             flushed.set()
 
-    endpoint = cast("Any", SimpleNamespace(usage=Counts(), status=Counts()))
+    endpoint = cast("Any", SimpleNamespace(parts=SimpleNamespace(usage=Counts(), status=Counts())))
     upkeep = asyncio.ensure_future(repeat(partial(Endpoint._store_counts, endpoint), 0.0, "upkeep_failed"))
     second = asyncio.ensure_future(flushed.wait())
     await asyncio.wait([upkeep, second], return_when=asyncio.FIRST_COMPLETED)

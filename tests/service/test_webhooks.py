@@ -125,7 +125,7 @@ async def test_an_unexpected_error_counts_as_a_try_and_is_logged(
     async def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("crawler.service.webhooks.sender.send", fail)
+    monkeypatch.setattr("crawler.service.webhooks.dispatcher.send", fail)
     monkeypatch.setattr(outbox, "DELAYS", (0.0,) * 2)
     with structlog.testing.capture_logs() as logs:
         async with outbox_of(sqlite_store) as box:

@@ -10,7 +10,7 @@ import orjson
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.http import HtmlResponse
 
-from crawler.targets.tracker import target_completed
+from crawler.targets.reporter import target_completed
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 import pytest
 
 from crawler.registry import scrapers
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.crawls import lines, sandbox
 from tests.service.client import HEADERS, SEARCH, call
 from tests.soak.fleet import Fleet, serve, wait_for

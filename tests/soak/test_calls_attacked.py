@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.crawls import sandbox
 from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import running

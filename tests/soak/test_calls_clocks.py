@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import Service, running

@@ -30,7 +30,7 @@ import openpyxl
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
-from crawler.service.clients.keys import KeyStore
+from crawler.service.clients.key_store import KeyStore
 from tests import forks
 from tests.crawls import ROOT, sandbox
 from tests.jobs.postgresql_server import PostgreSqlServer

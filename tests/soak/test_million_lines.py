@@ -16,7 +16,8 @@ import pytest
 
 from crawler.registry import spiders
 from crawler.targets.files import FileSource
-from crawler.targets.target import Target, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import Target
 
 LINES = int(os.environ.get("SOAK_LINES", "1000000"))
 

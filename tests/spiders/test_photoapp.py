@@ -20,7 +20,8 @@ from crawler.platforms.photoapp.requests import post_request
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 from crawler.spiders.photoapp import PhotoappSpider
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 from tests.crawls import crawl
 from tests.service.client import call
 from tests.service.conftest import running

@@ -27,7 +27,8 @@ from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import ChannelReader
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 from tests.videosite import PAGE_ALONE, SCRAPER, Stub, comparable, first_of, scrape
 
 KINDS = ("video", "short", "live", "all")

@@ -7,7 +7,8 @@ from dataclasses import replace
 from crawler.registry import spiders
 from crawler.targets.coverage import Coverage
 from crawler.targets.listings import Listings
-from crawler.targets.target import Target, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import Target
 
 
 def page(number: int) -> Target:

@@ -23,8 +23,9 @@ from crawler.registry import spiders
 from crawler.targets.files import FileSource, check_encoding
 from crawler.targets.files.json import read_json_array
 from crawler.targets.files.text import CHUNK_BYTES, TextFile
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
-from crawler.targets.target import InvalidTarget, Outcome, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Outcome, Target
 from tests import forks
 from tests.crawls import ROOT, command
 

@@ -21,7 +21,8 @@ from crawler.registry import spiders
 from crawler.targets.files import FileSource
 from crawler.targets.files.delimited import _APOSTROPHE, _FORMULA
 from crawler.targets.files.rows import damage, replaced_value
-from crawler.targets.target import Target, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import Target
 
 RETAIL = TargetParser(spiders()["retail"].scrapers)
 BOMS = {

@@ -23,7 +23,8 @@ from crawler.jobs.arguments import argument_problems
 from crawler.registry import scrapers
 from crawler.spiders.retail import RetailSpider
 from crawler.targets.incremental import MAX_IDS_PER_LISTING, Seen, SeenFile, new_since
-from crawler.targets.target import Entries, Outcome, Record, Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Entries, Outcome, Record, Target
 from tests import forks
 from tests.crawls import ROOT, command, lines
 

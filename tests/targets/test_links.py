@@ -18,8 +18,9 @@ from crawler.platforms.model import LinkParams
 from crawler.registry import find_scraper, scrapers, spiders
 from crawler.targets.files import FileSource
 from crawler.targets.files.plain import params_of
+from crawler.targets.parser import TargetParser, check_params
 from crawler.targets.sources import WrongTargetsError
-from crawler.targets.target import InvalidTarget, Target, TargetParser, check_params
+from crawler.targets.target import InvalidTarget, Target
 from tests.crawls import crawl
 
 TABLE = Path(__file__).parents[1] / "platforms/links.tsv"

@@ -21,9 +21,10 @@ import pytest
 
 from crawler.registry import spiders
 from crawler.targets.files import FileSource
+from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Target
 from tests.shop import ROOT, Shop, open_shop
 
 ROWS = "id,cat_id,sku,shop\na,976759,A-1,=1+1\nb,976759,B-2,\nc,1_2_3,C-3,x\nd,1_2_3,D-4,\ne,976759,,\n"

@@ -21,7 +21,7 @@ from crawler.targets.files.find import READ_ERRORS
 from crawler.targets.files.formats import read_rows
 from crawler.targets.files.rows import Row, UnreadableFileError
 from crawler.targets.files.workbook import Workbook, column_name, column_number
-from crawler.targets.target import TargetParser
+from crawler.targets.parser import TargetParser
 from tests.targets.workbooks import HEADER, raw_sheet, with_info, with_parts, workbook
 
 PARSER = TargetParser(spiders()["retail"].scrapers)

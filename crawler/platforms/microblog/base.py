@@ -11,7 +11,7 @@ import attrs
 from web_poet import field
 
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited
-from crawler.platforms.microblog.payload import User
+from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.timeline import Row, owner_of, records_of
 from crawler.platforms.microblog.unread import Contradictions
 from crawler.platforms.microblog.user import merged, profile

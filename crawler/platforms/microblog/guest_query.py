@@ -9,7 +9,7 @@ from typing import Literal
 from scrapy import Request
 
 from crawler.errors import ExtractionFailed, UpstreamBlocked
-from crawler.platforms.microblog.api import (
+from crawler.platforms.microblog.api_page import (
     BAD_REQUEST,
     MISSING_FLAGS,
     STALE_QUERY,

@@ -1,4 +1,4 @@
-"""Microblog: the contracts of the API's payloads, and what users and posts have in common in all payloads.
+"""Microblog: the contracts of the API's payloads, and the common attributes of posts in all payloads.
 
 The kinds of values were counted over the whole recorded payloads: 789 posts with their authors in 21 timelines and
 threads, from 2023-06 to 2026-08. The users in them have three layouts: all values in ``legacy`` (until 2025), names in
@@ -10,99 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crawler.platforms.microblog.payload_user import ApiUser, Number, UnavailableUser, User
 from crawler.reading.contract import Contract, always, identity, often, sometimes
-
-Number = int | float | str
-"""A count. Counts of views are texts."""
-
-# Users
-
-
-class User(Contract):
-    """A user in any layout. The values have the names of the data model's fields."""
-
-    id: str | None
-    screen_name: str | None
-    name: str | None
-    profile_image_url_https: str | None
-    created_at: str | int | None
-    """The platform's date format, or Unix milliseconds."""
-    description: str | None
-    location: str | None
-    profile_banner_url: str | None
-    url: str | None
-    listed_urls: Sequence[str]
-    """The links in the user's profile. In some payloads, only this list has the user's website."""
-    verified_type: str | None
-    verified: bool | None
-    is_blue_verified: bool | None
-    protected: bool | None
-    favourites_count: Number | None
-    followers_count: Number | None
-    friends_count: Number | None
-    listed_count: Number | None
-    media_count: Number | None
-    statuses_count: Number | None
-
-    @property
-    def omits_empty(self) -> bool:
-        """Whether the layout omits texts that are empty, and the key ``protected`` for public accounts."""
-        return False
-
-    @property
-    def contradictions(self) -> Sequence[str]:
-        """The names of values that the object lacks, although all objects of its layout have them."""
-        return []
-
-
-class ApiUser(User, tag=("__typename", "User")):
-    """A user in the API's responses."""
-
-    id: str | None = always("rest_id")
-    screen_name: str = identity("core.screen_name", "legacy.screen_name")
-    name: str | None = always("core.name", "legacy.name")
-    profile_image_url_https: str | None = always("avatar.image_url", "legacy.profile_image_url_https")
-    created_at: str | None = always("core.created_at", "legacy.created_at")
-    description: str | None = always("profile_bio.description", "legacy.description")
-    location: str | None = always("location.location", "legacy.location")
-    profile_banner_url: str | None = sometimes("banner.image_url", "legacy.profile_banner_url")
-    url: str | None = sometimes("website.url", "legacy.url")
-    listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url", "legacy.entities.url.urls[].url")
-    verified_type: str | None = sometimes("verification.verified_type", "legacy.verified_type")
-    verified: bool | None = always("verification.verified", "legacy.verified")
-    is_blue_verified: bool | None = always("is_blue_verified")
-    protected: bool | None = sometimes("privacy.protected", "legacy.protected")
-    favourites_count: Number | None = always("action_counts.favorites_count", "legacy.favourites_count")
-    followers_count: Number | None = always("relationship_counts.followers", "legacy.followers_count")
-    friends_count: Number | None = always("relationship_counts.following", "legacy.friends_count")
-    listed_count: Number | None = sometimes("legacy.listed_count")
-    media_count: Number | None = always("tweet_counts.media_tweets", "legacy.media_count")
-    statuses_count: Number | None = always("tweet_counts.tweets", "legacy.statuses_count")
-
-    current_name: str | None = sometimes("core.screen_name")
-    old_followers: Number | None = sometimes("legacy.followers_count")
-
-    @property
-    def omits_empty(self) -> bool:
-        return self.old_followers is not None
-
-    @property
-    def contradictions(self) -> Sequence[str]:
-        """Find values that are in all users of one layout, but not in those of the others.
-
-        All 468 recorded authors with counts in ``legacy`` have ``listed_count`` there. All 515 with ``core`` have the
-        values for privacy, banner and website, which may be "" (captures 8bf3576c7485, d3ee9f8bd024, e992000b9ff4).
-        """
-        expected = ["listed_count"] if self.omits_empty else []
-        expected += ["protected", "profile_banner_url", "url"] if self.current_name is not None else []
-        return [name for name in expected if getattr(self, name) is None]
-
-
-class UnavailableUser(Contract, tag=("__typename", "UserUnavailable")):
-    """The placeholder for a suspended, deleted or protected user."""
-
-    reason: str | None = sometimes("reason", "unavailable_reason")
-
 
 # Parts of a post
 
@@ -324,7 +233,7 @@ class PostItem(Contract, tag=("itemType", "TimelineTweet")):
 
 
 class CursorItem(Contract, tag=("itemType", "TimelineTimelineCursor")):
-    """A cursor among the posts of a thread, or after those of a thread's page."""
+    """A cursor between or after the posts of a thread."""
 
     kind: str | None = always("cursorType")
     value: str | None = always("value", often=True)

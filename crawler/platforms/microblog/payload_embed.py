@@ -7,7 +7,8 @@ schema of 2024 (platform notes of the API's ``legacy`` keys, which are the same)
 
 from __future__ import annotations
 
-from crawler.platforms.microblog.payload import Link, Media, Number, Post, User
+from crawler.platforms.microblog.payload import Link, Media, Post
+from crawler.platforms.microblog.payload_user import Number, User
 from crawler.reading.contract import Contract, always, identity, sometimes
 
 

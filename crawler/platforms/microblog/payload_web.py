@@ -7,6 +7,8 @@ The recorded pages are an excerpt of a page (capture 15e277c749c3), and two page
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from crawler.platforms.microblog.payload import (
     Advert,
     Article,
@@ -15,15 +17,13 @@ from crawler.platforms.microblog.payload import (
     Link,
     Media,
     Note,
-    Number,
     Post,
     Preview,
     Tombstone,
     Unavailable,
-    UnavailableUser,
-    User,
     Withheld,
 )
+from crawler.platforms.microblog.payload_user import Number, UnavailableUser, User
 from crawler.reading.contract import Contract, always, identity, sometimes
 
 
@@ -51,6 +51,23 @@ class WebUser(User):
     statuses_count: Number | None = sometimes("tweet_counts.tweets")
 
     listed_count = None
+
+    @property
+    def contradictions(self) -> Sequence[str]:
+        """Find values that the object lacks although it has others of the same group.
+
+        All 15 recorded users have the first group. All 9 with counts have the second (captures 8fb2f652431b,
+        15e277c749c3, 968d30337932, 591342db3cda). A response with only the timeline has neither.
+        """
+        identity = ("id", "screen_name", "name", "profile_image_url_https")
+        counts = ("followers_count", "friends_count", "statuses_count")
+        return [name for group in (identity, counts) for name in _lacking(self, group)]
+
+
+def _lacking(user: User, group: Sequence[str]) -> list[str]:
+    """Return the values of a group that a user lacks: none if the user has no value of the group but the id."""
+    missing = [name for name in group if getattr(user, name) is None]
+    return missing if {*group} - {*missing, "id"} else []
 
 
 class WebAuthor(WebUser, tag=("__typename", "User")):

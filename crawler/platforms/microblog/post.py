@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from crawler.platforms.microblog import PLATFORM
-from crawler.platforms.microblog.payload import Article, Holder, Media, Post, User, Withheld
+from crawler.platforms.microblog.payload import Article, Holder, Media, Post, Withheld
+from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds
 from crawler.platforms.microblog.unread import Contradictions, path_of
 from crawler.platforms.microblog.user import number
@@ -84,9 +85,9 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
 def _common(
     post: Post, contradictions: Contradictions, reposted: dict[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """Build what the records of all posts have, None if the time of the post cannot be read.
+    """Build the common part of all records of posts, None if the time of the post cannot be read.
 
-    ``reposted``: the record of the post that it reposts, which has the whole text.
+    ``reposted``: the record of the reposted post, which has the whole text.
     """
     contradictions.row()
     time = moment(post)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from crawler.platforms.microblog.payload import Media, Post, User
+from crawler.platforms.microblog.payload import Media, Post
+from crawler.platforms.microblog.payload_user import User
 from crawler.reading.contract import values
 from crawler.reading.paths import join
 from crawler.reading.unread import Cause, Unread

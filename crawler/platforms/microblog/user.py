@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from crawler.platforms.microblog.payload import User
+from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.schema import Demographics
 from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.unread import Contradictions

@@ -23,7 +23,7 @@ _ABOVE_POSTS = '[data-section="posts"] > h3'
 
 @dataclass(frozen=True)
 class Document:
-    """What a response contains."""
+    """The content of a response."""
 
     canonical: str = ""
     """The URL in the canonical link."""
@@ -48,7 +48,7 @@ def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
     Raises:
         ExtractionFailed: parsing the page could take seconds.
     """
-    is_markup = response.body[:100].lstrip().startswith(b"<")  # without decoding the page
+    is_markup = response.body[:100].lstrip().startswith(b"<")  # found without decoding the page
     if not is_markup and response.text.lstrip().startswith(("{", "[")):
         return Document(nodes=nodes_by_type([response.text]))
     return _read_tree(parse(response), table)

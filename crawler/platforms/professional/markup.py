@@ -67,7 +67,7 @@ def parse(response: HttpResponse) -> LexborHTMLParser:
 
 
 def _has_many_tags(body: bytes) -> bool:
-    number = body.count(b"<")  # of opening tags, closing tags and comments
+    number = body.count(b"<")  # the number of opening tags, closing tags and comments
     if number <= MAX_TAGS:
         return False
     return number > 2 * MAX_TAGS or len(list(islice(_OPENING_TAG.finditer(body), MAX_TAGS + 1))) > MAX_TAGS
@@ -235,7 +235,7 @@ NO_DATES = Dates("", (), "")
 
 
 UNREADABLE = object()
-"""What a reader returns for an element that has a value which cannot be read."""
+"""The result of a reader for an element whose value cannot be read."""
 
 
 def dates(node: LexborNode) -> Any:

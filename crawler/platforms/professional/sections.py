@@ -130,10 +130,10 @@ FULL_LINK = "a.base-card__full-link"
 POST_LINK = f'{FULL_LINK}[href*="/posts/"]'
 _CONTENT = ".profile-activity-content-card"
 TAB_LINK = f":not({_CONTENT}) > {POST_LINK}"
-"""Selects the links to a post whose text says what the member did, but not those around a picture."""
+"""Selects the links to a post whose text describes the member's action. Links around a picture are not selected."""
 REACTIONS, COMMENTS = number("data-num-reactions"), number("data-num-comments")
 _AUTHOR, _ROOT = ".profile-activity-original-author", ".profile-activity-root-author"
-"""Select the author of a post, and that of another post in it."""
+"""Select the author of a post, and the author of another post inside it."""
 _NAME = ".base-main-card__title"
 _LOGO_LINK = "a.profile-section-card__image-link[href]"
 _PERSON = {
@@ -165,7 +165,7 @@ def _rows(css: str = OUTERMOST, *, mark: str = "", filled: str = "", needed: str
 
 
 def _section(names: str, field: str, *layouts: Layout, mark: str = "", **cells: Cell) -> Section:
-    """Declare a section. ``cells``: those of its only layout, a list with one item for each row."""
+    """Declare a section. ``cells``: the cells of its only layout, a list with one item for each row."""
     return Section(tuple(names.split()), field, layouts or (Layout(OUTERMOST, cells),), mark)
 
 
@@ -194,7 +194,7 @@ TABLE = Table(
                 author=Cell(f"{_AUTHOR} {_NAME}", shown, "always", fallback=f"{_ROOT} {_NAME}"),
                 author_url=Cell(f"{_AUTHOR} {FULL_LINK}", link, "always", fallback=f"{_ROOT} {FULL_LINK}"),
                 image=Cell(f"{_CONTENT} img", shown_image, empty=None, fallback="img.object-contain"),
-                text=Cell(".see-more-text", lambda node: paragraphs(node) or None),
+                text=Cell(".see-more-text", lambda node: paragraphs(node) or None, often=10),
                 shared=Cell(_ROOT, lambda _: True, empty=False),
                 reactions=REACTIONS,
                 comments=COMMENTS,
@@ -218,7 +218,7 @@ TABLE = Table(
                 company_url=Cell("h4 a[href]", link, fallback=_LOGO_LINK),
                 company_image=LOGO,
                 dates=replace(DATED, kind="always"),
-                location=Cell("p.experience-item__meta-item:not(:has(time))", shown),
+                location=Cell("p.experience-item__meta-item:not(:has(time))", shown, often=10),
                 description=DESCRIPTION,
             ),
         ),

@@ -55,7 +55,8 @@ class Cell:
     empty: Any = ""
     """The value for a row without it."""
     often: int = 0
-    """The number of rows among which at least one has the cell. 0: there is no such number."""
+    """Minimum number of rows among which at least one has the cell. 0: the cell may be missing in any number of
+    rows."""
     fallback: str = ""
     """Selects other elements with the value. They count if ``css`` finds no value in some rows."""
     every: bool = False
@@ -247,7 +248,7 @@ def _is_aside(node: LexborNode) -> bool:
 
 
 class Part(NamedTuple):
-    """What is wrong with a cell, or with the rows (``cell`` is "") of one section."""
+    """A problem with a cell, or with the rows (``cell`` is "") of one section."""
 
     cell: str
     cause: Literal["missing", "contradiction", "unknown"]

@@ -18,7 +18,7 @@ PRODUCT = ("__typename", "Product")
 
 
 class Price(NamedTuple):
-    """What a row states about its price, in any layout."""
+    """The price in a row, in any layout."""
 
     current: float | None = None
     low: float | None = None
@@ -299,7 +299,7 @@ class Facet(Contract):
 
 
 class Listing(Contract):
-    """What the data says about the listing."""
+    """The listing's own values: its title, totals and filters."""
 
     title: str | None = sometimes("title")
     page: int | str | None = always("paginationV2.pageProperties.page")

@@ -44,7 +44,7 @@ MAX_VAIN = 2
 
 @dataclass
 class Plan:
-    """What was read of a category, and what to read next. It does no I/O."""
+    """The slices of a category that were read, and the next pages to read. It does no I/O."""
 
     root: Slice
     ceiling: int
@@ -146,7 +146,7 @@ class Plan:
         return self._climb(reading.listing, reading.highest)
 
     def failed(self, reading: Reading) -> list[Step]:
-        """Return the pages to request after a failed page: a climb goes on from the prices that it has read."""
+        """Return the pages to request after a failed page. A climb continues from the prices that it has read."""
         reading.failed = True
         if reading.role == "climb" and not reading.pages:
             low, listing = reading.part.low or 0, self.readings[reading.listing]
@@ -158,7 +158,7 @@ class Plan:
 
     def _split(self, reading: Reading) -> list[Step]:
         """Split a listing above the ceiling. Return [] if it cannot be split."""
-        climbs = not self.unfilterable and reading.middle is not None and not _is_one_price(reading.part)
+        climbs = not self.unfilterable and reading.middle is not None and not reading.part.has_one_price
         is_stuck = reading.parent is not None and reading.parent.cat_id == reading.part.cat_id
         if reading.children and (self.has_unpriced or is_stuck or not climbs):
             return self._by_category(reading)
@@ -169,7 +169,7 @@ class Plan:
         return [step for steps in opened for step in steps]
 
     def _climb(self, listing: Slice, low: int) -> list[Step]:
-        """Begin a climb, or continue the one that was left for sub-categories."""
+        """Begin a climb, or continue a climb that was left for sub-categories."""
         part = listing.within(low, listing.high).by(BY_PRICE)
         known = self.readings.get(part)
         if known and _is_left(known):
@@ -374,7 +374,7 @@ class Plan:
         if part in self.readings:
             return part
         fitting: Iterable[Slice] = (each.part for each in self._wholes() if each.part.cat_id == part.cat_id)
-        return max(fitting, key=lambda each: (each.low or 0, -(each.high or 0)) if _contains(each, part) else (-1, 0))
+        return max(fitting, key=lambda each: (each.low or 0, -(each.high or 0)) if each.contains(part) else (-1, 0))
 
     def _wholes(self) -> list[Reading]:
         return [each for each in self.readings.values() if each.role == "whole" and not each.ignored]
@@ -395,13 +395,3 @@ def _is_left(climb: Reading) -> bool:
 
 def _first_price(listing: Slice) -> int:
     return listing.low or FIRST_PRICE
-
-
-def _is_one_price(part: Slice) -> bool:
-    return part.low is not None and part.low == part.high
-
-
-def _contains(listing: Slice, part: Slice) -> bool:
-    return (listing.low or 0) <= (part.low or 0) and (
-        listing.high is None or (part.high is not None and part.high <= listing.high)
-    )

@@ -24,7 +24,7 @@ class Reading:
     part: Slice
     role: Role
     listing: Slice
-    """The ``whole`` slice that the products belong to: the slice itself, or the one that it completes."""
+    """The ``whole`` slice of the products: the slice itself, or the slice that it completes."""
     parent: Slice | None = None
     """The ``whole`` slice of which this ``whole`` slice is a part."""
     total: int | None = None
@@ -39,7 +39,7 @@ class Reading:
     middle: int | None = None
     """The median of the prices on the first page."""
     wanted: int = 0
-    """Number of products that a check looks for. Before its first page: those that are known to be missing."""
+    """Number of products that a check looks for. Before its first page, the number of products known to be missing."""
     gained: int = 0
     """Number of products that no other page has returned."""
     idle: int = 0

@@ -35,6 +35,16 @@ class Slice:
         """Return the same listing in a sort order."""
         return replace(self, sort=sort)
 
+    @property
+    def has_one_price(self) -> bool:
+        """Whether the price range consists of one price."""
+        return self.low is not None and self.low == self.high
+
+    def contains(self, other: Slice) -> bool:
+        """Whether the price range contains that of another slice."""
+        is_below = self.high is None or (other.high is not None and other.high <= self.high)
+        return (self.low or 0) <= (other.low or 0) and is_below
+
     def as_list(self) -> list[Any]:
         """Return the slice as JSON data: the arguments of the class."""
         return [self.cat_id, self.low, self.high, self.sort]

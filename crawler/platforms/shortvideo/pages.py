@@ -34,7 +34,7 @@ The classes of the app have a notice for searches with sensitive words, which fi
 """
 PICTURES = ".imagePost.images[]"
 _ENTRY = re.compile(rb'"item"\s*:\s*\{')
-"""What a list of entries contains that was saved alone, and a list of items does not."""
+"""A key in lists of entries that were saved alone, which lists of items do not have."""
 
 WAIT_MARKS = ('id="wci"', "Please wait...")
 STATE_MARK = "__UNIVERSAL_DATA_FOR_REHYDRATION__"
@@ -70,8 +70,8 @@ class ResultsPage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a list of results, which may be empty.
 
-        A response with rows is a list of results whatever its status code is: 203 and 403 were seen with twelve good
-        rows each (the notes on the platform).
+        A response with rows is a list of results, with any status code: 203 and 403 were seen with twelve good rows
+        each (the notes on the platform).
 
         Raises:
             UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON has a bot check or an error code

@@ -134,7 +134,7 @@ class Entry(Contract, one_of=True):
 
 
 class Envelope(Contract):
-    """What surrounds a list of results, in the spelling of the search API and in that of accounts' lists."""
+    """The object around a list of results, in the spellings of the search API and of accounts' lists."""
 
     cursor: Count | None = sometimes("cursor")
     more: bool | Count | None = sometimes("has_more")

@@ -16,7 +16,7 @@ from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
 from crawler.platforms.videosite.item import VIEWS, first, is_video_id, post
 from crawler.platforms.videosite.payload_about import Panel, PanelHolder
-from crawler.platforms.videosite.payload_video import Endpoint, Metadata, Player, Resolved, WatchPage
+from crawler.platforms.videosite.payload_video import SECTIONS_PATH, Endpoint, Metadata, Player, Resolved, WatchPage
 from crawler.platforms.videosite.profile import about_of, blank, creation, handle_in
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import assigned_block
@@ -344,7 +344,16 @@ class CommentsPage(VideositePage):
 
     @cached_property
     def _page(self) -> WatchPage:
-        return self.read_data(WatchPage)
+        """The data, after a report of the title and the owner if no section has them.
+
+        All recorded pages have both (captures bb9a74d0f95b, ed87241a14a0 and two others of 2026).
+        """
+        page = self.read_data(WatchPage)
+        if not any(each.title for each in page.sections):
+            self.unread.append(Unread(f"{SECTIONS_PATH}.videoPrimaryInfoRenderer.title", "missing"))
+        if not any(each.owner or each.owners for each in page.sections):
+            self.unread.append(Unread(f"{SECTIONS_PATH}.videoSecondaryInfoRenderer.owner", "missing"))
+        return page
 
 
 @attrs.define(slots=False)

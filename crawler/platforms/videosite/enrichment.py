@@ -38,7 +38,8 @@ logger = structlog.get_logger(__name__)
 Item = dict[str, Any]
 
 SECONDS_FOR_RECORD = 2.0
-"""In the last seconds before the deadline of a target, no request starts. The record is built from what was found."""
+"""Seconds before the deadline of a target from which no further request starts. The record is built from the found
+details."""
 
 
 class Reader(Protocol):
@@ -91,7 +92,7 @@ class Enrichment:
             for finished in done:
                 finished.result()
         found = list(self._found)  # a copy: requests that are still in flight keep adding to the original
-        if most:  # a caller who wants no details misses none
+        if most:  # without requested details, none are missing
             self._warn(posts, posts[len(wanted) :], found, BlockedByPolicy)
         if self._is_late or self._has_no_slot:
             self._warn(posts, wanted, found, UpstreamTimeout)

@@ -1,4 +1,4 @@
-"""Video site: the contracts of the responses about single videos, and of the one that resolves a URL."""
+"""Video site: the contracts of the responses about single videos, and of the response that resolves a URL."""
 
 from __future__ import annotations
 
@@ -87,20 +87,20 @@ class Section(Contract):
 
 
 class SidePanel(Contract):
-    """A panel beside a video, such as that of the comments."""
+    """A panel beside a video, such as the comments."""
 
     name: str | None = sometimes("panelIdentifier")
     info: Text | None = sometimes("header.engagementPanelTitleHeaderRenderer.contextualInfo")
 
 
-_COLUMNS = "contents.twoColumnWatchNextResults"
+SECTIONS_PATH = "contents.twoColumnWatchNextResults.results.results.contents[]"
 
 
 class WatchPage(Contract):
     """The data of a video's page without the player's data."""
 
     id: str | None = sometimes("currentVideoEndpoint.watchEndpoint.videoId")
-    sections: list[Section] = sometimes(f"{_COLUMNS}.results.results.contents[]")
+    sections: list[Section] = sometimes(SECTIONS_PATH)
     panels: list[SidePanel] = sometimes("engagementPanels[].engagementPanelSectionListRenderer")
 
 

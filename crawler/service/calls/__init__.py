@@ -1,1 +1,1 @@
-"""Calls: from valid params to the envelope of a record or an error."""
+"""Calls: scrape a target with valid params, and wrap its record or error in an envelope."""

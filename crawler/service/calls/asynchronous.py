@@ -24,7 +24,8 @@ from crawler.service.calls import stored
 from crawler.service.calls.envelope import unexpected
 from crawler.service.clients.keys import Holder
 from crawler.service.periodic import repeat
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -41,13 +42,13 @@ logger = structlog.get_logger(__name__)
 RUN_SECONDS = 120.0
 """Timeout in seconds of a call after it was claimed: the longest timeout of a synchronous call."""
 TICK_SECONDS = 0.5
-"""Interval in seconds at which a process finds calls that another one has completed or deleted."""
+"""Interval in seconds at which a process looks for calls that other processes have completed or deleted."""
 LOAD_SECONDS = 5.0
 """Interval in seconds at which the numbers and the size of the stored calls are read, and expired ones are deleted."""
 DELETED_AT_ONCE = 500
 """Maximum number of calls that one transaction deletes, so that it is short even after a long stop."""
 TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
-"""The errors after which a call or a target of a job waits again."""
+"""After these errors, a call or a target of a job waits for another attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class CallSettings:
 
 
 class AsyncCalls:
-    """The asynchronous calls of all platforms, as a process runs and awaits them."""
+    """Runs the asynchronous calls of all platforms in this process, and waits for those of other processes."""
 
     def __init__(
         self, store: Store, crawlers: OpenCrawlers, cache: Cache, limits: KeyLimits, settings: CallSettings
@@ -88,7 +89,7 @@ class AsyncCalls:
         self.stored_bytes = 0
         """The size of all stored calls, as it was at most ``LOAD_SECONDS`` ago."""
         self._waiters: defaultdict[Key, set[asyncio.Future[None]]] = defaultdict(set)
-        """Job and key of a call -> the requests that wait for its end."""
+        """Job and key of a call -> the HTTP requests that wait for its response."""
         self._scraping: dict[Key, asyncio.Task[Any]] = {}
         """Job and key of a call that this process scrapes -> the task."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -100,7 +101,7 @@ class AsyncCalls:
         self._tasks = [asyncio.ensure_future(repeat(*each, "calls_failed")) for each in loops]
 
     def stop(self) -> None:
-        """End the requests that wait for calls."""
+        """Wake all requests that wait for calls, because the service shuts down."""
         self._stopped = True
         for key in [*self._waiters]:
             self.notify(key)
@@ -112,7 +113,7 @@ class AsyncCalls:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def wait(self, call: StoredCall, seconds: float) -> None:
-        """Wait until a call is done or deleted, or the service shuts down. ``seconds``: the maximum."""
+        """Wait until a call is done or deleted, or the service shuts down. Wait at most ``seconds``."""
         if self._stopped:
             return
         key = (call.job, call.request_id.encode())
@@ -126,13 +127,13 @@ class AsyncCalls:
                 del self._waiters[key]
 
     def notify(self, key: Key) -> None:
-        """End the requests that wait for a call."""
+        """Wake the requests that wait for a call."""
         for waiter in self._waiters.get(key, ()):
             if not waiter.done():
                 waiter.set_result(None)
 
     def deleted(self, key: Key) -> None:
-        """Stop scraping a call, and end the requests that wait for it."""
+        """Stop scraping a call, and wake the requests that wait for it."""
         self.notify(key)
         if task := self._scraping.get(key):
             task.cancel()
@@ -151,11 +152,11 @@ class AsyncCalls:
         return (seconds - lanes.usable_in) * rate if rate else math.inf
 
     async def scrape(self, claim: Claim) -> Finished:
-        """Scrape the target of a call. Return what is stored of it.
+        """Scrape the target of a call. Return the outcome to store.
 
         Raises:
-            ConcurrencyLimited: the API key has its maximum of calls in flight.
-            CircuitOpen, Overloaded, ShuttingDown: the call must wait again.
+            ConcurrencyLimited: the API key has its maximum of calls in flight. CircuitOpen, Overloaded, ShuttingDown:
+            the call must wait for another attempt.
         """
         request_id, work = claim.key.decode(), claim.work
         task = asyncio.current_task()
@@ -188,7 +189,7 @@ class AsyncCalls:
                     del self._scraping[claim.target]
 
     def done(self, claim: Claim, served: Served) -> Finished:
-        """Return what is stored of a call that ended with a record."""
+        """Return the outcome to store for a call with a record."""
         outcome = _times(claim) | {"billable": served.billable, "headers": served.headers}
         outcome["warnings"] = [each.as_dict() for each in served.warnings]
         settings = self.settings
@@ -200,12 +201,12 @@ class AsyncCalls:
         return Finished(claim, "done", "OK", outcome, record, expires=store_time() + kept)
 
     def failed(self, claim: Claim, error: ScrapeError) -> Finished:
-        """Return what is stored of a call that ended with an error."""
+        """Return the outcome to store for a call with an error."""
         outcome = _times(claim) | {"error": error.as_dict() | {"retryable": error.retryable}}
         return Finished(claim, "failed", error.code, outcome, expires=store_time() + self.settings.result_seconds)
 
     def late(self, claim: Claim) -> Finished:
-        """Return what is stored of a call that has waited for too long."""
+        """Return the outcome to store for a call that has waited for too long."""
         message = "The call could not start within the time for which calls may wait (CALL_MAX_HOURS)."
         return self.failed(claim, Overloaded(message))
 
@@ -233,7 +234,10 @@ class AsyncCalls:
                     self.deleted(key)
 
     async def _keep_house(self) -> None:
-        """Read the numbers of the stored calls, and delete expired ones, unless the clock has just jumped."""
+        """Read the numbers of the stored calls, and delete expired calls.
+
+        Nothing is deleted just after the clock was changed.
+        """
         platforms = self.crawlers.platforms
         load = await self.store.transact(lambda session: stored.load(session, platforms), write=False)
         self.stored_bytes = load[1]

@@ -36,7 +36,7 @@ class _Entry:
 
 
 class _SharedFetch:
-    """One fetch whose result several calls wait for. When no call waits any longer, the fetch is cancelled."""
+    """A fetch whose result several calls wait for. The fetch is cancelled when the last of these calls is cancelled."""
 
     def __init__(self, fetch: Awaitable[Served], on_end: Callable[[], None]) -> None:
         self._task = asyncio.ensure_future(fetch)
@@ -124,7 +124,8 @@ class Cache:
         return Served(orjson.Fragment(entry.data), billable=False, headers=headers)
 
     async def _fetch_and_store(self, key: bytes, target: Target) -> Served:
-        # The fetch gets the longest deadline of any call: calls that join may have more time than the first one.
+        # The fetch has the longest deadline that a call can have: calls that join later may have more time than the
+        # first.
         deadline = asyncio.get_running_loop().time() + self.max_wait
         return self._stored(key, await self._fetch(replace(target, deadline=deadline)))
 

@@ -20,12 +20,12 @@ ACCEPTED = "ACCEPTED"
 """The code of an asynchronous call that waits or runs."""
 
 MAX_UNREAD = 8
-"""Maximum number of unread parts of payloads that a response lists. Reverse proxies limit the size of headers."""
+"""Maximum number of unread parts in the headers of a response. Reverse proxies limit the size of headers."""
 
 _CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
-"""The digits of base 32 in a ULID, for those of RFC 4648."""
+"""Translates the base 32 digits of RFC 4648 to those of a ULID."""
 _BYTES, _DIGITS = 20, 26
-"""Bytes that are encoded without padding, and the number of digits of a ULID."""
+"""The number of bytes to encode, which needs no padding, and the number of digits of a ULID."""
 _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
 
 
@@ -64,9 +64,10 @@ class Call:
     target: str = ""
     """The params that differ from their defaults, as short text. Empty if they are invalid."""
     note: str = ""
-    """A sentence for the message of a successful response, about numbers of the request that were limited."""
+    """A sentence about numbers in the request that were above their limits. The message of a successful response has
+    it."""
     service_url: str = ""
-    """The setting ``SERVICE_URL``, with which links begin. "": links are paths."""
+    """The setting ``SERVICE_URL``, which precedes the path in links. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
     """When the call ended. None: it is in progress."""
@@ -75,13 +76,13 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     """Headers to add to the response, whether the call succeeds or fails."""
     has_reservation: bool = False
-    """Whether the call may have a reservation of its client's quota."""
+    """Whether a part of the client's quota may be reserved for the call."""
     is_counted: bool = True
     """Whether the response counts in usage and metrics. An asynchronous call counts once: when it is completed."""
     billed: Served | None = None
-    """The record, if its usage was stored in the same transaction."""
+    """The record, if it was stored and billed in one transaction."""
     is_logged: bool = True
-    """Whether the call gets a line in the log. Calls without a valid API key beyond a limit do not get one."""
+    """Whether the call is logged. Calls without a valid API key are logged up to a limit."""
 
     @property
     def duration_ms(self) -> int:
@@ -104,7 +105,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class StreamedAnswer(Answer):
-    """An HTTP response whose body is sent in pieces. None: it has no body, because the method is HEAD."""
+    """An HTTP response whose body is sent in pieces. ``pieces`` is None for the method HEAD."""
 
     pieces: AsyncIterator[bytes] | None = None
 
@@ -171,7 +172,10 @@ def partial_header(warnings: Iterable[OutcomeWarning]) -> str:
 
 
 def _shown(warnings: Iterable[OutcomeWarning]) -> tuple[list[OutcomeWarning], list[OutcomeWarning], int]:
-    """Return the failed sources, the unread parts to list, and the number of other ones. Lost rows are listed first."""
+    """Return the failed sources, the unread parts to list, and the number of unlisted parts.
+
+    Lost rows are listed first.
+    """
     failed: list[OutcomeWarning] = []
     lost: list[OutcomeWarning] = []
     other: list[OutcomeWarning] = []
@@ -200,7 +204,7 @@ def _bare_item(text: str) -> str:
 
 
 def _string(text: str) -> str:
-    """Return the text as an RFC 9651 string. Every character but spaces and visible ASCII is replaced by "?"."""
+    """Return the text as an RFC 9651 string. Characters other than spaces and visible ASCII are replaced by "?"."""
     visible = re.sub(r"[^ -~]", "?", text)
     return '"' + re.sub(r'(["\\])', r"\\\1", visible) + '"'
 
@@ -219,7 +223,7 @@ def failure(call: Call, error: ScrapeError) -> Answer:
 
 
 def unexpected() -> ServiceError:
-    """Return the error of a call that an unexpected exception ended. The exception must be in the log."""
+    """Return the error for a call that failed with an unexpected exception. The caller logs the exception."""
     return ServiceError("Internal error; the log of the service has the details under this request's id.")
 
 
@@ -236,8 +240,7 @@ def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> 
 def raw_error_bytes(error: ScrapeError, service_url: str, scraper: str = "") -> bytes:
     """Return the complete HTTP response of an error as bytes, for a connection that is closed after it.
 
-    It is used where Twisted has no complete request that could be responded to. ``scraper``: the scraper that the
-    request is for, as far as it is known.
+    Used before Twisted has a complete request. ``scraper``: the name in the path of the request, "" if it is not known.
     """
     return raw_bytes(failure(Call(service_url=service_url, scraper=scraper), error))
 

@@ -1,4 +1,4 @@
-"""``fields=``: a part of a record in the response of a call."""
+"""The query parameter ``fields=``, which selects fields of the record in a response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_LENGTH = 4_000
 
 
 def fields_of(request: Request, scraper: str) -> Selection | None:
-    """Return the fields that a request selects in the data of a scraper. None: all.
+    """Return the fields that a request selects. None: all fields of the scraper's data.
 
     Raises:
         InvalidRequest: the data has no such field, or the parameter is repeated.
@@ -33,7 +33,7 @@ def fields_of(request: Request, scraper: str) -> Selection | None:
     text = texts[0].decode(errors="replace")
     if len(texts) > 1 or len(text) > MAX_LENGTH:
         raise InvalidRequest.of(
-            "fields", f"expected names with commas between them, once, at most {MAX_LENGTH} characters"
+            "fields", f"expected one list of names, separated by commas, of at most {MAX_LENGTH} characters"
         )
     try:
         return _selection(scraper, text)

@@ -1,8 +1,8 @@
-"""``Idempotency-Key``: a call that is sent twice runs once and is billed once.
+"""The header ``Idempotency-Key``: a repeated call runs once and is billed once.
 
 The record of a successful synchronous call is stored in the row of its key, in the transaction that stores its bill. So
-a record that can be replayed is always billed. The record of an asynchronous call is that of its target. A failure is
-not stored, because it is not billed and a retry may succeed. Its key can be used again.
+every replayed record was billed. For an asynchronous call, the stored record of its target is used. Failures are not
+stored, because they are not billed and a retry may succeed. The key can be used again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from crawler.errors import Detail, IdempotencyInProgress, IdempotencyMismatch, I
 from crawler.jobs import statements as sql
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.job import compress, decompress
+from crawler.jobs.tables import idempotency, insert_into
 from crawler.service.calls.envelope import Served
 from crawler.service.clients import quotas, usage
 from crawler.targets.warning import OutcomeWarning
@@ -34,11 +35,12 @@ KEY = re.compile(r"[\x21-\x7e]{1,255}")
 """Matches valid keys: 1 to 255 visible ASCII characters."""
 
 STORE_SECONDS = 0.25
-"""Seconds for which a call may use the store after its deadline."""
+"""Seconds after its deadline within which a call may still use the store."""
 PURGE_SECONDS = 5.0
 """Maximum seconds for deleting expired keys."""
 LEASE_SECONDS = 5.0
 """A call's claim on its key expires this long after the call's deadline, in case its process was killed."""
+CLAIM = insert_into(idempotency)
 FIND = "SELECT fingerprint, owner, expires, record, warnings FROM idempotency WHERE client = :client AND key = :key"
 STORE = (
     "UPDATE idempotency SET record = :record, warnings = :warnings, expires = :until"
@@ -76,7 +78,7 @@ class Once:
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
-            # This includes a client that has disconnected: nothing was billed, and the client may retry at once.
+            # Also after the client has disconnected: nothing was billed, and the client may retry at once.
             await self._release(claim)
             raise
         return replace(served, data=orjson.Fragment(body))
@@ -84,7 +86,7 @@ class Once:
     async def _store(self, claim: Claim, call: Call, body: bytes, served: Served, seconds: float) -> None:
         """Store a record with its key, its usage and the end of its reservation.
 
-        If the client disconnects meanwhile, wait until it is known whether the record is stored. It is then billed.
+        If the client disconnects meanwhile, wait until the record is stored and billed, or the transaction has failed.
         """
         counts = {
             (call.client_id, call.scraper, usage.today(), "OK"): [1, int(served.billable), int(bool(served.warnings))]
@@ -110,7 +112,10 @@ class Once:
             raise
 
     async def _release(self, claim: Claim) -> None:
-        """Release the key. Wait at most ``STORE_SECONDS``: it continues then. If it fails, the claim expires."""
+        """Release the key.
+
+        Wait at most ``STORE_SECONDS`` for the transaction, which then continues. After a failure, the claim expires.
+        """
         release = asyncio.ensure_future(
             self.store.transact(lambda session: release_key(session, claim.client, claim.key, claim.owner))
         )
@@ -118,7 +123,7 @@ class Once:
         await asyncio.wait([release], timeout=STORE_SECONDS)
 
     async def purge(self) -> None:
-        """Delete expired keys, unless the clock has just jumped.
+        """Delete expired keys. Nothing is deleted just after the clock was changed.
 
         Raises:
             StoreUnavailable: the store cannot be written.
@@ -142,14 +147,14 @@ def check_key(key: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The row of an ``Idempotency-Key`` that another call has claimed."""
+    """The row of an ``Idempotency-Key`` that an earlier call has claimed."""
 
     fingerprint: str
     owner: str
     """The id of that call."""
     expires: int
     record: bytes | None
-    """The JSON of that call's record, compressed. None: it is still running."""
+    """The compressed JSON of that call's record. None: the call is still running."""
     warnings: bytes
 
     def check(self, claim: Claim) -> None:
@@ -191,7 +196,7 @@ class Claim:
     owner: str
     """The id of the call."""
     expires: int
-    """When another call may claim the key: a time of the store in whole seconds."""
+    """When other calls may claim the key: a time of the store in whole seconds."""
 
     @classmethod
     def make(cls, key: str, client: str, target: Target, seconds: float) -> Claim:
@@ -209,11 +214,7 @@ class Claim:
         named = {"client": self.client, "key": self.key}
         expired = "DELETE FROM idempotency WHERE client = :client AND key = :key AND expires <= :now"
         session.run(expired, **named, now=int(store_time()))
-        claim = (
-            "INSERT INTO idempotency (client, key, fingerprint, owner, expires)"
-            " VALUES (:client, :key, :fingerprint, :owner, :expires) ON CONFLICT (client, key) DO NOTHING"
-        )
-        if session.run(claim, **named, fingerprint=self.fingerprint, owner=self.owner, expires=self.expires):
+        if session.run(CLAIM, **named, fingerprint=self.fingerprint, owner=self.owner, expires=self.expires):
             return None
         ((fingerprint, owner, expires, record, warnings),) = session.rows(FIND, **named)
         if record is None:
@@ -237,10 +238,10 @@ def store_record(session: Session, claim: Claim, data: bytes, warnings: tuple[Ou
 
 
 def keep_key(session: Session, client: str, key: str, owner: str, until: float) -> None:
-    """Keep the key of an asynchronous call, whose record is stored, until a time of the store."""
+    """Keep the key of an asynchronous call with a stored record until a time of the store."""
     session.run(KEEP, client=client, key=key, owner=owner, until=int(until))
 
 
 def release_key(session: Session, client: str, key: str, owner: str, *, stored: bool = False) -> None:
-    """Release a call's key, so that another call can use it. ``stored``: also if a record is stored with it."""
+    """Release a call's key, so that another call can use it. ``stored``: also release a key with a stored record."""
     session.run(RELEASE if stored else f"{RELEASE} AND record IS NULL", client=client, key=key, owner=owner)

@@ -1,4 +1,4 @@
-"""One open crawler per spider. It takes targets from a queue, because starting a crawler for each call is too slow."""
+"""An open crawler for each spider, which takes targets from a queue. Starting a crawler for each call is too slow."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ MIN_IN_FLIGHT = 4
 """An open crawler may always have this many targets in flight, even if it has fewer download slots."""
 
 DEADLINE_GRACE_SECONDS = 1.0
-"""If the crawler has not reported an outcome this long after a call's deadline, the call fails."""
+"""Seconds after a call's deadline at which the call fails if the crawler has reported no outcome."""
 
 POLL_SECONDS = 0.02
-"""Seconds between two checks whether a busy crawler has a free place for an asynchronous call."""
+"""Interval in seconds at which a busy crawler is checked for a free place for an asynchronous call."""
 
 RESTART_SECONDS = 1.0
 """Seconds to wait before a crashed crawler is started again."""
 
 MAX_CRASHES = 2
-"""After this many consecutive crashes without an outcome in between, the waiting calls fail."""
+"""The waiting calls fail after this many crashes in a row without an outcome."""
 
 
 def settings_of_crawlers(settings: Settings) -> Settings:
@@ -101,7 +101,7 @@ class OpenCrawler:
         return len(self._calls)
 
     def max_in_flight(self) -> int:
-        """Return the maximum number of targets in flight in the crawler. Suspended egresses do not add to it.
+        """Return the maximum number of targets in flight in the crawler, without the slots of suspended egresses.
 
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         crawler instead, a target's second request would wait for the first requests of all other targets.
@@ -173,7 +173,7 @@ class OpenCrawler:
                 ) from None
             raise UpstreamTimeout("The deadline passed before the platform responded.", reason=DEADLINE) from None
         finally:
-            # This also runs if the client has disconnected: its target is then not started.
+            # Also after the client has disconnected, in which case the target is not started.
             del self._calls[target.id]
             self.source.discard(target.id)
 

@@ -91,22 +91,6 @@ class StoredCall:
         """The name of the scraper."""
         return str(self.work["scraper"])
 
-    def answer(self, record: bytes, service_url: str) -> Answer:
-        """Return the response of an ended call: always the same, so without ``Retry-After``. ``record``: its JSON."""
-        seconds = self.outcome.get("duration_ms", 0) / 1_000
-        call = Call(self.request_id, self.client, self.scraper, service_url=service_url, started=0.0, ended=seconds)
-        if "error" not in self.outcome:
-            served = Served(
-                orjson.Fragment(record),
-                self.outcome["billable"],
-                self.outcome["headers"],
-                tuple(map(OutcomeWarning.from_dict, self.outcome["warnings"])),
-            )
-            return success(call, served)
-        found = failure(call, error_of(self.outcome["error"]))
-        found.headers.pop("Retry-After", None)
-        return found
-
     def as_dict(self) -> dict[str, Any]:
         """Return the call's entry in the list of calls."""
         error = self.outcome.get("error")
@@ -165,8 +149,17 @@ class FoundCall:
         return self.call.state == DONE
 
     def answer(self, service_url: str) -> Answer:
-        """Return the response of a call that is done."""
-        return self.call.answer(decompress(self.record) if self.record else b"", service_url)
+        """Return the response of a call that is done: always the same, so without ``Retry-After``."""
+        own, outcome = self.call, self.call.outcome
+        seconds = outcome.get("duration_ms", 0) / 1_000
+        call = Call(own.request_id, own.client, own.scraper, service_url=service_url, started=0.0, ended=seconds)
+        if "error" not in outcome:
+            record = orjson.Fragment(decompress(self.record))
+            warnings = tuple(map(OutcomeWarning.from_dict, outcome["warnings"]))
+            return success(call, Served(record, outcome["billable"], outcome["headers"], warnings))
+        found = failure(call, error_of(outcome["error"]))
+        found.headers.pop("Retry-After", None)
+        return found
 
 
 def accept(session: Session, call: StoredCall, claim: once.Claim | None, room: Room) -> FoundCall | Found | Refused:
@@ -180,7 +173,7 @@ def accept(session: Session, call: StoredCall, claim: once.Claim | None, room: R
             once.release_key(session, call.client, claim.key, call.request_id)
         return refused
     row = {"job": job.id, "key": call.request_id.encode(), "platform": call.platform, "state": WAITING}
-    session.execute(sql.ADD_TARGETS[session.dialect], row | {"work": orjson.dumps(call.work), "expires": call.expires})
+    session.execute(sql.ADD_TARGETS, row | {"work": orjson.dumps(call.work), "expires": call.expires})
     changes = Changes(session, {job.id: job})
     changes.move(job.id, to=WAITING)
     changes.store(store_time())
@@ -193,7 +186,7 @@ def _standing_job(session: Session, client: str) -> Any:
     found = session.execute(sql.LOCK_JOB, named).fetchone()
     if found is None:
         new = named | {"kind": KIND, "state": "open", "whole_roots": False, "options": b"{}", "created": store_time()}
-        session.execute(sql.ADD_JOB[session.dialect], new)
+        session.execute(sql.ADD_JOB, new)
         found = session.execute(sql.LOCK_JOB, named).fetchone()
     return found
 
@@ -301,8 +294,7 @@ def count_ended(session: Session, calls: Iterable[Stored]) -> None:
     rows = [
         {"job": job, "kind": kind, "name": name.encode(), "n": n} for (job, kind, name), n in sorted(counts.items())
     ]
-    if rows:
-        session.execute(sql.ADD_TALLIES[session.dialect], rows)
+    session.execute(sql.ADD_TALLIES, rows)
 
 
 def unfinished(session: Session, calls: Iterable[tuple[int, bytes]]) -> set[bytes]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_CALL_SECONDS = 150.0
 """Seconds after which a call no longer counts as in flight, in case its process was killed."""
 ROUNDING_SECONDS = 1e-6
-"""Difference by which sums of seconds may be wrong."""
+"""Rounding error of sums of seconds."""
 
 Release = Callable[[], object]
 
@@ -36,9 +36,10 @@ class RateLimitStatus:
     window: int
     """Length of the period in seconds."""
     remaining: int
-    """Number of further calls that are certainly allowed. Other processes may allow more."""
+    """Number of further calls that this process allows. Other processes may allow more."""
     reset: int
-    """Seconds until the key may make all calls of the period again. If this call is refused: until one is allowed."""
+    """Seconds until the key may make all calls of the period again; after a refused call, until the next call is
+    allowed."""
     allowed: bool
     processes: int = 1
     """Number of processes that divide the quota among them. 1: all processes share it."""
@@ -69,9 +70,9 @@ class RateLimitStatus:
 
 
 class Rate(Fact):
-    """The calls of a key against its rate limit, by the generic cell rate algorithm (GCRA).
+    """The state of a key's rate limit, by the generic cell rate algorithm (GCRA).
 
-    A key may make all calls of a period at once. After that, its calls are a period divided by their number apart.
+    A key may make all calls of a period at once. Further calls are allowed at equal intervals.
     """
 
     kind: ClassVar[str] = "rate"
@@ -87,7 +88,7 @@ class Rate(Fact):
         if not share:
             return RateLimitStatus(calls, period, 0, period, allowed=False, processes=processes)
         spacing = period / share
-        used = min(max(self.full_at - now, 0.0), float(period))  # more: the clock was set back
+        used = min(max(self.full_at - now, 0.0), float(period))  # a larger value means that the clock was set back
         allowed = used + spacing <= period + ROUNDING_SECONDS
         if allowed:
             used += spacing
@@ -116,14 +117,14 @@ class KeyLimits:
         return await self._facts.change(Rate, holder.key_id, count)
 
     async def acquire(self, holder: Holder) -> Release:
-        """Count a call as in flight. Return a function to call when the call is completed.
+        """Count a call as in flight. Return the function that ends the count when the call is completed.
 
         Raises:
             ConcurrencyLimited: the key already has its maximum of calls in flight.
         """
         slots = holder.concurrency or self.concurrency
         if not slots:
-            return _release_nothing
+            return lambda: None  # a key without a limit has no calls to count
         name, token = f"calls:{holder.key_id}", f"{self._facts.owner}:{next(self._tokens)}"
         release = partial(self._facts.change_soon, Starts, name, partial(Starts.release, token=token))
         take = partial(Starts.take, limit=Limit(slots, lease=MAX_CALL_SECONDS), token=token)
@@ -139,7 +140,7 @@ class KeyLimits:
 
 @cache
 def _parse(rate: str) -> RateLimitItem:
-    from limits import parse  # noqa: PLC0415  # slow to import, and only needed if a rate is set
+    from limits import parse  # noqa: PLC0415  # a slow import, needed only if a rate is set
 
     return parse(rate)
 
@@ -152,7 +153,3 @@ def _concurrency_limited(slots: int, processes: int = 1) -> ConcurrencyLimited:
 
 def _divided(processes: int) -> str:
     return f", of which each of {processes} processes allows an equal share" if processes > 1 else ""
-
-
-def _release_nothing() -> None:
-    """Do nothing: a key without a limit has no calls to count."""

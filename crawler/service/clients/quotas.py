@@ -4,7 +4,7 @@ A call of a client with a quota makes a reservation when it is accepted. The res
 that stores the call's usage. So the billable calls in the store and the reservations together never exceed the quota.
 The reservation of a call whose process was killed expires after the call's deadline.
 
-Each target of the client's jobs that waits or runs is a reservation, too. The counters of jobs change in the same
+Each waiting or running target of the client's jobs is a reservation, too. The counters of jobs change in the same
 transaction as the states of their targets and the usage. So cancelled, failed and removed targets need no release.
 """
 
@@ -19,18 +19,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import QuotaExceeded
+from crawler.jobs import tables
 from crawler.jobs.clock import store_time, utc_text
+from crawler.jobs.tables import insert_into
 
 if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Room
     from crawler.jobs.store import Session, Store
     from crawler.service.clients.keys import Holder
 
-LOCK = (
-    "INSERT INTO quotas (client, checked) VALUES (:client, :now)"
-    " ON CONFLICT (client) DO UPDATE SET checked = excluded.checked"
-)
-"""Locks a client until the end of the transaction, so that processes count and reserve one after the other."""
+LOCK = insert_into(tables.quotas, replace=["checked"])
+"""Locks a client until the end of the transaction, so that only one process at a time counts and reserves."""
 COUNT = (
     "SELECT (SELECT COALESCE(SUM(billable), 0) FROM usage WHERE client = :client AND day >= :since),"
     " (SELECT COUNT(*) FROM reservations WHERE client = :client AND expires > :now)"
@@ -38,13 +37,13 @@ COUNT = (
     " - (SELECT COUNT(*) FROM targets JOIN jobs ON jobs.id = targets.job"
     " WHERE targets.platform = '' AND targets.state = 'waiting' AND jobs.owner = :client)"
 )
-"""Counts the billable calls and the reservations. One statement, so that no usage is stored between the counts.
+"""Counts the billable calls and the reservations in one statement, so that no usage is stored between the counts.
 
-Lines of a job that are not targets have no platform. They wait for a moment before they fail, and are never billed.
+Invalid lines of a job have no platform. They wait for a moment before they fail, and are never billed.
 """
 
 ReservedCall = tuple[str, str]
-"""The client and the id of a call with a reservation."""
+"""Identifies a reservation: the client and the id of the call."""
 
 RESERVE_SECONDS = 5.0
 """Maximum seconds for a transaction that makes reservations."""
@@ -65,11 +64,6 @@ class Reservation:
     expires: int
     """Unix time in seconds."""
 
-    @classmethod
-    def of_call(cls, client: str, quota: int, call_id: str, seconds: float) -> Reservation:
-        """Return the reservation of a call that ends within ``seconds``."""
-        return cls(client, quota, call_id, math.ceil(store_time() + seconds + LEASE_SECONDS))
-
 
 class Quotas:
     """Makes reservations in the service's store, and reports the state of quotas."""
@@ -77,9 +71,9 @@ class Quotas:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._pending: dict[str, Reservation] | None = None
-        """Call id -> its reservation, for the next transaction. None: no transaction is being prepared."""
+        """Call id -> its reservation in the next transaction. None: no transaction is being prepared."""
         self._batch: asyncio.Task[set[str]] | None = None
-        """The last transaction. It returns the ids of the calls that it has refused."""
+        """The last transaction, which returns the ids of the refused calls."""
 
     async def reserve(self, client: str, quota: int, call_id: str, seconds: float) -> None:
         """Reserve one of a client's ``quota`` billable calls of this month for a call that ends within ``seconds``.
@@ -96,11 +90,12 @@ class Quotas:
             self._batch = asyncio.ensure_future(self._reserve_batch(self._pending, self._batch))
         requested, batch = self._pending, self._batch
         assert batch is not None
-        requested[call_id] = Reservation.of_call(client, quota, call_id, seconds)
+        expires = math.ceil(store_time() + seconds + LEASE_SECONDS)
+        requested[call_id] = Reservation(client, quota, call_id, expires)
         try:
             refused = await asyncio.shield(batch)
         except asyncio.CancelledError:
-            requested.pop(call_id, None)  # too late if the transaction has begun: then the caller settles it
+            requested.pop(call_id, None)  # no effect if the transaction has begun: the caller settles it
             raise
         if call_id in refused:
             raise exceeded(quota)
@@ -131,7 +126,7 @@ def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
     refused = set()
     now = int(store_time())
     for client in sorted({each.client for each in requested}):  # all processes lock clients in the same order
-        session.run(LOCK, client=client, now=now)
+        session.run(LOCK, client=client, checked=now)
         session.run("DELETE FROM reservations WHERE client = :client AND expires <= :now", client=client, now=now)
         count = sum(_count(session, client, now))
         for each in requested:
@@ -152,8 +147,8 @@ def left(session: Session, client: str, quota: int) -> int:
 
 
 def room(session: Session, client: str, quota: int) -> int:
-    """Return how many further reservations fit into a client's quota. No other process makes any until the commit."""
-    session.run(LOCK, client=client, now=int(store_time()))
+    """Return how many further reservations fit into a client's quota, and lock the client until the commit."""
+    session.run(LOCK, client=client, checked=int(store_time()))
     return left(session, client, quota)
 
 
@@ -185,7 +180,7 @@ def _count(session: Session, client: str, now: int) -> tuple[int, int]:
 
 
 def exceeded(quota: int) -> QuotaExceeded:
-    """Return the error for a call that is refused."""
+    """Return the error for a refused call."""
     reset = _next_month()
     return QuotaExceeded(
         f"Quota exceeded: all {quota} billable calls of this month are used, or reserved by calls in progress. "
@@ -200,5 +195,5 @@ def _next_month() -> datetime:
 
 
 def _this_month() -> datetime:
-    """Return the beginning of the present month."""
+    """Return the beginning of the current month."""
     return datetime.fromtimestamp(store_time(), UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)

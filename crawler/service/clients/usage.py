@@ -15,23 +15,20 @@ from functools import lru_cache
 from typing import Any
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs import tables
 from crawler.jobs.clock import store_time
 from crawler.jobs.store import Session, Store
+from crawler.jobs.tables import insert_into
 from crawler.service.clients import quotas
 
 FLUSH_SECONDS = 0.75
-"""Interval in seconds at which the counts are stored. Including the time of a write, it stays below one second."""
+"""Interval in seconds at which the counts are stored. Interval and write together take less than a second."""
 
 REPORT_SECONDS = 2.0
 """Maximum seconds for which a report waits for the last counts to be stored, and then for the stored counts."""
 
-ADD = (
-    "INSERT INTO usage (client, scraper, day, code, calls, billable, partial)"
-    " VALUES (:client, :scraper, :day, :code, :calls, :billable, :partial)"
-    " ON CONFLICT (client, day, scraper, code) DO UPDATE"
-    " SET calls = usage.calls + excluded.calls, billable = usage.billable + excluded.billable,"
-    " partial = usage.partial + excluded.partial"
-)
+COUNTED = ("calls", "billable", "partial")
+ADD = insert_into(tables.usage, add=COUNTED)
 
 DEFAULT_REPORT_DAYS = 31
 """Number of days in a report whose first day is not given."""
@@ -41,7 +38,7 @@ DAY_SECONDS = 24 * 60 * 60
 
 Key = tuple[str, str, str, str]
 Count = list[int]
-"""Three numbers: of all calls, of billable calls, and of calls with a partial record."""
+"""The numbers of all calls, of billable calls, and of calls with a partial record."""
 
 
 class Usage:
@@ -61,10 +58,10 @@ class Usage:
         """The number of calls whose counts this process has not stored yet."""
         return self._calls_pending()
 
-    def count(  # noqa: PLR0913  # keyword arguments that describe a call
+    def count(  # noqa: PLR0913  # the arguments describe a call
         self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False, reservation: str = ""
     ) -> None:
-        """Count one call, at the cost of a dictionary lookup. Days are in UTC.
+        """Count a call in memory. Days are in UTC.
 
         ``reservation``: the id of the call, whose reservation is deleted when the count is stored; "" if it has none.
         """
@@ -100,7 +97,7 @@ class Usage:
 
         try:
             await self.store.transact(store_counts)
-        except StoreUnavailable:  # the store has logged it
+        except StoreUnavailable:  # the store logs the outage
             for key, count in writing.items():
                 self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
             self._reserved += settling
@@ -147,11 +144,9 @@ def add(session: Session, counts: Mapping[Key, Count]) -> None:
     Synchronous calls are added up in memory for less than a second. An asynchronous call is counted in the transaction
     that stores its response.
     """
-    for (client, scraper, day, code), (calls, billable, partial) in sorted(
-        counts.items()
-    ):  # all processes update the rows in the same order, which prevents deadlocks
-        counted = {"calls": calls, "billable": billable, "partial": partial}
-        session.run(ADD, client=client, scraper=scraper, day=day, code=code, **counted)
+    names = ("client", "scraper", "day", "code", *COUNTED)
+    # All processes update the rows in the same order, which prevents deadlocks.
+    session.execute(ADD, [dict(zip(names, (*key, *count), strict=True)) for key, count in sorted(counts.items())])
 
 
 def report(session: Session, client: str, since: date | None = None, until: date | None = None) -> dict[str, Any]:
@@ -169,11 +164,10 @@ def report(session: Session, client: str, since: date | None = None, until: date
     for day, scraper, code, calls, billable, partial in rows:
         empty = {"day": day, "scraper": scraper, "calls": 0, "billable": 0, "partial": 0, "outcomes": {}}
         entry = days.setdefault((day, scraper), empty)
-        entry["calls"] += calls
-        entry["billable"] += billable
-        entry["partial"] += partial
+        for name, number in zip(COUNTED, (calls, billable, partial), strict=True):
+            entry[name] += number
         entry["outcomes"][code] = calls
-    totals = {name: sum(entry[name] for entry in days.values()) for name in ("calls", "billable", "partial")}
+    totals = {name: sum(entry[name] for entry in days.values()) for name in COUNTED}
     period = {"client_id": client, "from": since.isoformat(), "to": until.isoformat()}
     return period | totals | {"usage": list(days.values())}
 

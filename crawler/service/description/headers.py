@@ -53,7 +53,7 @@ HEADERS: dict[str, Any] = {
     "Preference-Applied": {"description": "The preferences of `Prefer` that were applied.", "schema": TEXT},
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
     "Location": {"description": "The URL of an asynchronous call or a job.", "schema": TEXT},
-    "X-Next-Cursor": {"description": "The value of `after` for the outcomes since.", "schema": TEXT},
+    "X-Next-Cursor": {"description": "The value of `after` that selects later outcomes.", "schema": TEXT},
     "ETag": {"description": "Identifies the response. Only jobs that have ended have it.", "schema": TEXT},
     "X-Queue-Position": {
         "description": "The position of a waiting call in the queue of its platform. 1 is the next call.",

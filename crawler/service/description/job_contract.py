@@ -1,20 +1,21 @@
-"""Models of the responses about jobs. As those of ``contract.py``, they only describe."""
+"""Models of the responses about jobs, from which the OpenAPI document is generated, as in ``contract.py``."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 from crawler.platforms.model import Model
-from crawler.service.description.contract import Detail, SourceWarnings, Time
+from crawler.service.description.contract import Detail, Time
+from crawler.service.description.status_contract import SourceWarnings
 
 
 class JobTargets(Model):
     """The numbers of a job's targets by state."""
 
     total: int
-    """All targets. Lines with the same target are one."""
+    """All targets. A target that occurs on several lines is counted once."""
     waiting: int
-    """Targets that have not started, or wait again."""
+    """Targets that have not started, or that wait for another attempt."""
     running: int
     """Targets in progress."""
     paused: int
@@ -49,7 +50,7 @@ class Job(Model):
     targets_per_minute: float | None
     """The mean rate since the upload; null if the job is not open, or no target has ended."""
     estimated_end: Time | None
-    """When the waiting and running targets would end at this rate; null if there is no rate."""
+    """The estimated end of the waiting and running targets at this rate; null if there is no rate."""
     cursor: str
     """The value of `after` for the outcomes since."""
 
@@ -66,7 +67,7 @@ class JobCoverage(Model):
 
 
 class JobDetail(Job):
-    """A job, and how its targets ended."""
+    """A job, with the outcomes of its targets."""
 
     arguments: dict[str, str]
     """`max_pages`, `exhaustive` and `since`, if the upload had them."""
@@ -77,9 +78,9 @@ class JobDetail(Job):
     unread: dict[str, int]
     """Parts of payloads that could not be read: source and path -> the number of targets."""
     unread_rows: dict[str, int]
-    """The same for rows that are therefore missing -> the number of rows."""
+    """Source and path -> the number of rows that are missing because this part could not be read."""
     warnings: list[SourceWarnings]
-    """Further warnings about records that lack something."""
+    """Further warnings about incomplete records."""
     coverage: JobCoverage | None
     """The coverage of incomplete listings; null if no listing is known to be incomplete."""
 
@@ -98,7 +99,7 @@ class InvalidLine(Model):
 
 
 class JobUpload(Model):
-    """The job of an upload, its lines, and what it costs at most."""
+    """The job of an upload, its lines, and its maximum cost."""
 
     job: Job | None
     """The job; null after `dry_run=true`."""
@@ -128,7 +129,7 @@ class JobList(Model):
 
 
 class JobRetried(Model):
-    """A job whose failed targets wait again."""
+    """A job whose failed targets wait for another attempt."""
 
     retried: int
     """The number of these targets."""
@@ -148,6 +149,6 @@ class RecordLine(Model):
     fetched_at: Time
     """When the record was complete."""
     warnings: list[dict[str, Any]]
-    """What the record lacks."""
+    """The missing parts of the record."""
     data: dict[str, Any]
     """The record, or its selected fields."""

@@ -32,7 +32,6 @@ from crawler.service.description.contract import (
     Failure,
     Health,
     Readiness,
-    ServiceStatus,
     Success,
     UsageReport,
 )
@@ -60,6 +59,7 @@ from crawler.service.description.operations import (
     success,
 )
 from crawler.service.description.schemas import Json, Refs, component_schemas, markdown
+from crawler.service.description.status_contract import ServiceStatus
 from crawler.service.http.static import StaticContent
 from crawler.targets.target import Scraper
 

@@ -50,7 +50,7 @@ def public(name: str, text: str, responses: Json) -> Json:
 
 
 def query(name: str, description: str, schema: Json) -> Json:
-    """Return a query parameter."""
+    """Return the description of a query parameter."""
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
@@ -60,7 +60,7 @@ def limit(what: str) -> Json:
 
 
 def in_path(name: str, description: str, pattern: str) -> Json:
-    """Return a parameter in the path."""
+    """Return the description of a parameter in the path."""
     schema = {"type": "string", "pattern": pattern}
     return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
 

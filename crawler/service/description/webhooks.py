@@ -19,7 +19,7 @@ BODY_ERRORS = (*ERRORS, PayloadTooLarge, UnsupportedMediaType)
 
 
 class WebhookSettings(Model):
-    """Where the events of the client are sent."""
+    """The destination of the client's events."""
 
     url: str = Field(max_length=2_000, pattern="^https?://[!-~]+$")
     """An `https` URL of a public address."""
@@ -38,11 +38,11 @@ class Webhook(Model):
     url: str | None
     """The URL to which events are sent; null if there is none."""
     changed_at: Time | None
-    """When it was set; null if there is none."""
+    """When the URL was set; null if there is none."""
 
 
 class NewWebhook(Webhook):
-    """The webhook of the client, as it was set."""
+    """The new webhook of the client."""
 
     secret: str | None
     """The new secret, which no other response contains; null if the client has chosen one or had one before."""
@@ -61,7 +61,7 @@ class DeliveryAttempt(Model):
     """A try to send an event."""
 
     at: Time
-    """When it began."""
+    """The time at which the try began."""
     status: int | None
     """The status of the receiver's response; null if there was none."""
     error: str | None
@@ -78,13 +78,13 @@ class Delivery(Model):
     type: str
     """The type of the event."""
     state: Literal["pending", "delivered", "failed"]
-    """`pending`: it will be tried again. `failed`: it is given up."""
+    """`pending`: the event will be sent again. `failed`: it will not be sent again."""
     created_at: Time
     """When the event happened."""
     delivered_at: Time | None
-    """When it was delivered; null if it was not."""
+    """When the event was delivered; null if it was not."""
     next_attempt_at: Time | None
-    """When it is tried again at the earliest; null if it is not."""
+    """The earliest time of the next try; null if there is none."""
     attempts: list[DeliveryAttempt]
     """The tries, the oldest first."""
 

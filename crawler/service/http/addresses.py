@@ -31,14 +31,14 @@ PERIOD_SECONDS = 60.0
 MAX_ADDRESSES = 10_000
 """Maximum number of clients whose failed keys are counted. The counts of the oldest are dropped."""
 CACHED_CLIENTS = 1_000
-"""Number of addresses whose clients are cached, because each call needs the client of its address."""
+"""Number of addresses whose clients are cached. Each call needs the client of its address."""
 MAX_UNNAMED_PROXIES = 1_000
-"""Maximum number of proxies that are recognised without being named."""
+"""Maximum number of recognised proxies that are not in ``SERVICE_TRUSTED_PROXIES``."""
 
 
 @dataclass
 class _FailedKeys:
-    """The number of calls without a valid API key that a client has sent since a time."""
+    """A client's calls without a valid API key, and the time of the first of them."""
 
     since: float
     number: int = 0

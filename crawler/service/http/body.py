@@ -1,10 +1,11 @@
-"""Request bodies: the size limit, and the JSON objects that are accepted."""
+"""Requests: the size limit of their bodies, their JSON objects, headers and query parameters."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from twisted.web.server import Request
@@ -28,9 +29,15 @@ SCRAPERS = "/v1/scrapers"
 MAX_BODY_BYTES = 64 * 1024
 """Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
 
+MAX_PAGE = 100
+"""The default and the maximum number of entries on a page of a list."""
+PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
+"""The valid values of the query parameter ``limit`` of such a list, and their description."""
+
 ONE_HOST = InvalidRequest("Send exactly one Host header.")
 
 
+DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 ABSOLUTE_FORM = re.compile(rb"^https?://[^/?#]*", re.IGNORECASE)
 """Matches scheme and host of a request target that is a whole URL."""
 
@@ -158,9 +165,8 @@ def read_object(request: Request) -> dict[str, Any]:
         text = request.content.read().decode()
         value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant, parse_float=_number)
         if "\\u" in text:
-            json.dumps(
-                value, ensure_ascii=False
-            ).encode()  # raises if a string contains half of a surrogate pair, which responses could not encode
+            # Raises if a string contains half of a surrogate pair, which responses could not encode.
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise InvalidJson("The body is nested too deeply.") from None
     except ValueError as error:
@@ -174,3 +180,29 @@ def _number(text: str) -> float:
     """Decode a number with a decimal point or an exponent. 2.0 becomes the integer 2, as in JSON Schema."""
     value = float(text)
     return int(value) if value.is_integer() else value
+
+
+def days(request: Request) -> tuple[date | None, date | None]:
+    """Parse the query parameters ``from`` and ``to``. A missing parameter is None.
+
+    Raises:
+        InvalidRequest: a value is not a day, a parameter is repeated or unknown, or ``to`` is before ``from``.
+    """
+    found: dict[str, date | None] = {"from": None, "to": None}
+    for raw, values in (request.args or {}).items():
+        name = raw.decode("latin-1")
+        day = _parse_day(values[0]) if len(values) == 1 and name in found else None
+        if day is None:
+            raise InvalidRequest.of(name, "expected from and to as YYYY-MM-DD, each at most once")
+        found[name] = day
+    since, until = found["from"], found["to"]
+    if since and until and since > until:
+        raise InvalidRequest.of("from", "must not be after to")
+    return since, until
+
+
+def _parse_day(text: bytes) -> date | None:
+    try:
+        return date.fromisoformat(text.decode()) if DAY.fullmatch(text) else None
+    except ValueError:
+        return None

@@ -31,7 +31,7 @@ from crawler.service.calls.once import Claim, Found
 from crawler.service.calls.stored import STATES, FoundCall, Refused, Room, StoredCall
 from crawler.service.clients.quotas import exceeded
 from crawler.service.description import contract
-from crawler.service.http.body import header, read_query
+from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, header, read_query
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 PATH = "/v1/calls"
 REQUEST_ID = re.compile(contract.REQUEST_ID)
 
-MAX_PAGE = 100
-"""The default and the maximum number of calls on a page of the list."""
 STORE_SECONDS = 2.0
 """Maximum seconds for which a request waits for the store."""
 FULL_RETRY_SECONDS = 600
@@ -53,7 +51,7 @@ FULL_RETRY_SECONDS = 600
 
 PARAMETERS = {
     "state": ("|".join(STATES), f"one of {', '.join(STATES)}"),
-    "limit": ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}"),
+    "limit": PAGE_LIMIT,
     "cursor": (contract.REQUEST_ID, "the next_cursor of the previous page"),
 }
 """Query parameters of the list of calls: a regular expression for the valid values, and their description."""
@@ -117,7 +115,7 @@ class CallRoutes:
         try:
             answer = self._response(call, await self._waited(call, found), retryable=False)
         except StoreUnavailable:
-            # The call is stored. An error would say that nothing was accepted, and a repeat would be a second call.
+            # The call is stored. After an error, the client would send the call again, and it would run twice.
             answer = self._response(call, found, retryable=False)
         if answer.code == ACCEPTED:
             applied = "respond-async" if call.wait is None else f"respond-async, wait={call.wait}"
@@ -135,7 +133,7 @@ class CallRoutes:
         return self._response(call, found and await self._waited(call, found), retryable=True)
 
     async def delete(self, call: Call, holder: Holder, request_id: str) -> Answer:
-        """Delete a call and its response. A call that is not done is thereby cancelled.
+        """Delete a call and its response. A waiting or running call is cancelled.
 
         Raises:
             CallNotFound: the client has no such call.
@@ -157,16 +155,13 @@ class CallRoutes:
             InvalidRequest: a query parameter is not valid.
             StoreUnavailable: the calls cannot be read.
         """
-        state, limit, cursor = _page(request)
-        calls = await self.store.transact(
-            lambda session: stored.page(session, holder.client, state, limit, cursor),
-            seconds=STORE_SECONDS,
-            write=False,
-        )
-        return json_response(200, calls, call)
+        query = read_query(request, PARAMETERS)
+        state, limit, cursor = query.get("state"), int(query.get("limit", MAX_PAGE)), query.get("cursor")
+        page = partial(stored.page, client=holder.client, state=state, limit=limit, cursor=cursor)
+        return json_response(200, await self.store.transact(page, seconds=STORE_SECONDS, write=False), call)
 
     async def _waited(self, call: Call, found: FoundCall) -> FoundCall | None:
-        """Wait at most ``call.wait`` seconds for a stored call. Return it as it is then; None if it was deleted."""
+        """Wait at most ``call.wait`` seconds for a stored call. Return its new state, or None if it was deleted."""
         if found.is_done or call.wait is None:
             return found
         await self.calls.wait(found.call, call.wait - call.duration_ms / 1000)
@@ -215,13 +210,3 @@ class CallRoutes:
             " calls may wait (CALL_MAX_HOURS).",
             retry_after=max(1, math.ceil(late)),
         )
-
-
-def _page(request: Request) -> tuple[str | None, int, str | None]:
-    """Parse the query parameters ``state``, ``limit`` and ``cursor``.
-
-    Raises:
-        InvalidRequest: a value is not valid, or a parameter is repeated or unknown.
-    """
-    values = read_query(request, PARAMETERS)
-    return values.get("state"), int(values.get("limit", MAX_PAGE)), values.get("cursor")

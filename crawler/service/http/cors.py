@@ -29,7 +29,7 @@ MAX_AGE_SECONDS = 600
 class Cors:
     """Adds CORS headers to the responses of ``/v1/...`` and ``/openapi.json``, for origins in ``SERVICE_CORS_ORIGINS``.
 
-    Other routes, such as ``/metrics``, are not for pages of other origins. Credentials (cookies) are never allowed: the
+    Pages of other origins cannot read other routes, such as ``/metrics``. Credentials (cookies) are never allowed: the
     API key, which the page sends itself, is the only authentication.
     """
 

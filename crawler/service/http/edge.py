@@ -39,7 +39,7 @@ ARRIVAL_SECONDS = 15.0
 """If a request takes longer than this to arrive, the connection is closed."""
 
 UPLOAD_SECONDS = 300.0
-"""The same for the targets of a job."""
+"""The time limit for the arrival of an upload, which contains the targets of a job."""
 UPLOADS = b"/v1/jobs"
 """The path to which targets of jobs are uploaded."""
 MAX_UPLOADS = 16
@@ -78,11 +78,11 @@ class Channel(HTTPChannel):
     _is_full = False
     """Whether the transport's buffer is full, because the client has not read enough of the response."""
     _is_answering = False
-    """Whether a request has arrived completely, and its response is not complete or not read."""
+    """Whether a complete request has arrived whose response is not complete, or is not read completely."""
     _is_uploading = False
-    """Whether the request that is arriving has the targets of a job, and counts as an upload."""
+    """Whether the arriving request is an upload, which contains the targets of a job."""
     _admission: asyncio.Task[None] | None = None
-    """Checks whether the body of an upload is read. Meanwhile, no more of it is received."""
+    """The task that checks an upload before its body is received."""
     _must_continue = False
     """Whether the client waits for the status 100 to send the body."""
     _method = b""
@@ -138,7 +138,7 @@ class Channel(HTTPChannel):
             return
         arrived = len(self.requests)
         super().lineReceived(line)
-        if len(self.requests) > arrived and not self.refused:  # it was the first line of a request
+        if len(self.requests) > arrived and not self.refused:  # the line was the first of a request
             self._method, self._target = line.split()[:2]
 
     def allHeadersReceived(self) -> None:
@@ -158,10 +158,13 @@ class Channel(HTTPChannel):
         super().allHeadersReceived()
 
     async def _begin_upload(self, admission: Awaitable[Answer | None]) -> None:
-        """Read the body if the request is valid so far: a client without a valid key must not take the place."""
+        """Receive the body if the headers are valid.
+
+        A client without a valid key must not take the place of an upload.
+        """
         answer = await admission
         self._admission = None
-        if self.refused:  # its declared length is too large
+        if self.refused:  # the declared length is too large
             return
         if answer is not None:
             self._refuse(raw_bytes(answer))
@@ -178,7 +181,7 @@ class Channel(HTTPChannel):
         cast("Any", self.transport).resumeProducing()
 
     def _end_upload(self) -> None:
-        """The body has arrived, also before its request was admitted, or the client has left."""
+        """End the upload: its body has arrived, or the client has disconnected."""
         self.max_body = MAX_BODY_BYTES
         if self._is_uploading:
             self._is_uploading = False
@@ -232,7 +235,7 @@ class Channel(HTTPChannel):
         self._stop_arrival_timer()
         transport = cast("Any", self.transport)
         transport.write(response)
-        transport.unregisterProducer()  # the producer would resume reading
+        transport.unregisterProducer()  # otherwise the producer would resume reading
         transport.pauseProducing()
         transport.loseWriteConnection()
         self.callLater(LINGER_SECONDS, transport.abortConnection)
@@ -250,7 +253,7 @@ class Channel(HTTPChannel):
 
 
 def scraper_of(target: bytes) -> str:
-    """Return the name of the scraper that a request with this path is for, or "" if it is for none.
+    """Return the name of the scraper in the path of a request, "" if there is none.
 
     >>> scraper_of(b"/v1/scrapers/microblog-profile-v4?pretty=1")
     'microblog-profile'
@@ -261,7 +264,10 @@ def scraper_of(target: bytes) -> str:
 
 
 class _RefusedConnection(Protocol):
-    """A connection that exceeds the maximum number of connections: it gets ``OVERLOADED`` and is closed."""
+    """A connection above the maximum number of connections.
+
+    The response is ``OVERLOADED``, and the connection is closed.
+    """
 
     def __init__(self, message: str, service_url: str) -> None:
         self.message = message

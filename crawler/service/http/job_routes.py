@@ -19,7 +19,15 @@ from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.output import FORMATS
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
-from crawler.service.http.body import MAX_BODY_BYTES, header, read_object, read_query, require_method
+from crawler.service.http.body import (
+    MAX_BODY_BYTES,
+    MAX_PAGE,
+    PAGE_LIMIT,
+    header,
+    read_object,
+    read_query,
+    require_method,
+)
 from crawler.service.http.response_writer import compressed_pieces
 from crawler.service.http.static import best_coding
 from crawler.service.jobs import records, reports
@@ -39,18 +47,17 @@ PATH = "/v1/jobs"
 JOB_ID = re.compile(r"[1-9][0-9]{0,17}")
 JSON = "application/json"
 PEEKED_BYTES = 64
-MAX_PAGE = 100
 MAX_UPLOADS = 2
-"""Uploads that a process reads at once. Others wait."""
+"""Maximum number of uploads that a process reads at once. Further uploads wait."""
 MAX_FILES = 2
-"""Files of records that a process writes at once. Other requests for files wait."""
+"""Maximum number of files of records that a process writes at once. Further requests for files wait."""
 
 ARGUMENTS = {
     "max_pages": ("[1-9][0-9]{0,5}", "a number of pages"),
     "exhaustive": ("true|false", "true or false"),
     "since": ("last|[0-9]{4}-[0-9]{2}-[0-9]{2}", "last, or a day such as 2026-11-01"),
 }
-"""Spider arguments that a job can have."""
+"""The spider arguments that an upload may contain."""
 POST_QUERY = {
     "dry_run": ("true|false", "true or false"),
     "scraper": (".{1,100}", "the name of a scraper"),
@@ -58,7 +65,7 @@ POST_QUERY = {
 }
 LIST_QUERY = {
     "after": (JOB_ID.pattern, "the next_after of the previous page"),
-    "limit": ("[1-9][0-9]?|100", "1 to 100"),
+    "limit": PAGE_LIMIT,
 }
 _POSITIONS = {
     "after": (r"[0-9]{1,18}\.[0-9]{1,18}", "the X-Next-Cursor of the previous response"),
@@ -90,7 +97,7 @@ class JobRoutes:
         self._reading = asyncio.Semaphore(MAX_UPLOADS)
         self._writing = asyncio.Semaphore(MAX_FILES)
         self._changes: set[asyncio.Task[Any]] = set()
-        """Cancellations and removals, which go on if the client disconnects."""
+        """The running cancellations and removals. They continue if the client disconnects."""
 
     async def answer(self, request: Request, call: Call, holder: Holder, path: str) -> Answer:
         """Respond to a request whose path begins with ``PATH``.
@@ -132,7 +139,7 @@ class JobRoutes:
         """
         key = header(request, "Idempotency-Key")
         self._check(Upload(io.BytesIO(), header(request, "Content-Type") or "", key=key))
-        if key is None and b"dry_run=true" not in uri:  # an upload with a key may have made its job before
+        if key is None and b"dry_run=true" not in uri:  # an earlier upload with the same key may have made the job
             await self.uploads.check_room(holder)
 
     def _check(self, upload: Upload) -> None:
@@ -239,7 +246,7 @@ class JobRoutes:
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 
     async def _change(self, work: Any) -> Any:
-        """Change a job. It goes on if the client disconnects.
+        """Change a job. The change continues if the client disconnects.
 
         Raises:
             InvalidRequest: another request has cancelled or deleted the job meanwhile.
@@ -253,7 +260,7 @@ class JobRoutes:
             raise InvalidRequest.of("job_id", "the job was cancelled or deleted meanwhile") from None
 
     async def close(self) -> None:
-        """Wait for cancellations and removals."""
+        """Wait until cancellations and removals have ended."""
         if changes := self._changes | self.uploads.removals:
             await asyncio.wait(changes, timeout=5)
 

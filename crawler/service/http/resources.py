@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import date
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import structlog
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.errors import AuthError, InvalidRequest, RateLimited, ScrapeError, ScraperNotFound
+from crawler.errors import AuthError, RateLimited, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.registry import scrapers
 from crawler.service import metrics
@@ -35,31 +33,18 @@ from crawler.service.calls.fields import fields_of, selected
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
-from crawler.service.http.body import SCRAPERS, CappedRequest, header, read_object, require_method
+from crawler.service.http.body import SCRAPERS, days, header, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
-from crawler.service.http.response_writer import Sender, compressed, send_pieces
-from crawler.targets.target import Scraper, Target, check_params, limited_numbers
+from crawler.service.http.response_writer import ResponseWriter, compressed
+from crawler.targets.parser import check_params, limited_numbers
+from crawler.targets.target import Scraper, Target
 
 if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
-    from crawler.service.calls.asynchronous import AsyncCalls
-    from crawler.service.calls.cache import Cache
-    from crawler.service.calls.once import Once
-    from crawler.service.calls.open_crawlers import OpenCrawlers
-    from crawler.service.clients.keys import Holder, Keys
-    from crawler.service.clients.limits import KeyLimits
-    from crawler.service.clients.quotas import Quotas
-    from crawler.service.clients.usage import Usage
-    from crawler.service.http.addresses import Addresses
-    from crawler.service.http.job_routes import JobRoutes
-    from crawler.service.http.static import StaticContent
-    from crawler.service.http.tools_route import ToolsRoute
-    from crawler.service.http.webhook_routes import WebhookRoutes
-    from crawler.service.jobs.runs import Runs
-    from crawler.service.status import Status
+    from crawler.service.clients.keys import Holder
+    from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
 
@@ -70,48 +55,13 @@ WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
 RESPOND_ASYNC = re.compile(r"(?:^|,)\s*respond-async\s*(?:=\s*(?:\"\")?\s*)?(?:[;,]|$)", re.IGNORECASE)
 """Matches ``respond-async`` in a value of ``Prefer``, with or without an empty value (RFC 7240)."""
 
-DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
 UNKNOWN_ROUTE = "Unknown route or scraper. GET /v1/scrapers lists all scrapers."
-
-MAX_WHOLE_BYTES = 65_536
-"""Larger responses are sent in pieces, as the client reads them."""
-
-SEND_SECONDS = 5.0
-"""Seconds for which responses may still be sent when the service shuts down."""
 
 POLL_SECONDS = 0.1
 """Interval in seconds at which the service checks, when it shuts down, whether calls are completed."""
 
-WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
-"""Statuses of responses without a body, and so without Content-Length."""
-
 CLIENT_GONE = 499
 """The logged status of a call whose client disconnected before the response."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The parts of the service that the routes use."""
-
-    crawlers: OpenCrawlers
-    keys: Keys
-    addresses: Addresses
-    limits: KeyLimits
-    cache: Cache
-    once: Once
-    usage: Usage
-    quotas: Quotas
-    calls: AsyncCalls
-    runs: Runs
-    status: Status
-    jobs: JobRoutes
-    webhooks: WebhookRoutes
-    tools: ToolsRoute
-    service_url: str = ""
-    """The setting ``SERVICE_URL``, without a slash at the end. "": links are paths."""
-    pages: Mapping[str, StaticContent] = field(default_factory=dict)
-    """Further pages by path, which need no API key and replace routes of the same path."""
 
 
 class Api(Resource):
@@ -125,11 +75,8 @@ class Api(Resource):
         self.parts = parts
         self._calls = CallRoutes(parts.calls, parts.runs)
         self._cors = Cors(cors_origins)
+        self._writer = ResponseWriter(self._cors)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unread: set[Deferred[None]] = set()
-        """Fires when a large response has been sent, for each large response."""
-        self._streams: set[asyncio.Task[None]] = set()
-        """The tasks that send responses of unknown length."""
         routes: dict[str, Callable[[Request, Call], Answer]] = {
             "/": self._root,
             SCRAPERS: lambda _, call: json_response(200, catalogue.as_json(), call),
@@ -170,7 +117,7 @@ class Api(Resource):
         call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                await self.parts.jobs.admit(request, await self._holder(request, call), uri)
+                await self.parts.job_routes.admit(request, await self._holder(request, call), uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -183,16 +130,9 @@ class Api(Resource):
 
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
-        while calls := self._tasks - self._streams:
-            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of them may begin to send
-        if self._streams:
-            _, late = await asyncio.wait(self._streams, timeout=SEND_SECONDS)
-            for each in late:
-                each.cancel()
-        if self._unread:
-            await asyncio.wait(
-                [each.asFuture(asyncio.get_running_loop()) for each in self._unread], timeout=SEND_SECONDS
-            )
+        while calls := self._tasks - self._writer.streams:
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of these calls may begin to send
+        await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
         method, path = one_line(request.method.decode("latin-1")), one_line(request.path.decode("latin-1"))
@@ -208,13 +148,13 @@ class Api(Resource):
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
-                logger.exception("request_failed")  # callers do not get the traceback
+                logger.exception("request_failed")  # the response does not contain the traceback
                 answer = failure(call, unexpected())
             try:
                 packed = await compressed(answer, request)
-                self._send(request, packed)
+                self._writer.send(request, packed)
                 if isinstance(packed, StreamedAnswer):
-                    await self._stream(request, packed)
+                    await self._writer.stream(request, packed)
             finally:
                 self._done(call, answer)
 
@@ -328,10 +268,10 @@ class Api(Resource):
         return selected(answer, fields_of(request, call.scraper))
 
     async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.jobs.answer(request, call, await self._counted_holder(request, call), path)
+        return await self.parts.job_routes.answer(request, call, await self._counted_holder(request, call), path)
 
     async def _about_webhook(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.webhooks.answer(request, call, await self._counted_holder(request, call), path)
+        return await self.parts.webhook_routes.answer(request, call, await self._counted_holder(request, call), path)
 
     async def _counted_holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
@@ -362,44 +302,11 @@ class Api(Resource):
             try:
                 parts.addresses.count_failed_key(client)
             except RateLimited:
-                call.is_logged = False  # a warning with the address is logged once in a while
+                call.is_logged = False  # a warning with the address is logged instead, from time to time
                 raise
             raise
         call.client_id = holder.client
         return holder
-
-    def _send(self, request: Request, answer: Answer) -> None:
-        if request.finished or cast("CappedRequest", request).is_disconnected:
-            return
-        request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
-        request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
-        for name, value in answer.headers.items():
-            request.setHeader(name, value)
-        self._cors.add_headers(request)
-        if isinstance(answer, StreamedAnswer):
-            return
-        if answer.status not in WITHOUT_BODY:
-            request.setHeader("Content-Length", str(len(answer.body)))
-        if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
-            request.write(answer.body)
-            request.finish()
-            return
-        sent = request.notifyFinish()
-        self._unread.add(sent)
-        sent.addBoth(lambda _: self._unread.discard(sent))
-        Sender(request, answer.body).start()
-
-    async def _stream(self, request: Request, answer: StreamedAnswer) -> None:
-        """Send the pieces of a response. After an error, the connection is closed, so that the client notices it."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._streams.add(task)
-        task.add_done_callback(self._streams.discard)
-        try:
-            await send_pieces(request, answer.pieces)
-        except Exception:
-            logger.exception("response_interrupted")
-            cast("CappedRequest", request).abort()
 
     def _root(self, _: Request, call: Call) -> Answer:
         """Redirect a person who opens the service's address in a browser to the documentation."""
@@ -413,7 +320,7 @@ class Api(Resource):
 
     async def _usage(self, request: Request, call: Call) -> Answer:
         holder = await self._holder(request, call)
-        since, until = _days(request)
+        since, until = days(request)
         report = await self.parts.usage.report(holder.client, since, until)
         report["quota"] = await self.parts.quotas.report(holder, REPORT_SECONDS)
         return json_response(200, report, call)
@@ -430,29 +337,3 @@ class Api(Resource):
             return DEFAULT_WAIT_SECONDS
         call.wait = min(max(int(preference.group(1)), 1), MAX_WAIT_SECONDS)
         return call.wait
-
-
-def _days(request: Request) -> tuple[date | None, date | None]:
-    """Parse the query parameters ``from`` and ``to``. A missing parameter is None.
-
-    Raises:
-        InvalidRequest: a value is not a day, a parameter is repeated or unknown, or ``to`` is before ``from``.
-    """
-    days: dict[str, date | None] = {"from": None, "to": None}
-    for raw, values in (request.args or {}).items():
-        name = raw.decode("latin-1")
-        day = _parse_day(values[0]) if len(values) == 1 and name in days else None
-        if day is None:
-            raise InvalidRequest.of(name, "expected from and to as YYYY-MM-DD, each at most once")
-        days[name] = day
-    since, until = days["from"], days["to"]
-    if since and until and since > until:
-        raise InvalidRequest.of("from", "must not be after to")
-    return since, until
-
-
-def _parse_day(text: bytes) -> date | None:
-    try:
-        return date.fromisoformat(text.decode()) if DAY.fullmatch(text) else None
-    except ValueError:
-        return None

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
+import structlog
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
+from crawler.service.calls.envelope import Answer, StreamedAnswer
 from crawler.service.http.body import header
 from crawler.service.http.static import best_coding
 
@@ -25,11 +28,21 @@ else:
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from twisted.internet.defer import Deferred
     from twisted.web.server import Request
 
-    from crawler.service.calls.envelope import Answer
+    from crawler.service.http.body import CappedRequest
+    from crawler.service.http.cors import Cors
+
+logger = structlog.get_logger(__name__)
 
 PIECE_BYTES = 16_384
+MAX_WHOLE_BYTES = 65_536
+"""Larger responses are sent in pieces, as the client reads them."""
+SEND_SECONDS = 5.0
+"""Seconds for which responses may still be sent when the service shuts down."""
+WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+"""Statuses of responses without a body, and so without Content-Length."""
 MIN_COMPRESSED_BYTES = 2_048
 """Smaller responses are not compressed: they fit into two packets."""
 MAX_LOOP_BYTES = 262_144
@@ -142,3 +155,59 @@ class Sender:
         """Break the reference cycle with the request, because the client has disconnected."""
         self._is_paused = True
         self.request.unregisterProducer()
+
+
+class ResponseWriter:
+    """Sends the responses of a service."""
+
+    def __init__(self, cors: Cors) -> None:
+        self._cors = cors
+        self._unread: set[Deferred[None]] = set()
+        """Fires when a large response has been sent, for each large response."""
+        self.streams: set[asyncio.Task[None]] = set()
+        """The tasks that send responses of unknown length."""
+
+    async def finish(self) -> None:
+        """Wait at most ``SEND_SECONDS`` until the responses in progress are sent."""
+        if self.streams:
+            _, late = await asyncio.wait(self.streams, timeout=SEND_SECONDS)
+            for each in late:
+                each.cancel()
+        if self._unread:
+            await asyncio.wait(
+                [each.asFuture(asyncio.get_running_loop()) for each in self._unread], timeout=SEND_SECONDS
+            )
+
+    def send(self, request: Request, answer: Answer) -> None:
+        """Send the head of a response, and its body unless ``stream`` sends it."""
+        if request.finished or cast("CappedRequest", request).is_disconnected:
+            return
+        request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
+        request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
+        for name, value in answer.headers.items():
+            request.setHeader(name, value)
+        self._cors.add_headers(request)
+        if isinstance(answer, StreamedAnswer):
+            return
+        if answer.status not in WITHOUT_BODY:
+            request.setHeader("Content-Length", str(len(answer.body)))
+        if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
+            request.write(answer.body)
+            request.finish()
+            return
+        sent = request.notifyFinish()
+        self._unread.add(sent)
+        sent.addBoth(lambda _: self._unread.discard(sent))
+        Sender(request, answer.body).start()
+
+    async def stream(self, request: Request, answer: StreamedAnswer) -> None:
+        """Send the pieces of a response. After an error, the connection is closed, so that the client notices it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.streams.add(task)
+        task.add_done_callback(self.streams.discard)
+        try:
+            await send_pieces(request, answer.pieces)
+        except Exception:
+            logger.exception("response_interrupted")
+            cast("CappedRequest", request).abort()

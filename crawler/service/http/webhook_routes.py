@@ -10,7 +10,7 @@ from crawler.errors import InvalidRequest, ScraperNotFound
 from crawler.jobs.clock import utc_text
 from crawler.jobs.events import post
 from crawler.service.calls.envelope import Answer, Call, empty_response, json_response
-from crawler.service.http.body import read_object, read_query, require_method
+from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, read_object, read_query, require_method
 from crawler.service.webhooks import outbox
 from crawler.service.webhooks.signed_request import check_url
 
@@ -25,10 +25,9 @@ T = TypeVar("T")
 PATH = "/v1/webhook"
 TEST = "webhook.test"
 STORE_SECONDS = 5.0
-MAX_PAGE = 100
 LIST_QUERY = {
     "before": ("msg_[0-9a-f]{32}", "the next_before of the previous page"),
-    "limit": ("[1-9][0-9]?|100", "1 to 100"),
+    "limit": PAGE_LIMIT,
 }
 AFTER_ALL = "msg_~"
 """Sorts after all ids."""

@@ -71,9 +71,8 @@ class Supervisor:
         self.announce: Callable[[], None] | None = announce
         self.on_exit = on_exit
         self.terminating = False
-        self._processes = multiprocessing.get_context(
-            "fork"
-        )  # a fork shares the loaded modules; it is safe because this process has no other thread
+        # A fork shares the loaded modules. It is safe because this process has no other thread.
+        self._processes = multiprocessing.get_context("fork")
         self._selector = selectors.DefaultSelector()
         self._workers: list[Worker] = []
         self._ready: deque[Worker] = deque()
@@ -88,9 +87,8 @@ class Supervisor:
         for number in range(self.size):
             self._start(number)
         while self._workers:
-            signal.pthread_sigmask(
-                signal.SIG_UNBLOCK, HANDLED
-            )  # signals are handled only here, never while a worker is being started
+            # Signals are handled only here, never while a worker is being started.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
             events = self._selector.select()
             signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
             for key, _ in events:
@@ -104,7 +102,7 @@ class Supervisor:
 
     def _reload_all(self, _signal: int, _frame: object) -> None:
         for worker in self._workers:
-            with suppress(ProcessLookupError):  # it has just exited, and is replaced
+            with suppress(ProcessLookupError):  # the worker has just exited, and will be replaced
                 assert worker.process.pid is not None  # it was started
                 os.kill(worker.process.pid, signal.SIGHUP)
 
@@ -124,9 +122,8 @@ class Supervisor:
         """Run in a new worker process: release what it inherited from the supervisor, and serve."""
         structlog.contextvars.bind_contextvars(worker=number)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # a terminal sends SIGINT to all processes; the supervisor then terminates the workers
+        # A terminal sends SIGINT to all processes. The supervisor then terminates the workers.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until ``serve`` handles it: the worker reads its files later
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         self._selector.close()

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import structlog
 from scrapy.crawler import AsyncCrawlerRunner
 
-from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox
 from crawler.jobs.queue import first_waiting, open_jobs_of
 from crawler.registry import spiders
 from crawler.service.calls.open_crawlers import OVERLAY
 from crawler.service.jobs.billing import account_settings
+from crawler.service.periodic import logged
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -64,13 +64,12 @@ class Listings:
 
     async def _work(self, platform: str) -> None:
         while not self._stopping:
-            try:
+            job = None
+            with logged("listings_failed", platform=platform):
                 job = await self._next(platform)
-                if job is not None:
-                    await self._crawl(job, platform)
-                    continue
-            except StoreUnavailable:
-                pass  # the store has logged it
+            if job is not None:
+                await self._crawl(job, platform)
+                continue
             await asyncio.sleep(POLL_SECONDS)
 
     async def _next(self, platform: str) -> Job | None:

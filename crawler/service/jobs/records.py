@@ -11,9 +11,8 @@ import hashlib
 import io
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -135,14 +134,10 @@ async def records(
     """
     created = datetime.fromtimestamp(job.created, UTC)
     if selected.format in FILES:
-        return _pieces(await _file(jobs, job, selected, partial(_output, rows, settings, created)))
+        return _pieces(await _file(_selected(jobs, job, selected), selected.format, rows, settings, created))
     buffer = Buffer()
     output = Output(Layout(f"records.{selected.format}"), rows, settings, created, new_file=lambda _: buffer)
     return _pages(_selected(jobs, job, selected), buffer, output.write, output.close)
-
-
-def _output(rows: dict[str, Shape], settings: BaseSettings, created: datetime, path: Path) -> Output:
-    return Output(Layout(str(path)), rows, settings, created, folder=path.parent)
 
 
 async def failures(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[bytes]:
@@ -178,29 +173,29 @@ async def _pages(
     yield buffer.take()
 
 
-async def _file(jobs: Jobs, job: Job, selected: Selected, new_output: Callable[[Path], Output]) -> IO[bytes]:
+async def _file(
+    pages: AsyncIterator[list[Line]], kind: str, rows: dict[str, Shape], settings: BaseSettings, created: datetime
+) -> IO[bytes]:
     """Write a file whose name is removed, so that nothing is left of it when it is closed.
 
     Raises:
         InvalidRequest: the file would be too large.
     """
-    with tempfile.TemporaryDirectory(prefix="records-") as folder:
-        path = Path(folder) / f"records.{selected.format}"
-        output = new_output(path)
+    with tempfile.TemporaryDirectory(prefix="records-") as name:
+        folder = Path(name)
+        path = folder / f"records.{kind}"
+        output = Output(Layout(str(path)), rows, settings, created, folder=folder)
 
         def write(page: list[Line]) -> None:
             for line in page:
                 output.write(line)
-            _check_size(Path(folder))
-
-        def close() -> None:
-            output.close()
-            _check_size(Path(folder))
+            _check_size(folder)
 
         try:
-            async for page in _selected(jobs, job, selected):
+            async for page in pages:
                 await asyncio.to_thread(write, page)
-            await asyncio.to_thread(close)
+            await asyncio.to_thread(output.close)
+            _check_size(folder)
         except BaseException:
             output.abandon()
             raise
@@ -225,9 +220,4 @@ async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[l
     cursor = Cursor(job.id, selected.after)
     while page := await by_seq(jobs, cursor, until=selected.until, limit=PAGE):
         cursor = Cursor(job.id, page[-1].seq or selected.until)
-        yield [
-            replace(line, inputs=(each,)) if each else line
-            for line in page
-            if selected.has(line)
-            for each in line.inputs or (None,)
-        ]
+        yield [each for line in page if selected.has(line) for each in line.by_input()]

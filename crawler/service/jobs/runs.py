@@ -17,7 +17,7 @@ import structlog
 
 from crawler.errors import CircuitOpen, ConcurrencyLimited, ScrapeError, StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time
-from crawler.jobs.intake import NO_PLATFORM
+from crawler.jobs.intake import NO_PLATFORM, failed
 from crawler.jobs.job import Finished
 from crawler.jobs.source import finished
 from crawler.jobs.transactions import Skipped
@@ -151,8 +151,7 @@ class Runs:
         while True:
             lines = await worker.claim(NO_PLATFORM, BATCH)
             for claim in lines:
-                error = claim.work["error"]
-                worker.finish(Finished(claim, "failed", error["code"], {"error": error}))
+                worker.finish(failed(claim))
             late = await worker.claim_late(BATCH) if STORE_TIME.is_steady else []
             for claim in late:
                 worker.finish(self.calls.late(claim))
@@ -181,7 +180,7 @@ class Runs:
                 running[task] = claim.owner
                 new.add(task)
                 task.add_done_callback(self._forget(worker, queue, claim))
-            if new:  # they count as free slots until they have taken theirs
+            if new:  # their slots count as free until they are taken
                 await asyncio.wait(new, timeout=crawler.lanes.spacing)
             if len(claims) < n:
                 with suppress(TimeoutError):
@@ -207,7 +206,7 @@ class Runs:
     def _forget(self, worker: Worker, queue: _Queue, claim: Claim) -> Callable[[asyncio.Task[None]], None]:
         def forget(task: asyncio.Task[None]) -> None:
             del queue.running[task]
-            if queue.is_holding:  # the next target of its client may have waited for this
+            if queue.is_holding:  # the next target of the client may have waited for this one
                 queue.due.set()
             if self._tasks.get(claim.target) is task:
                 del self._tasks[claim.target]
@@ -215,7 +214,7 @@ class Runs:
                 worker.drop(claim)
             elif (error := task.exception()) is not None:
                 logger.error("target_failed", exc_info=error)
-                worker.drop(claim)  # its lease ends, and it is tried again
+                worker.drop(claim)  # after its lease, the target is tried again
 
         return forget
 
@@ -278,5 +277,5 @@ class Runs:
             except StoreUnavailable:
                 await asyncio.sleep(POLL_SECONDS)
             except WorkerStoppedError:
-                return None  # the worker's own tasks report it
+                return None  # the worker's own tasks report the outage
         return None

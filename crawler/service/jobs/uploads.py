@@ -27,8 +27,9 @@ from crawler.registry import find_scraper, spiders
 from crawler.service.calls.once import check_key
 from crawler.service.clients import quotas
 from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -217,7 +218,9 @@ class Uploads:
         )
 
     async def make(self, holder: Holder, upload: Upload, name: str) -> tuple[Job, Contents | None]:
-        """Return the open job of an upload, and the lines. None: an earlier upload with the same key made the job.
+        """Return the open job of an upload, and its lines.
+
+        The lines are None if an earlier upload with the same key made the job.
 
         ``name``: the name of a job without an ``Idempotency-Key``. Targets beyond the client's quota are paused.
 
@@ -240,7 +243,7 @@ class Uploads:
                     name,
                     holder.client,
                     options=options,
-                    whole_roots=bool(upload.arguments),  # such jobs have a crawl of their own
+                    whole_roots=bool(upload.arguments),  # such a job has a crawl of its own
                     most_open=self.most,
                 )
             except TooManyJobsError:
@@ -248,7 +251,7 @@ class Uploads:
             if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
             if job.kind == "removed":
-                await self.jobs.remove(job)  # its removal has not ended
+                await self.jobs.remove(job)  # the job is still being removed
                 return await self.make(holder, upload, name)
             if job.state != "loading":
                 return job, None

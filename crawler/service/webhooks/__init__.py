@@ -1,1 +1,1 @@
-"""Sends the events of clients' jobs to their webhooks, as the Standard Webhooks specification describes."""
+"""Sends the events of clients to their webhooks, by the Standard Webhooks specification."""

@@ -12,6 +12,7 @@ import structlog
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import store_time, utc_text
 from crawler.service import metrics
+from crawler.service.periodic import logged, repeat
 from crawler.service.webhooks import outbox
 from crawler.service.webhooks.outbox import Attempt, Delivery
 from crawler.service.webhooks.signed_request import Response, send
@@ -24,11 +25,11 @@ logger = structlog.get_logger(__name__)
 IN_FLIGHT = 16
 """Maximum number of deliveries in flight in a process."""
 POLL_SECONDS = 1.0
-"""Interval in seconds at which due deliveries are searched."""
+"""Interval in seconds at which the store is searched for due deliveries."""
 UPKEEP_SECONDS = 10.0
 """Interval in seconds at which old deliveries are deleted, and the age of undelivered ones is measured."""
 CLOSE_SECONDS = 5.0
-"""Seconds for which deliveries may still be in flight when the service shuts down. After that, they are repeated."""
+"""Seconds that deliveries in flight have to end when the service shuts down. Unfinished deliveries are repeated."""
 DELETED = Response(None, "the webhook was deleted")
 FAILED = Response(None, "internal error")
 
@@ -43,19 +44,18 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         """Set when a delivery has ended, so that others can start."""
-        self._upkeep_at = 0.0
-        self._main: asyncio.Task[None] | None = None
+        self._loops: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
         """Start to send."""
-        self._main = asyncio.ensure_future(self._run())
+        loops = (self._run(), repeat(self._tend, UPKEEP_SECONDS, "webhooks_failed"))
+        self._loops = [asyncio.ensure_future(each) for each in loops]
 
     async def close(self) -> None:
         """Claim no more deliveries, and wait for those in flight."""
-        if self._main is not None:
-            self._main.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._main
+        for each in self._loops:
+            each.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
             for each in late:
@@ -63,14 +63,9 @@ class Dispatcher:
 
     async def _run(self) -> None:
         while True:
-            try:
+            started = False
+            with logged("webhooks_failed"):
                 started = await self._start_due()
-                await self._tend()
-            except StoreUnavailable:  # the store has logged it
-                started = False
-            except Exception:
-                started = False
-                logger.exception("webhooks_failed")  # the calls of the endpoint go on
             if not started:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_SECONDS):
@@ -98,7 +93,7 @@ class Dispatcher:
         try:
             response = await self._send(delivery)
             attempt = Attempt(at, response.status, response.error, round((loop.time() - begin) * 1000))
-            with suppress(StoreUnavailable):  # it is sent again when its claim has ended
+            with suppress(StoreUnavailable):  # the event is sent again after the end of its claim
                 goes_on = await self.store.transact(lambda session: outbox.end(session, delivery, attempt))
                 result = "delivered" if attempt.error is None else "failed" if goes_on else "given_up"
                 metrics.WEBHOOKS.labels(result).inc()
@@ -124,12 +119,8 @@ class Dispatcher:
             return await send(delivery.url, delivery.secret, delivery.id, delivery.body, private=self.private)
         except Exception:
             logger.exception("webhook_failed", delivery=delivery.id, client=delivery.client)
-            return FAILED  # counts as a try: otherwise it would be repeated until the event expires
+            return FAILED  # counted as a try, so that it is not repeated until the event expires
 
     async def _tend(self) -> None:
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._upkeep_at:
-            return
-        self._upkeep_at = loop.time() + UPKEEP_SECONDS
         metrics.WEBHOOKS_AGE.set(await self.store.transact(outbox.undelivered_age, write=False))
         await self.store.transact(outbox.purge)

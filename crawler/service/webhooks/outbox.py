@@ -1,7 +1,7 @@
 """The webhooks of clients, and the deliveries of their events, in the store.
 
-A process claims a delivery for ``CLAIM_SECONDS`` by moving its next try to their end. If the process is killed, another
-one tries again then, with the same id.
+A process claims a delivery by delaying its next try by ``CLAIM_SECONDS``. If the process is killed, another process
+sends the event after this time, with the same id.
 """
 
 from __future__ import annotations
@@ -16,44 +16,38 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 from sqlalchemy import bindparam as param
-from sqlalchemy.dialects import postgresql, sqlite
 
 from crawler.jobs.clock import utc_text
 from crawler.jobs.events import id_prefix
 from crawler.jobs.store import Session
-from crawler.jobs.tables import deliveries, webhooks
+from crawler.jobs.tables import deliveries, insert_into, webhooks
 
 CLAIM_SECONDS = 30.0
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, *[7_200.0] * 11)
-"""Seconds until the next try after each failed one: together a day. After the last try, the delivery has failed."""
+"""The delay in seconds after each failed try; their sum is a day. After the last try, the delivery has failed."""
 JITTER = 0.1
-"""Share by which a delay is randomly shorter or longer, so that a receiver does not get all events at once."""
+"""Maximum random change of a delay, as a share of it, so that a receiver does not get all events at once."""
 KEEP_SECONDS = 7 * 86_400.0
-"""Time for which deliveries are listed."""
+"""Seconds for which deliveries are listed."""
 PURGED_AT_ONCE = 500
 PER_CLIENT = 4
-"""Maximum number of deliveries to one client in flight in a process: a slow receiver must not delay other ones."""
+"""Maximum number of deliveries to one client in flight in a process. A slow receiver must not delay other clients."""
 
-SECRET_PREFIX = "whsec_"  # noqa: S105  # of all secrets
+SECRET_PREFIX = "whsec_"  # noqa: S105  # the prefix of all secrets
 SECRET_BYTES = range(24, 65)
 """Valid sizes of a secret, by the specification."""
 
 D, W = deliveries.c, webhooks.c
 WEBHOOK = sa.select(webhooks).where(W.client == param("client"))
-WEBHOOKS = sa.select(webhooks).where(W.client.in_(param("clients", expanding=True)))
 DROP_WEBHOOK = sa.delete(webhooks).where(W.client == param("client_"))
-SET_WEBHOOK = {
-    name: insert.on_conflict_do_update(
-        index_elements=[W.client], set_={name: insert.excluded[name] for name in ("url", "secret", "changed")}
-    )
-    for name, insert in (("sqlite", sqlite.insert(webhooks)), ("postgresql", postgresql.insert(webhooks)))
-}
+SET_WEBHOOK = insert_into(webhooks, replace=("url", "secret", "changed"))
 DUE = (
-    sa.select(deliveries)
+    sa.select(deliveries, W.url, W.secret)
+    .outerjoin(webhooks, W.client == D.client)
     .where(D.due <= param("now"), D.client.not_in(param("busy", expanding=True)))
     .order_by(D.due)
     .limit(param("limit"))
-    .with_for_update(skip_locked=True)
+    .with_for_update(skip_locked=True, of=deliveries)
 )
 _ONE = (D.id == param("id_")) & (D.tries == param("tries_"))
 START = sa.update(deliveries).where(_ONE).values(due=param("due_"), tries=D.tries + 1)
@@ -97,21 +91,21 @@ def check_secret(text: str) -> str:
 
 
 def find(session: Session, client: str) -> Any | None:
-    """Return the row of a client's webhook. None: it has none."""
+    """Return the row of a client's webhook, None if the client has no webhook."""
     return session.execute(WEBHOOK, {"client": client}).fetchone()
 
 
 def put(session: Session, client: str, url: str, secret: str | None) -> str | None:
-    """Set the webhook of a client. Return its secret if it is a new random one.
+    """Set the webhook of a client. Return its secret if it was generated now.
 
-    ``secret``: None keeps the present secret, or makes a new one if there is none.
+    ``secret``: None keeps the current secret, or generates one for a new webhook.
     """
     found = find(session, client)
     made = None
     if secret is None:
         secret = found.secret if found else (made := new_secret())
     row = {"client": client, "url": url, "secret": secret, "changed": session.now()}
-    session.execute(SET_WEBHOOK[session.dialect], row)
+    session.execute(SET_WEBHOOK, row)
     return made
 
 
@@ -158,25 +152,20 @@ def claim(session: Session, n: int, in_flight: Counter[str]) -> list[Delivery]:
         taken[row.client] += 1
         if taken[row.client] <= PER_CLIENT:
             mine.append(row)
-    found = (
-        {row.client: row for row in session.execute(WEBHOOKS, {"clients": [row.client for row in mine]}).fetchall()}
-        if mine
-        else {}
-    )
     for row in mine:
         session.run(START, id_=row.id, tries_=row.tries, due_=now + CLAIM_SECONDS)
     return [
         Delivery(
             *(row.id, row.client, row.type, row.body, row.tries + 1, tuple(orjson.loads(row.attempts))),
-            url=found[row.client].url if row.client in found else None,
-            secret=found[row.client].secret if row.client in found else "",
+            url=row.url,
+            secret=row.secret or "",
         )
         for row in mine
     ]
 
 
 def end(session: Session, delivery: Delivery, attempt: Attempt) -> bool:
-    """Store the result of a try. Return whether there will be another one."""
+    """Store the result of a try. Return whether there will be another try."""
     now = session.now()
     attempts = orjson.dumps([*delivery.attempts, asdict(attempt)])
     is_over = attempt.error is None or delivery.url is None or delivery.tries > len(DELAYS)
@@ -217,6 +206,6 @@ def undelivered_age(session: Session) -> float:
 
 
 def purge(session: Session) -> int:
-    """Delete old deliveries, some at once. Return their number."""
+    """Delete at most ``PURGED_AT_ONCE`` old deliveries. Return their number."""
     ids = [each for (each,) in session.rows(EXPIRED, before=id_prefix(session.now() - KEEP_SECONDS))]
     return session.run(PURGE, ids=ids) if ids else 0

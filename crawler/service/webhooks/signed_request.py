@@ -1,6 +1,6 @@
 """Sends one signed request to the webhook of a client, whose receiver may be hostile.
 
-Only the status is read: nothing else that a receiver sends is kept, however long it is. Redirects are not followed.
+Only the status of the response is read, so that its size does not matter. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ TRY_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
 """Timeout in seconds for each address of the receiver."""
 BUFFER_BYTES = 8_192
-"""Maximum size of a line of the response. asyncio stops to receive when twice as much is not read."""
+"""Maximum size of a line of the response. asyncio pauses reading when its buffer contains twice as much."""
 MAX_LINES = 100
-"""Maximum number of lines until the status: of interim responses, such as Early Hints."""
+"""Maximum number of lines before the status. Interim responses, such as Early Hints, may precede it."""
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: .*)?\r?\n", re.DOTALL)
 FAILURES = (AddressRefusedError, OSError, EOFError, ValueError, asyncio.LimitOverrunError)
 LINGER_SECONDS = 1.0
@@ -49,7 +49,7 @@ class Response:
 
     status: int | None
     error: str | None
-    """Why the event is not delivered, without what the receiver sent. None: it is delivered."""
+    """Why the event was not delivered, without data from the receiver. None: it was delivered."""
 
 
 def check_url(url: str, *, private: bool) -> str:
@@ -58,7 +58,7 @@ def check_url(url: str, *, private: bool) -> str:
     ``private``: the setting ``WEBHOOK_PRIVATE``.
 
     Raises:
-        ValueError: nothing would be sent to this URL.
+        ValueError: events must not be sent to this URL.
     """
     match = URL.fullmatch(url)
     if match is None or len(url) > MAX_URL:
@@ -106,7 +106,7 @@ async def send(url: str, secret: str, delivery_id: str, body: bytes, *, private:
 
 
 def _reason(error: Exception) -> str:
-    """Describe why there is no response, without addresses, which may be those of the operator's network."""
+    """Describe why there is no response, without addresses of the operator's network."""
     match error:
         case AddressRefusedError():
             return "the host has no allowed address"

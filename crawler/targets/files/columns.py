@@ -9,10 +9,11 @@ from functools import lru_cache
 from pydantic import BaseModel
 
 from crawler.targets.files.rows import UnreadableFileError
-from crawler.targets.target import OWN_KEYS, Scraper, TargetParser, name_unknown
+from crawler.targets.parser import TargetParser, name_unknown
+from crawler.targets.target import OWN_KEYS, Scraper
 
 MISSPELT_FROM = 0.66
-"""Similarity from which an unknown name is that of a known column, as ``difflib`` measures it."""
+"""The least similarity by ``difflib`` at which an unknown name counts as a misspelt known column."""
 
 
 def candidates(parser: TargetParser) -> tuple[Scraper, ...]:

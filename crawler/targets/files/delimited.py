@@ -15,7 +15,8 @@ from crawler.targets.files.rows import (
     replaced_value,
 )
 from crawler.targets.files.text import Line, TextFile
-from crawler.targets.target import OWN_KEYS, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import OWN_KEYS
 
 _SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
 """The first line of some files for spreadsheets. It names the separator."""

@@ -15,7 +15,7 @@ from crawler.targets.files.plain import read_list
 from crawler.targets.files.rows import Row, UnreadableFileError
 from crawler.targets.files.text import TextFile
 from crawler.targets.files.xlsx import read_xlsx
-from crawler.targets.target import TargetParser
+from crawler.targets.parser import TargetParser
 
 TABLES = {".csv": ",;\t", ".tsv": "\t,;", ".tab": "\t,;"}
 """Suffix of a table -> its possible separators, the usual one first."""
@@ -33,7 +33,7 @@ _OTHER_FORMATS = {
 def read_rows(file: IO[bytes], path: str, parser: TargetParser, encoding: str | None = None) -> Iterator[Row]:
     """Return the rows of a file. JSON objects have values of any type, all other rows have texts.
 
-    ``path``: its name, whose suffix selects Parquet, Excel, tables and JSON. ``encoding``: that of files of text
+    ``path``: its name, whose suffix selects Parquet, Excel, tables and JSON. ``encoding``: the encoding of text files
     without a byte order mark, UTF-8 by default.
 
     Raises:

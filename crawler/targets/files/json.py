@@ -11,7 +11,7 @@ from crawler.targets.files.rows import MAX_LINE_BYTES, UNDECODABLE, Row, Unreada
 from crawler.targets.files.text import TextFile
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|["{}\[\],]', re.DOTALL)
-"""Matches a whole string, the opening quotation mark of a string without an end, a bracket, a brace or a comma."""
+"""Matches a whole string, the opening quotation mark of an incomplete string, a bracket, a brace or a comma."""
 
 
 def read_json_lines(text: TextFile) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import struct
 from collections.abc import Iterator, Mapping
-from typing import IO, NamedTuple, NoReturn, Protocol
+from typing import IO, NamedTuple, NoReturn
 from xml.parsers import expat
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
@@ -33,10 +33,10 @@ _OLD_OR_LOCKED = (
 )
 _OLE = b"\xd0\xcf\x11\xe0"
 _END_OF_DIRECTORY = struct.Struct("<4s8xI6x")
-"""The record at the end of a zip archive: its mark, and the size of the directory in bytes."""
+"""Matches the record at the end of a zip archive: its mark, and the size of the directory in bytes."""
 _END_MARK = b"PK\x05\x06"
 _ZIP64_MARK = b"PK\x06\x07"
-"""The mark of a second record, of 20 bytes before the other, whose sizes replace those of the other."""
+"""The mark of a second record, 20 bytes before the end record, whose sizes replace those of the end record."""
 
 
 class Relation(NamedTuple):
@@ -47,8 +47,8 @@ class Relation(NamedTuple):
     part: str
 
 
-class Handler(Protocol):
-    """Receives the elements of a part. Names are without their namespaces."""
+class Handler:
+    """Receives the elements of a part, and ignores them. Names are without their namespaces."""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Handle the start of an element."""
@@ -153,7 +153,7 @@ def _parse(stream: IO[bytes], handler: Handler) -> Iterator[None]:
         depth -= 1
         handler.end(name.rpartition(" ")[2])
 
-    def doctype(*_: object) -> None:  # the only way to entities, and no writer of workbooks writes one
+    def doctype(*_: object) -> None:  # only a DOCTYPE can define entities, and workbooks do not have one
         refuse(DAMAGED)
 
     parser.StartElementHandler = start
@@ -167,11 +167,11 @@ def _parse(stream: IO[bytes], handler: Handler) -> Iterator[None]:
         if read - parser.CurrentByteIndex > MAX_TAG_BYTES:  # expat keeps a tag until its end
             refuse(DAMAGED)
         yield
-    parser.Parse(b"", True)  # noqa: FBT003  # isfinal, which has no name
+    parser.Parse(b"", True)  # noqa: FBT003  # the argument isfinal, which is positional only
     yield
 
 
-class _Relations:
+class _Relations(Handler):
     """Collects the references in a ``.rels`` part."""
 
     def __init__(self, folder: str) -> None:
@@ -183,9 +183,3 @@ class _Relations:
             part = posixpath.normpath(posixpath.join("/", self._folder, attributes.get("Target", ""))).lstrip("/")
             kind = attributes.get("Type", "").rpartition("/")[2]
             self.found.append(Relation(attributes.get("Id", ""), kind, part))
-
-    def end(self, name: str) -> None:
-        pass
-
-    def text(self, text: str) -> None:
-        pass

@@ -12,10 +12,11 @@ from crawler.platforms.links import LinkError, is_host, is_link, read_link
 from crawler.targets.files.columns import candidates, required_params
 from crawler.targets.files.rows import MAX_LINE_BYTES, Row, replaced_value
 from crawler.targets.files.text import TextFile
-from crawler.targets.target import Scraper, TargetParser
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import Scraper
 
 _ANY_TEXT = "Any text: 1 + 1?"
-"""Neither an id nor a handle nor a URL: a param that accepts it accepts any text."""
+"""A text that is neither an id nor a handle nor a URL. A param that accepts it accepts any text."""
 
 
 def read_list(text: TextFile) -> Iterator[Row]:
@@ -49,7 +50,7 @@ def params_of(entry: str, parser: TargetParser) -> dict[str, str]:
     A param that accepts any text, such as the words of a search, is used only if there is no other scraper. If several
     scrapers of one platform accept the entry, the first of them is used.
 
-    A link is never used as words: it gives the params that it means, for a scraper that reads its page.
+    A link is never used as search words: its params are those of the linked page, for a scraper that reads this page.
 
     Raises:
         InvalidRequest: the entry has the form of no param, or of params of several platforms, or is a link that no

@@ -31,7 +31,7 @@ class UnreadableFileError(ValueError):
 class Row:
     """A row of a file: an object, or an entry of a plain list.
 
-    If the row is malformed, ``cells`` is None, ``raw`` is its text and ``problem`` describes what is wrong with it.
+    If the row is malformed, ``cells`` is None, ``raw`` is its text, and ``problem`` is the error message.
     """
 
     line: int
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def characters(self) -> int:
-        """How many characters the row has, about."""
+        """The approximate number of characters of the row."""
         texts = self.cells.values() if isinstance(self.cells, dict) and not self.raw else ()
         return len(self.raw) + sum(len(text) for text in texts if isinstance(text, str))
 

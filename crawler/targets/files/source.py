@@ -17,8 +17,9 @@ from crawler.targets.files.find import READ_ERRORS, TargetsFile, find_files
 from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
 from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
+from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetSource, TargetsUnavailableError, WrongTargetsError
-from crawler.targets.target import InvalidTarget, Target, TargetParser
+from crawler.targets.target import InvalidTarget, Target
 
 ROWS_PER_READ = 500
 """Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
@@ -79,7 +80,7 @@ class FileSource(TargetSource):
         except WrongTargetsError:
             raise
         except TargetsUnavailableError:
-            return  # such as a bucket that does not respond. The crawl tries again and reports it
+            return  # such as an unavailable bucket; the crawl tries again and reports the error
 
     async def open(self) -> None:
         """Find the files, and read ``CHECKED_FILES`` of them up to the first row, to find wrong headers and encodings.
@@ -124,7 +125,7 @@ class FileSource(TargetSource):
 
     @cached_property
     def _all_known(self) -> frozenset[str]:
-        """The names that no row has as its own."""
+        """The names that cannot be columns of the user."""
         return frozenset(known_names((), self.parser))
 
     @property
@@ -174,7 +175,7 @@ class FileSource(TargetSource):
         self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
-        target_id = f"{name}:{row.element or row.line}"  # for a row without an id; the same in each run
+        target_id = f"{name}:{row.element or row.line}"  # an id for rows without one, which is the same in each run
         where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
             cells = self._cells(row)

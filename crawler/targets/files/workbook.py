@@ -91,7 +91,7 @@ class Workbook:
                 return
 
 
-class _Book:
+class _Book(Handler):
     """The list of sheets, and the day from which dates are counted."""
 
     def __init__(self) -> None:
@@ -105,14 +105,8 @@ class _Book:
         elif name == "workbookPr" and attributes.get("date1904") in {"1", "true"}:
             self.epoch = datetime(1904, 1, 1)  # noqa: DTZ001
 
-    def end(self, name: str) -> None:
-        pass
 
-    def text(self, text: str) -> None:
-        pass
-
-
-class _Styles:
+class _Styles(Handler):
     """Which cell styles show a number as a date or time."""
 
     def __init__(self) -> None:
@@ -137,11 +131,8 @@ class _Styles:
         if name == "cellXfs":
             self._in_cells = False
 
-    def text(self, text: str) -> None:
-        pass
 
-
-class _Strings:
+class _Strings(Handler):
     """The texts that cells share, as bytes one after the other: a list of them would take several times the memory."""
 
     def __init__(self) -> None:
@@ -162,7 +153,7 @@ class _Strings:
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "t":
             self._in_text = not self._is_phonetic
-        elif name == "rPh":  # how a Japanese text is pronounced
+        elif name == "rPh":  # the pronunciation of a Japanese text
             self._is_phonetic = True
 
     def end(self, name: str) -> None:
@@ -178,7 +169,7 @@ class _Strings:
             self._content += text.encode(errors="surrogatepass")
 
 
-class _Sheet:
+class _Sheet(Handler):
     """Collects the rows of a sheet."""
 
     def __init__(self, strings: _Strings, is_date: list[bool], epoch: datetime) -> None:

@@ -9,7 +9,7 @@ from crawler.targets.files.columns import check_columns
 from crawler.targets.files.delimited import clean_name
 from crawler.targets.files.rows import Row, UnreadableFileError, replaced_value
 from crawler.targets.files.workbook import SheetRow, Workbook, column_name
-from crawler.targets.target import TargetParser
+from crawler.targets.parser import TargetParser
 
 
 def read_xlsx(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:

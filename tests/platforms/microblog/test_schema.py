@@ -10,7 +10,7 @@ from crawler.errors import InvalidRequest
 from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, ProfileParams
 from crawler.registry import scrapers
-from crawler.targets.target import check_params
+from crawler.targets.parser import check_params
 
 SCRAPER = scrapers()["microblog-profile"]
 

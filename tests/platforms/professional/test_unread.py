@@ -20,6 +20,7 @@ from crawler.platforms.professional.sections import TABLE
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest
 from scripts import captures
+from tests.mutations import Name, renamed
 from tests.platforms.professional.mutating import Marked, Reading, is_silent, reading
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "crawler.platforms.professional.pages.ProfilePage"
@@ -126,6 +127,21 @@ def test_pr3_2_a_whole_page_of_ours_has_no_warning(name: str) -> None:
     page = page_of(body_of(name))
     asyncio.run(page.to_item())
     assert (page.unread, page.skipped) == ([], [])
+
+
+@needs_captures
+@pytest.mark.parametrize(
+    ("name", "css_class", "path"),
+    [
+        ("a48a929f0136", "experience-item__meta-item", "experience[].location"),
+        ("2501a081162d", "experience-item__meta-item", "experience[].location"),
+        ("cfa3fe63800c", "see-more-text", "activity[].text"),
+    ],
+)
+def test_a_value_of_no_row_of_a_long_section_is_reported(name: str, css_class: str, path: str) -> None:
+    page = page_of(renamed(body_of(name), Name("class", css_class)))
+    asyncio.run(page.to_item())
+    assert [each.path for each in page.unread] == [path]
 
 
 # What is said

@@ -10,7 +10,7 @@ from crawler.pipelines import validated
 from crawler.platforms.shortvideo.schema import PhotoSearch
 from crawler.registry import scrapers
 from crawler.sandbox.shortvideo.site import Site
-from crawler.targets.target import check_params
+from crawler.targets.parser import check_params
 
 SCRAPER = scrapers()["shortvideo-photo-search-v4"]
 

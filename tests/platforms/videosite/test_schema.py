@@ -12,7 +12,7 @@ from openapi_schema_validator import OAS31Validator
 from crawler.errors import InvalidRequest
 from crawler.platforms import cursors
 from crawler.platforms.videosite.schema import CURSOR_KIND, Continuation, ProfileParams, continuation_of
-from crawler.targets.target import check_params
+from crawler.targets.parser import check_params
 from tests.videosite import SCRAPER
 
 CHANNEL = "UCuAXFkgsw1L7xaCfnd5JJOw"

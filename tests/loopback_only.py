@@ -1,7 +1,6 @@
-"""Refuses and records connections and name lookups that leave loopback.
+"""Refuses and records connections and name lookups of a process that leave loopback, once it is imported.
 
-Python imports this module at its start if its folder is in ``PYTHONPATH``. ``LOOPBACK_LOG`` names the file of the
-refused hosts.
+``LOOPBACK_LOG`` names the file of the refused hosts.
 """
 
 from __future__ import annotations

@@ -1,0 +1,206 @@
+"""API keys and the quotas of clients in an SQLite file, and the valid keys of this file in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import structlog
+
+from crawler.errors import StoreUnavailable
+from crawler.service.clients.keys import Holder, Key, check_client, find_client, hash_of, holder_of, id_of
+from crawler.storage.sqlite import SqliteFile
+
+logger = structlog.get_logger(__name__)
+
+READ_SECONDS = 1.0
+"""Maximum seconds for which reading the file waits for the lock of another process."""
+WAIT_SECONDS = 0.5
+"""Maximum seconds for which a call waits for changed keys."""
+RETRY_SECONDS = 1
+"""Seconds after a failure until the file is read again."""
+
+SCHEMA = (
+    (
+        "CREATE TABLE IF NOT EXISTS keys"
+        " (id TEXT PRIMARY KEY, client TEXT NOT NULL, hash BLOB NOT NULL, created INTEGER NOT NULL,"
+        " revoked INTEGER, rate TEXT, concurrency INTEGER)"
+    ),
+    "CREATE TABLE IF NOT EXISTS quotas (client TEXT PRIMARY KEY, quota INTEGER NOT NULL)",
+)
+SET_QUOTA = "INSERT INTO quotas (client, quota) VALUES (?, ?) ON CONFLICT (client) DO UPDATE SET quota = excluded.quota"
+
+
+Version = tuple[int, int, int]
+"""Identifies a version of the file: its inode, its modification time and its size."""
+
+
+class KeyStore:
+    """API keys and the quotas of clients in an SQLite file, which only its owner may read and write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = SqliteFile(path, SCHEMA)
+
+    def create(
+        self, client: str, rate: str | None = None, concurrency: int | None = None, quota: int | None = None
+    ) -> str:
+        """Create a key for a client and return it. The key cannot be read again, because only its hash is stored.
+
+        ``rate`` and ``concurrency`` replace the settings ``KEY_RATE`` and ``KEY_CONCURRENCY`` for this key. ``quota``
+        becomes the quota of the client, for all of its keys. None: the client keeps its present quota, if any.
+
+        Raises:
+            ValueError: the client's name is not valid.
+        """
+        check_client(client)
+        key_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
+        key = f"sk_{key_id}_{secret}"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)
+        with self._file.transaction() as database:
+            row = (key_id, client, hash_of(key), int(time.time()), rate, concurrency)
+            database.execute(
+                "INSERT INTO keys (id, client, hash, created, rate, concurrency) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+            if quota is not None:
+                database.execute(SET_QUOTA, (client, quota))
+        return key
+
+    def revoke(self, key_id: str) -> bool:
+        """Revoke a key. Return False if no valid key has this id."""
+        if not self.path.exists():
+            return False
+        with self._file.transaction() as database:
+            change = "UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
+            return database.execute(change, (int(time.time()), key_id)).rowcount == 1
+
+    def set_quota(self, client: str, quota: int | None) -> bool:
+        """Set or remove (None) the quota of a client. Return False if the client has no valid key."""
+        if not self.path.exists():
+            return False
+        with self._file.transaction() as database:
+            known = "SELECT 1 FROM keys WHERE client = ? AND revoked IS NULL"
+            if not database.execute(known, (client,)).fetchone():
+                return False
+            if quota is None:
+                database.execute("DELETE FROM quotas WHERE client = ?", (client,))
+            else:
+                database.execute(SET_QUOTA, (client, quota))
+        return True
+
+    def all(self) -> list[Key]:
+        """Return all keys, including revoked keys, the oldest first. Without a file, there are none.
+
+        Raises:
+            sqlite3.Error: the file cannot be read.
+        """
+        return self.read() if self.path.exists() else []
+
+    def read(self) -> list[Key]:
+        """Return all keys as with ``all()``, but raise an error without a file. The file is not changed or created.
+
+        Raises:
+            sqlite3.Error: the file is missing, locked or damaged.
+        """
+        uri = f"{self.path.absolute().as_uri()}?mode=rw"  # not "ro", which could not undo a transaction that was killed
+        with closing(sqlite3.connect(uri, uri=True, timeout=READ_SECONDS)) as database:
+            rows = database.execute(
+                "SELECT id, client, hash, created, revoked, rate, concurrency FROM keys ORDER BY created, id"
+            )
+            quotas = _quotas(database)
+            return [replace(Key(*row), quota=quotas.get(row[1])) for row in rows]
+
+    @property
+    def version(self) -> Version | None:
+        """The version of the file, or None if it is missing."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+class KeyRing:
+    """The valid API keys of a ``KeyStore``, in memory.
+
+    If another process changes the store's file, the next lookup reads it again, in a thread. While the file cannot be
+    read (because it is locked, damaged or missing), the last keys stay valid. A key that is not among them is refused
+    only after the file was read, or could not be read: on a busy machine, a client may use a new key before that.
+    """
+
+    def __init__(self, store: KeyStore) -> None:
+        self.store = store
+        self.failures = 0
+        self._valid: dict[str, Key] | None = None
+        """Key id -> the valid key. None: the keys have not been read yet."""
+        self._version: Version | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._is_failing = False
+        self._retry_at = 0.0
+
+    async def holder(self, key: str | None) -> Holder:
+        """Return the client that owns the key, as in ``Keys``."""
+        if key:
+            if self._is_failing or self._version is None or self.store.version != self._version:
+                await self._refresh()
+            if self._reading is not None and id_of(key) not in (self._valid or {}):
+                await asyncio.wait([self._reading])
+            if self._valid is None:
+                raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
+        return holder_of(key, self._valid or {})
+
+    async def find(self, client: str) -> Holder | None:
+        """Return a client, as in ``Keys``."""
+        await self._refresh()
+        return find_client(client, self._valid or {})
+
+    async def _refresh(self) -> None:
+        """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
+
+        After a failed read, calls use the last keys at once until a read succeeds. The file's version is read in the
+        event loop, because a lock on the file does not delay this.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + WAIT_SECONDS
+        while (version := self.store.version) != self._version or version is None or self._is_failing:
+            if self._reading is None and loop.time() >= self._retry_at:
+                self._reading = asyncio.create_task(self._read(version))
+            if self._reading is None or self._is_failing:
+                return
+            done, _ = await asyncio.wait([self._reading], timeout=max(0.0, deadline - loop.time()))
+            if not done:
+                return
+
+    async def _read(self, version: Version | None) -> None:
+        try:
+            keys = await asyncio.to_thread(self.store.read)
+        except (sqlite3.Error, OSError) as error:
+            self.failures += 1
+            if not self._is_failing:
+                valid = None if self._valid is None else len(self._valid)
+                logger.error(  # noqa: TRY400  # the error's text is enough
+                    "keys_unavailable", file=str(self.store.path), error=str(error), still_valid=valid
+                )
+            self._is_failing = True
+        else:
+            self._valid = {key.id: key for key in keys if key.revoked is None}
+            self._version = version
+            if self._is_failing:
+                logger.warning("keys_available", file=str(self.store.path), valid=len(self._valid))
+            self._is_failing = False
+        finally:
+            self._retry_at = asyncio.get_running_loop().time() + (RETRY_SECONDS if self._is_failing else 0)
+            self._reading = None
+
+
+def _quotas(database: sqlite3.Connection) -> dict[str, int]:
+    """Return the quota of each client that has one. Files of earlier versions have no table of quotas."""
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'quotas'").fetchone():
+        return {}
+    return dict(database.execute("SELECT client, quota FROM quotas"))

@@ -1,0 +1,80 @@
+"""The parts of one process of the endpoint, which its routes and its periodic tasks use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawler.downloads.shared_state import SharedState, platform_facts
+from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.location import store_location
+from crawler.jobs.store import Store
+from crawler.jobs.tables import SCHEMA
+from crawler.platforms.names import PayloadNames
+from crawler.service import metrics
+from crawler.service.calls.asynchronous import RUN_SECONDS, AsyncCalls, CallSettings
+from crawler.service.calls.cache import Cache
+from crawler.service.calls.once import Once
+from crawler.service.calls.open_crawlers import OpenCrawlers
+from crawler.service.clients.limits import KeyLimits
+from crawler.service.clients.quotas import Quotas
+from crawler.service.clients.usage import Usage
+from crawler.service.http.addresses import Addresses
+from crawler.service.http.job_routes import JobRoutes
+from crawler.service.http.tools_route import ToolsRoute
+from crawler.service.http.webhook_routes import WebhookRoutes
+from crawler.service.jobs.listings import Listings
+from crawler.service.jobs.runs import Runs
+from crawler.service.status import Status
+from crawler.service.webhooks.dispatcher import Dispatcher
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy.settings import Settings
+
+    from crawler.service.clients.keys import Keys
+    from crawler.service.http.static import StaticContent
+
+
+class Parts:
+    """Makes the parts from the settings."""
+
+    def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent], address: str) -> None:
+        """``pages``: path -> a further page to serve, such as those of the console.
+
+        ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
+        """
+        self.settings = settings.copy()
+        extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
+        self.settings.set("EXTENSIONS", extensions, priority="cmdline")
+        self.store = Store(store_location(self.settings), SCHEMA)
+        self.keys = keys
+        self.pages = pages
+        self.usage = Usage(self.store)
+        self.quotas = Quotas(self.store)
+        call_settings = CallSettings.read(self.settings)
+        self.once = Once(self.store, call_settings.idempotency_seconds)
+        self.shared = SharedState()
+        self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
+        self.crawlers = OpenCrawlers(self.settings, self.shared)
+        self.status = Status(self.crawlers, self.settings, self.store)
+        self.cache = Cache(
+            self.crawlers.call,
+            ttls={name: float(ttl) for name, ttl in self.settings.getdict("RESPONSE_CACHE").items()},
+            max_bytes=self.settings.getint("RESPONSE_CACHE_MB") * 1024 * 1024,
+            max_wait=RUN_SECONDS,
+        )
+        self.limits = KeyLimits(self.settings, platform_facts(self.shared, self.settings))
+        self.addresses = Addresses.from_settings(self.settings)
+        self.service_url = (self.settings["SERVICE_URL"] or "").rstrip("/")
+        """The setting ``SERVICE_URL``. "": links are paths."""
+        self.calls = AsyncCalls(self.store, self.crawlers, self.cache, self.limits, call_settings)
+        jobs = Jobs(store_location(self.settings))
+        lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
+        self.runs = Runs(jobs, self.crawlers, self.calls, lease, exits)
+        self.listings = Listings(jobs, self.settings, self.shared)
+        self.job_routes = JobRoutes(jobs, self.runs, self.settings)
+        private = self.settings.getbool("WEBHOOK_PRIVATE")
+        self.webhook_routes = WebhookRoutes(self.store, private)
+        self.dispatcher = Dispatcher(self.store, private=private)
+        self.tools = ToolsRoute(address)

@@ -1,0 +1,180 @@
+"""Parsing of targets: raw params become a ``Target``, or an ``InvalidTarget`` with the error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
+from crawler.platforms.links import LinkError, read_link
+from crawler.platforms.model import LinkParams, first_problem, validation_details
+from crawler.targets.target import OWN_KEYS, InvalidTarget, SavedTarget, Scraper, Target, new_id
+
+
+def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
+    """Validate params with the scraper's model, and return the model's instance.
+
+    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Params
+    in the link ``url``, such as the page of a listing, are added.
+
+    Raises:
+        InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
+    """
+    if None in params.values():
+        message = "null is not a valid value; omit the key"
+        nulls = [key for key, value in params.items() if value is None]
+        details: list[Detail] = [{"loc": [key], "msg": message, "type": "null"} for key in nulls]
+        raise InvalidRequest(f"{scraper.name}: {nulls[0]}: {message}", details=details)
+    if issubclass(scraper.params, LinkParams):
+        params = scraper.params.with_link(params, text=text)
+    try:
+        if text:
+            return scraper.params.model_validate_strings(params)
+        return scraper.params.model_validate(params)
+    except ValidationError as error:
+        message = f"{scraper.name}: {first_problem(error, 'params')}"
+        raise InvalidRequest(message, details=validation_details(error)) from error
+
+
+def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
+    """Return a sentence for each number in a request that was replaced by its limit."""
+    sentences = []
+    for name, value in given.items():
+        used = getattr(params, name)
+        if used != value and isinstance(used, int):
+            sentences.append(f"{name}={used} was used instead of {value}: it is the limit.")
+    return " ".join(sentences)
+
+
+@dataclass(frozen=True)
+class TargetParser:
+    """Converts raw params to a ``Target`` for one of the given scrapers, or to an ``InvalidTarget``."""
+
+    scrapers: tuple[Scraper, ...]
+    """The known scrapers. Those of a spider are in the spider's order, which begins with the default scraper."""
+    default: str | None = None
+    """The scraper of targets that do not name one (``-a scraper=``)."""
+    sliced: bool = False
+    """Whether targets may be split into slices. Each slice may have its own line, which must name the target."""
+
+    def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
+        """Return the scraper with a name or alias. Without a name, return the scraper that accepts the params.
+
+        If several scrapers of one spider accept the params, return the first of them: it is the spider's default.
+
+        A link in ``url`` identifies the scraper by the page that it leads to.
+
+        Raises:
+            ScraperNotFound: no scraper of this spider has the name.
+            InvalidRequest: no name was given, and the params fit no scraper, or scrapers of several platforms.
+        """
+        name = name or self.default
+        if name:
+            for scraper in self.scrapers:
+                if name == scraper.name or name in scraper.aliases:
+                    return scraper
+            known = ", ".join(s.name for s in self.scrapers)
+            raise ScraperNotFound(f"Unknown scraper {name!r}: this spider has {known}.")
+        if len(self.scrapers) == 1:
+            return self.scrapers[0]
+        if isinstance(url := params.get("url"), str):
+            return self._scraper_of_link(url)
+        keys = set(params)
+        fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
+        needed = [s for s in fitting if keys >= _required(s)]
+        if len({each.platform for each in needed}) != 1:
+            forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
+            fields = {field for s in self.scrapers for field in s.params.model_fields}
+            if unknown := [key for key in params if key not in fields]:
+                raise InvalidRequest(
+                    f"Unknown params: {name_unknown(unknown, fields)}. Known are {forms}.",
+                    details=[{"loc": [key], "msg": "unknown param", "type": "extra_forbidden"} for key in unknown],
+                )
+            raise InvalidRequest(
+                f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
+            )
+        return needed[0]
+
+    def _scraper_of_link(self, url: str) -> Scraper:
+        try:
+            link = read_link(url)
+        except LinkError as error:
+            problem = str(error)
+        else:
+            if fitting := [each for each in self.scrapers if each.name in link.scrapers]:
+                return fitting[0]
+            problem = f"this is {link}"
+        if len({each.platform for each in self.scrapers}) == 1:
+            return self.scrapers[0]  # the validation of its params lists the valid links
+        raise InvalidRequest.of("url", problem)
+
+    def parse(
+        self,
+        raw: Mapping[str, Any],
+        *,
+        text: bool = False,
+        line: int | None = None,
+        row: int | None = None,
+        batch: bool = False,
+    ) -> Target | InvalidTarget:
+        """Parse one mapping that contains the params and, optionally, the keys ``scraper`` and ``id``."""
+        params = {k: v for k, v in raw.items() if k not in OWN_KEYS}
+        target_id = str(raw.get("id") or new_id())
+        name = raw.get("scraper")
+        try:
+            if name is not None and not isinstance(name, str):
+                raise InvalidRequest("'scraper' must be a string: the name of a scraper.")
+            scraper = self.scraper(name, params)
+            model = check_params(scraper, params, text=text)
+        except ScrapeError as error:
+            named = name if isinstance(name, str) else None
+            return InvalidTarget(target_id, error, scraper=named, raw=params, line=line, row=row)
+        root = target_id if self.sliced else None
+        return Target(target_id, scraper, model, line=line, row=row, batch=batch or self.sliced, root=root)
+
+    def integers_as_text(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert integers to text where the scraper's params are text, because programs write ids as numbers.
+
+        Other numbers are not converted: the text of 976759.0 or 1e6 is ambiguous.
+        """
+        try:
+            scraper = self.scraper(raw.get("scraper"), {key: raw[key] for key in raw if key not in OWN_KEYS})
+        except ScrapeError:
+            return dict(raw)  # ``parse`` reports it
+        texts = {name for name, info in scraper.params.model_fields.items() if _is_text(info.annotation)}
+        return {key: str(value) if type(value) is int and key in texts else value for key, value in raw.items()}
+
+    def load(self, saved: SavedTarget, *, row: int | None = None) -> Target | InvalidTarget:
+        """Convert a target from a job.
+
+        The result may be an ``InvalidTarget``, because another version of the project may have written the target.
+        """
+        try:
+            scraper = self.scraper(saved.scraper, saved.params)
+            params = check_params(scraper, saved.params)
+        except ScrapeError as error:
+            return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row, saved.columns)
+        parents = (saved.parent, saved.hop)
+        place: dict[str, Any] = {"line": saved.line, "row": row, "columns": saved.columns}
+        return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, **place)
+
+
+def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
+    """Quote unknown names, each with the most similar known name: ``'Cat_ID' (did you mean 'cat_id'?)``."""
+    known = list(known)
+    similar = ((name, difflib.get_close_matches(name.casefold(), known, 1)) for name in names)
+    return ", ".join(f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in similar)
+
+
+def _is_text(annotation: Any) -> bool:
+    """Whether a field's type is ``str`` or ``str | None``."""
+    return annotation is str or str in get_args(annotation)
+
+
+def _required(scraper: Scraper) -> set[str]:
+    """Return the names of the params that a scraper requires."""
+    return {name for name, info in scraper.params.model_fields.items() if info.is_required()}
