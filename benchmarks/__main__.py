@@ -21,10 +21,8 @@ from benchmarks.runs import Run, machine
 from benchmarks.stack import ROOT
 from benchmarks.tables import markdown
 
-BENCHMARKS = {
-    name: f"benchmarks.{name}"
-    for name in (*("endpoint", "load", "latency", "reading", "crawl", "start", "stores", "jobs", "browser", "workers"),)
-}
+NAMES = "endpoint load latency reading crawl start stores jobs browser workers repairs"
+BENCHMARKS = {name: f"benchmarks.{name}" for name in NAMES.split()}
 """Name -> module. Each has ``run(rounds)``, which returns a table or a list of tables."""
 ROUNDS = 5
 

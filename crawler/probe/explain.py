@@ -49,6 +49,9 @@ class _Changing(Names):
             self._made[kind] = made
         return cast("type[C]", self._made[kind])
 
+    def old(self, kind: type[C]) -> None:
+        """Return None: only the careful pass replaces values."""
+
     def _inside(self, value: Value) -> Value:
         """Return a value with the contracts of this object in its type. The careful pass reads it: see below."""
         inside = tuple(map(self.contract, map(declared, value.contracts)))

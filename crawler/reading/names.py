@@ -74,6 +74,10 @@ class Names:
             self._named[kind] = variant(kind, partial(self._value, kind)) if is_named else kind
         return cast("type[C]", self._named[kind])
 
+    def old(self, kind: type[C]) -> type[C] | None:
+        """Return the contract of pages with the old keys: the one without the further paths. None: there are none."""
+        return None if self.contract(kind) is kind else kind
+
     def table(self, table: T) -> T:
         """Return the table with the further selectors: the table itself if no line belongs to it."""
         if table not in self._tables:

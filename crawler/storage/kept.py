@@ -45,8 +45,8 @@ DRAFT_SECONDS = 3600
 """Age in seconds from which an incomplete file is deleted: its process was killed."""
 FIRST = 2
 """Number of responses of a source that are kept without a pause. After each further response, the thread pauses."""
-REST = 100
-"""The pause as a multiple of the CPU time for the response."""
+REST = 80
+"""The pause in CPU time of the process, as a multiple of the CPU time for the response."""
 WAITING = 4
 """Maximum number of responses that wait for the thread. Further responses are not kept."""
 
@@ -102,7 +102,7 @@ class Keeper:
         self.suggestions: dict[tuple[str, str, str], str] = {}
         """The lines that were suggested, by platform, source and unread path."""
         self._paths: set[tuple[str, str, str]] = set()
-        self._good: dict[tuple[str, str], KeptResponse] = {}
+        self._good: dict[tuple[str, str], Callable[[], KeptResponse]] = {}
         self._kept: dict[tuple[str, str], int] = {}
         self._room = threading.Semaphore(WAITING)
         self._thread = ThreadPoolExecutor(1, "kept")
@@ -116,18 +116,19 @@ class Keeper:
         """
         return cls(0 if "SHUB_JOBKEY" in os.environ else settings.getint("UNREAD_KEEP"), partial(folder_of, settings))
 
-    def good(self, response: KeptResponse) -> None:
-        """Hold a response that was read completely."""
-        self._good[response.head.platform, response.head.source] = response
+    def good(self, platform: str, source: str, response: Callable[[], KeptResponse]) -> None:
+        """Hold a response that was read completely. ``response``: returns it, if it is needed."""
+        self._good[platform, source] = response
 
     def unread(self, response: KeptResponse) -> None:
         """Keep a response that was unread or failed, unless the thread pauses."""
         source = response.head.platform, response.head.source
         number = self._kept.get(source, 0)
-        if (number >= FIRST and time.monotonic() < self._rests_until) or not self._room.acquire(blocking=False):
+        if (number >= FIRST and time.process_time() < self._rests_until) or not self._room.acquire(blocking=False):
             return
         self._kept[source] = number + 1
-        self._thread.submit(self._process, response, self._good.pop(source, None)).add_done_callback(_log_failure)
+        good = self._good.pop(source, None)
+        self._thread.submit(self._process, response, good).add_done_callback(_log_failure)
 
     def wait(self) -> None:
         """Wait until all of these responses are written."""
@@ -137,13 +138,13 @@ class Keeper:
     def _folder(self) -> Path:
         return self._find_folder()
 
-    def _process(self, response: KeptResponse, good: KeptResponse | None) -> None:
+    def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> None:
         began = time.thread_time()
         try:
             if good is not None:
-                self._write(good, GOOD, GOOD_FILES)
+                self._write(good(), GOOD, GOOD_FILES)
             self._write(response, SUFFIX, self.keep)
-            self._rests_until = time.monotonic() + REST * (time.thread_time() - began)
+            self._rests_until = time.process_time() + REST * (time.thread_time() - began)
             self._suggest(response)
         except (OSError, NotConfigured) as error:
             logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400
