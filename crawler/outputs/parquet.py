@@ -98,9 +98,12 @@ class ParquetExporter(BaseItemExporter):
                 self._write()
 
     def finish_exporting(self) -> None:
+        import pyarrow as pa  # noqa: PLC0415  # an extra
+
         self._convert()
         self._write()
         self._writer.close()
+        pa.default_memory_pool().release_unused()
 
     def _row(self, item: Record | dict[str, Any]) -> dict[str, Any]:
         row = coerce(table_row(item) if isinstance(item, Record) else item, self.fields)

@@ -28,7 +28,7 @@ from crawler.reading.names import Line, Names, WrongLineError, beginnings, check
 from crawler.reading.paths import EACH, Step, joined, steps
 
 Rows = dict[tuple[type[Contract], str], list[dict[str, Any]]]
-"""The objects of payloads, by their contracts and paths."""
+"""Contract and path -> the objects of payloads."""
 MAX_ROWS = 300
 MAX_KEYS = 500
 """Maximum number of paths of keys in an object that are examined."""

@@ -167,7 +167,7 @@ def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> V
     if len(contracts) > 1 and (len(keys) > 1 or None in keys):
         raise TypeError(f"{where}: all contracts of a union need a tag with the same key")
     classes = PLAIN.intersection(options) | ({NoneType} if not many and declared.kind != "identity" else set())
-    entry: Any = Union[tuple(options)]  # noqa: UP007  # the alternatives are in a variable
+    entry: Any = Union[tuple(options)]  # noqa: UP007  # Union, because the alternatives are in a variable
     return Value(name, declared.kind, declared.paths, declared.often, many, entry, contracts, classes)
 
 

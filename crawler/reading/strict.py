@@ -265,7 +265,7 @@ class _Compiler:
     def _leaf(self, value: Value) -> Any:
         kinds = [_reference(kind) if kind in self._open else self.struct(kind) for kind in value.contracts]
         null = () if value.kind == "identity" else (None,)
-        return Union[(*(kinds or [value.type]), *null)]  # the alternatives are in a variable
+        return Union[(*(kinds or [value.type]), *null)]  # Union, because the alternatives are in a variable
 
     def _field(self, key: str, node: _Node, name: str) -> tuple[str, Any, Any]:
         kind = self._type(node)

@@ -66,6 +66,7 @@ class MicroblogSpider(PlatformSpider):
             item=MicroblogProfileItem,
             example={"username": "quiet_harbor"},
             pages=(EmbedPage, ProfilePage, TimelinePage, UserPage),
+            requests=5 + MAX_SKIPPED_PAGES,  # each source once, and a guest token
             entries=Entries("data.main", "post_id", "upload_timestamp"),
         ),
     )

@@ -51,6 +51,7 @@ class PhotoappSpider(PlatformSpider):
             item=PhotoappPostV4Item,
             example={"url": "https://www.instagram.com/p/DaSandbox01/"},
             pages=(ReelsPage, EmbedPage, PostPage),
+            requests=4,  # with that of a share link
         ),
     )
 

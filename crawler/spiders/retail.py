@@ -129,7 +129,7 @@ class RetailSpider(PlatformSpider):
 
         Raises:
             LimitReached: the target has no page. Its error reports that the crawl reached ``max_requests``.
-                ExtractionFailed: the target has no page. Its error reports that products are missing.
+            ExtractionFailed: the target has no page. Its error reports that products are missing.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)

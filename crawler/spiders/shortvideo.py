@@ -125,6 +125,7 @@ class ShortvideoSpider(PlatformSpider):
             item=ShortvideoPhotoSearchV4Item,
             example={"keywords": "whales"},
             pages=(ResultsPage, SearchPage),
+            requests=1,
         ),
     )
 

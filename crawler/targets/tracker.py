@@ -225,6 +225,8 @@ class TargetTracker:
         if error is not None:
             arguments = {"target": target, "error": error, "has_note": entry.note is not None}
             self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
+            # Its frames refer to the page, and to the error: only the garbage collector would free them.
+            error.with_traceback(None)
         del self._in_flight[target.id]
         target.release.end()
         if entry.timer:

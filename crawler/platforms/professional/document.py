@@ -16,7 +16,7 @@ from crawler.platforms.professional.table import Sections, Table, read_sections
 
 CANONICAL = 'link[rel="canonical"]'
 WHOLE_PAGE = "pageKey"
-"""The name of a meta element that the platform's pages have, but not saved parts of pages."""
+"""The name of a meta element in the platform's pages, which saved parts of pages do not have."""
 _LINKED_DATA = 'script[type="application/ld+json"]'
 _ABOVE_POSTS = '[data-section="posts"] > h3'
 
@@ -38,7 +38,7 @@ class Document:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the response is a page, and not a saved part of one."""
+        """Whether the response is a whole page. Otherwise it is a saved part of a page."""
         return WHOLE_PAGE in self.meta
 
 

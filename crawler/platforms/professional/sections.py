@@ -114,7 +114,7 @@ def _attribute(name: str) -> Any:
     return lambda node: collapsed(node.attributes.get(name) or "") or None
 
 
-# Cells that several sections have
+# Cells of several sections
 
 TITLE = Cell("h3", shown, "identity")
 TITLE_URL = Cell("h3 a[href]", link)
@@ -233,7 +233,7 @@ TABLE = Table(
             activities=Cell('div.control-transition p:not([class*="show-more-less"])', shown, every=True),
             description=DESCRIPTION,
         ),
-        _section(  # positions and schools of a masked profile
+        _section(  # the positions and schools of a masked profile
             "experience-education",
             "masked_history",
             _rows(

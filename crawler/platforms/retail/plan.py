@@ -29,7 +29,7 @@ BY_PRICE = "price_low"
 FIRST_PRICE = 1
 """Climbs begin at one cent: with this filter, the total does not include products without a price."""
 TWO_CLIMBS = 10
-"""A listing with more products than this number of ceilings is read by two climbs at the same time."""
+"""A listing with more products than this multiple of the ceiling is read by two climbs at the same time."""
 MAX_UNCOVERED = 0.05
 """A category is read by price if its sub-categories lack more than this share of its products."""
 ORDERS = ("best_seller", "new", "rating_high", "price_low", "price_high")
@@ -39,7 +39,7 @@ MOST = 0.9
 MAX_IDLE_PAGES = 3
 """A slice in another sort order ends after this number of consecutive pages without new products."""
 MAX_VAIN = 2
-"""After looking for missing products in vain this often, the crawl concludes that the totals are too high."""
+"""Maximum number of searches for missing products without success. After them, the totals count as too high."""
 
 
 @dataclass
@@ -344,7 +344,7 @@ class Plan:
                 yield Unit(reading.part, known + residual, known, is_sound=False)
 
     def _residual(self, reading: Reading) -> int:
-        """Return how many products a split listing lacks that none of its parts lacks."""
+        """Return the number of missing products of a split listing that are not missing in one of its parts."""
         missing = (reading.total or 0) - len(self.known(reading.part))
         parts = [each for each in self._wholes() if each.parent == reading.part]
         missing -= sum(max(0, (self._total(each) or 0) - len(self.known(each.part))) for each in parts)

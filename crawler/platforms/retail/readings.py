@@ -1,4 +1,4 @@
-"""What an exhaustive crawl has read of its slices, and the parts of a category that lack products."""
+"""The readings of an exhaustive crawl: the pages of its slices, and the parts of a category that lack products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Role = Literal["whole", "climb", "order", "check", "recount"]
 
 @dataclass
 class Reading:
-    """What the pages of a slice have shown.
+    """The pages of a slice that were read.
 
     ``whole``: a listing in the platform's default order, which is read to its end or split. ``climb``: a listing from
     the lowest price up, which ends when the next climb begins. ``order``: a listing in another sort order, to find
@@ -52,7 +52,7 @@ class Reading:
     repeats: bool = False
     """Whether the latest page had only products of the slice's earlier pages."""
     repeated: bool = False
-    """Whether this was so for any page."""
+    """Whether any page had only products of the slice's earlier pages."""
     looped: bool = False
     """Whether the department filter leads back to a category above."""
     ignored: bool = False

@@ -44,7 +44,7 @@ OTHER_PAGE_MARKS = ('"webapp.video-detail"', '"webapp.reflow.video.detail"', '"w
 
 
 def wall_in(response: HttpResponse) -> str | None:
-    """Return the kind of the first login dialog or CAPTCHA in the page (a key of ``STOP_SELECTORS``), or None."""
+    """Return the kind of the first login dialog or CAPTCHA in the page, as a key of ``STOP_SELECTORS``, or None."""
     for name, selector in STOP_SELECTORS.items():
         for element in response.css(selector):
             is_mount = element.attrib.get("id") == CAPTCHA_MOUNT.removeprefix("#")
@@ -283,7 +283,7 @@ class SearchPage(PlatformPage):
         """Raise the error that explains why the page received no results.
 
         Raises:
-            UpstreamBlocked: the page shows a CAPTCHA, or a waiting room that did not open.
+            UpstreamBlocked: the page shows a CAPTCHA or a waiting room.
             TargetRestricted: the page is the login page, or is behind the login dialog.
             ExtractionFailed: the page is not the search page.
             UpstreamTimeout: the page is the search page, but no results arrived.

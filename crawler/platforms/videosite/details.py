@@ -25,7 +25,7 @@ from crawler.reading.values import count, stated_count, text, unix_time
 
 PLAYER = "ytInitialPlayerResponse"
 BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)
-"""Matches the player's demand to prove that the visitor is not a bot."""
+"""Matches the player's message that the visitor must prove not to be a bot."""
 COMMENT_PANELS = ("engagement-panel-comments", "comment-item-section")
 """Beginnings of the names of the panel with a video's comments: the current name, and the name until 2023."""
 

@@ -103,7 +103,7 @@ class Enrichment:
         return self._end is not None and asyncio.get_running_loop().time() >= self._end
 
     def _warn(self, posts: list[Item], wanted: list[Item], found: list[Item], error: type[ScrapeError]) -> None:
-        """Add a warning if posts that are wanted were left out. ``error`` describes why."""
+        """Add a warning if requested posts were left out. ``error``: the reason."""
         missing = set(unenriched(wanted, found)) - self._failed
         if missing:
             reader = self._reader
@@ -119,7 +119,7 @@ class Enrichment:
         try:
             await asyncio.gather(*(self._work(waiting) for _ in range(workers)))
         finally:
-            deque(waiting, maxlen=0)  # if one worker has failed, the others must find no more work: the target ends
+            deque(waiting, maxlen=0)  # after a failure, no further work
 
     async def _work(self, waiting: Iterator[str]) -> None:
         reader = self._reader

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from typing import Any
 
 LIFETIME_SECONDS = 900.0
-"""How long a channel's page is used for further pages of its lists. Callers page through a list within minutes."""
+"""Seconds for which a channel's page is used for further pages of its lists. Callers page through a list within
+minutes."""
 MAX_CHANNELS = 1_000
 
 

@@ -16,9 +16,9 @@ ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_durat
 """Fields that another source fills if the list does not have them."""
 
 MAX_ROUNDING = 1.1
-"""How many times its rounded number a number of views can be: "1M" is stated for up to 1,099,999."""
+"""Maximum ratio of a number of views to its rounded form: "1M" is stated for up to 1,099,999."""
 MAX_GROWTH, SMALL_GROWTH = 0.05, 10
-"""How much a number of views may differ between two sources: as a share of it, and as an additional number."""
+"""Maximum difference of a number of views between two sources: as a share, and as an additional number."""
 
 ABOUT_FIELDS: Item = {
     "account_creation_date": None,
@@ -98,7 +98,7 @@ def _is_plausible(exact: int | None, stated: int | None) -> bool:
 
 
 def is_used(token: str, seen: list[int]) -> bool:
-    """Whether a token is one of the used ones. ``seen``: their checksums."""
+    """Whether a token was used before. ``seen``: the checksums of the used tokens."""
     return zlib.crc32(token.encode()) in seen
 
 
