@@ -23,7 +23,7 @@ from benchmarks.tables import markdown
 
 BENCHMARKS = {
     name: f"benchmarks.{name}"
-    for name in ("endpoint", "reading", "crawl", "start", "stores", "jobs", "browser", "workers")
+    for name in ("endpoint", "reading", "crawl", "start", "stores", "jobs", "browser", "workers", "repairs")
 }
 """Name -> module. Each has ``run(rounds)``, which returns a table or a list of tables."""
 ROUNDS = 5

@@ -1,6 +1,6 @@
-"""The Scrapy add-on with which this project's spiders run, in this project and in any other one.
+"""The Scrapy add-on with which this project's spiders run, in this project and in other projects.
 
-It changes nothing for the spiders of others: they keep their project's settings and Scrapy's own components.
+Other spiders are not changed: they keep their project's settings and Scrapy's own components.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import default_settings
-from scrapy_poet import Addon as PageObjects  # type: ignore[attr-defined]  # it has no __all__
+from scrapy_poet import Addon as PageObjects  # type: ignore[attr-defined]  # the package has no __all__
 from scrapy_poet import InjectionMiddleware  # type: ignore[attr-defined]  # likewise
 
 from crawler import settings as project
@@ -30,7 +30,7 @@ OF_THE_PROJECT = frozenset(
         *("ASYNCIO_EVENT_LOOP", "EXTENSIONS_BASE", "LOG_LEVEL", "REMOTE_CONTROL_ENABLED", "TELNETCONSOLE_ENABLED"),
     }
 )
-"""Settings in ``crawler/settings.py`` that belong to this project, or to its process, and not to its spiders."""
+"""Settings in ``crawler/settings.py`` for this project or its process, which are not settings of its spiders."""
 
 
 class Addon:
@@ -61,7 +61,8 @@ class Addon:
         settings.setdict(_settings() | for_spiders, priority="addon")
         install(settings)
         PageObjects().update_settings(settings)
-        # A component of this project replaces it. None also prevents that scrapy-poet's add-on adds it later.
+        # A component of this project replaces it. The value None also prevents scrapy-poet's add-on from adding it
+        # later.
         settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", InjectionMiddleware, None)
         zyte.Addon().update_settings(settings)
 

@@ -25,8 +25,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("file", "data", "s3", "ftp")),  # Scrapy enables all of them, but URLs are user input
     },
     "DOWNLOADER_MIDDLEWARES": {
-        "crawler.downloads.log_context.BindTarget": 10,  # first, so that all log lines of the others have the id
-        "crawler.middlewares.AllowedOrigins": 20,  # before the others. A redirected request passes through it again
+        "crawler.downloads.log_context.BindTarget": 10,  # first, so that the log lines of all middlewares have the id
+        "crawler.middlewares.AllowedOrigins": 20,  # early: a redirected request passes through it again
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins replaces it
         "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
         "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
@@ -40,19 +40,19 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.middlewares.ThrottleMiddleware": 990,  # nearest to the network: cached responses need no slot
     },
     "SPIDER_MIDDLEWARES": {
-        "crawler.downloads.log_context.BindTarget": 10,  # before all others
         "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine, because others may drop a target's item
-        # The next five process every response or callback result for links, but the spiders follow no links.
+        # The next six process every response or callback result for links, but the spiders follow no links.
         "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects interpret statuses
         "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # pages of different targets are unrelated
         "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
         "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
         "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
+        "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # marks requests of start(), which nothing reads
     },
     "ITEM_PIPELINES": {
         "crawler.pipelines.ValidationPipeline": 300,
-        "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that may change the data
-        "crawler.pipelines.BatchLinePipeline": 900,  # last, because the others need the data, not the line of a feed
+        "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that change the data
+        "crawler.pipelines.BatchLinePipeline": 900,  # last: other pipelines need the data, not a line
     },
     "EXTENSIONS": {
         "crawler.targets.shutdown.AnnounceClosing": 0,
@@ -91,7 +91,7 @@ ESSENTIAL: dict[str, dict[str, str]] = {
         SANDBOX: "requests would be sent to the real platforms, although SANDBOX is set",
     },
 }
-"""Setting -> its components without which no spider of this project starts, and what would happen without them."""
+"""Setting -> its essential components, each with the effect of disabling it. Without them, the spiders do not start."""
 
 ABOVE_COMMAND_LINE = 50
 """Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
@@ -109,7 +109,7 @@ def install(settings: BaseSettings) -> None:
     for name, components in COMPONENTS.items():
         base = settings[f"{name}_BASE"]
         for component, value in components.items():
-            base.pop(component, None)  # its priority may be higher
+            base.pop(component, None)  # the setting's priority may be higher
             base.set(component, value, priority="default")
 
 
@@ -128,9 +128,9 @@ def load_components(settings: BaseSettings) -> None:
 
 
 def require(settings: BaseSettings) -> None:
-    """Check the settings of a spider before add-ons are applied, and set what must be set before them.
+    """Check the settings of a spider before add-ons are applied.
 
-    These are the defaults of the project's own settings, and ``Check``, which runs after all other add-ons.
+    Set the defaults of the project's own settings, and add ``Check``, which runs after all other add-ons.
 
     Raises:
         UsageError: ``ADDONS`` lacks the add-on, or the settings disable an essential component. Scrapy's commands print
@@ -143,15 +143,15 @@ def require(settings: BaseSettings) -> None:
         )
     for name in ESSENTIAL:
         _require(settings, name, COMPONENTS[name], settings[name])
-    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does so only where a runner has the add-on
-    # Not in place: where a crawler is created first and crawled later, Scrapy sets its process's settings once more.
+    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does this only if a runner has the add-on
+    # Not in place: if a crawler is created before it is crawled, Scrapy sets the settings of its process once more.
     settings.set("ADDONS", {**addons, f"{__name__}.{Check.__name__}": math.inf}, priority=ABOVE_COMMAND_LINE)
 
 
 class Check:
-    """The last add-on of each spider: checks what the other add-ons have made of the settings.
+    """The last add-on of each spider: checks the settings after the other add-ons have changed them.
 
-    The spiders add it themselves. A user's ``ADDONS`` does not remove it.
+    The spiders add it themselves, so that a user's ``ADDONS`` cannot remove it.
     """
 
     def update_settings(self, settings: BaseSettings) -> None:

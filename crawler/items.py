@@ -56,7 +56,7 @@ DATA_MODELS = {
     "VideositeProfileData": "videosite.schema.ChannelRecord",
     "VideositeProfileV3Data": "videosite.schema.ChannelRecord",
 }
-"""Name of a data model -> where it is in ``crawler.platforms``."""
+"""Name of a data model -> its module and name in ``crawler.platforms``."""
 
 
 class MicroblogProfileItem(Record):

@@ -1,4 +1,4 @@
-"""Structured log lines. They use the standard library's logging, so that Scrapy's log settings apply to them."""
+"""Structured log lines. They are written with the standard library's logging, so that Scrapy's log settings apply."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ def configure(*last: Processor) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def skip_unhandled_records() -> None:
+    """Let no log records be created that are below the level of every root handler.
+
+    Scrapy sets ``LOG_LEVEL`` only on its handler, and the level of its own logger to DEBUG. So its records of each page
+    and item are created and then dropped.
+    """
+    level = min((handler.level for handler in logging.root.handlers), default=logging.NOTSET)
+    for logger in (logging.root, logging.getLogger("scrapy")):
+        logger.setLevel(max(logger.level, level))
 
 
 def one_line(text: str, size: int = 200) -> str:

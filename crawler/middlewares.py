@@ -58,7 +58,7 @@ class AllowedOrigins:
 class Decompression(HttpCompressionMiddleware):
     """Scrapy's middleware that decompresses bodies, with a typed error for a damaged body."""
 
-    def process_response(  # type: ignore[override]  # Scrapy passes no spider
+    def process_response(  # type: ignore[override]  # Scrapy calls it without a spider
         self, request: Request, response: Response
     ) -> Request | Response:
         """Decompress the body of a response.
@@ -70,7 +70,7 @@ class Decompression(HttpCompressionMiddleware):
             return super().process_response(request, response)
         except IgnoreRequest:  # the decompressed body is too large
             raise
-        except Exception as error:  # each codec has exceptions of its own, and only the body causes them
+        except Exception as error:  # each codec has its own exceptions, and only the body can cause them
             raise UpstreamError(f"The body of the response is damaged: {error}.", reason="damaged_body") from error
 
 
@@ -102,7 +102,7 @@ class Redirect(RedirectMiddleware):
 
 
 class ThrottleMiddleware:
-    """Makes requests wait until ``Admission`` lets them be sent. It is the last middleware before the network.
+    """Delays requests until ``Admission`` admits them. It is the last middleware before the network.
 
     ``meta["source"]`` names the source of a request. While the circuit breaker of the source is open, a request of a
     crawl waits. Other requests fail with ``CircuitOpen`` at once: those of targets with a deadline (such as calls), for
@@ -134,7 +134,7 @@ class ThrottleMiddleware:
             ShuttingDown: the crawler is closing.
             ReleaseEnded, ScrapeError: as for ``Admission.admit``.
         """
-        if "release_slot" in request.meta:  # of an earlier request, which another middleware has replaced by this one
+        if "release_slot" in request.meta:  # another middleware has replaced an earlier request by this one
             self.release(request)
         async with self.closing.limit():
             release = await self.admission.admit(request)
@@ -152,7 +152,7 @@ class ThrottleMiddleware:
             request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 
     def _patience(self, source: str, seconds: float, open_seconds: float) -> float:
-        """Return how long a request waits. If all lanes have been suspended for too long, end the crawl."""
+        """Return the seconds for which a request may wait. If all lanes were suspended for too long, end the crawl."""
         left = self.give_up_after - open_seconds
         if left > 0:
             return min(seconds, left)
@@ -177,7 +177,7 @@ class ThrottleMiddleware:
 
     @staticmethod
     def release(request: Request) -> None:
-        """Release a request's slots, if it has some."""
+        """Release the slots of a request, if it has any."""
         release_slot = request.meta.pop("release_slot", None)
         if release_slot:
             release_slot()
@@ -234,7 +234,7 @@ class Retry(RetryMiddleware):
     def _wait(self, request: Request, retry_after: float | None = None) -> float | None:
         """Return the seconds to wait before a retry, or None if the wait would be too long."""
         limit = min(self.backoff_base * 2 ** request.meta.get("retry_times", 0), self.backoff_max)
-        wait = max(random.uniform(0, limit), retry_after or 0)  # noqa: S311  # spreads load, no secret
+        wait = max(random.uniform(0, limit), retry_after or 0)  # noqa: S311  # spreads the load; not a secret
         left = time_left(request)
         return None if wait > self.backoff_max or (left is not None and wait >= left) else wait
 

@@ -1,4 +1,4 @@
-"""The item pipelines that validate items and make the lines of batch feeds."""
+"""The item pipelines, which validate items and make the lines of batch feeds."""
 
 from __future__ import annotations
 

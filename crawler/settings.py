@@ -13,7 +13,7 @@ import os
 from typing import Any, ClassVar
 
 import orjson
-import scrapy.core.downloader.contextfactory  # noqa: F401  # its import inspects the call stack, which is still short here
+import scrapy.core.downloader.contextfactory  # noqa: F401  # this import inspects the call stack, which is short here
 from pydantic import BaseModel, ConfigDict
 from scrapy.settings import default_settings
 
@@ -338,12 +338,12 @@ ADDONS = {
     "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
 }
 ASYNCIO_EVENT_LOOP = "crawler.runtime.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
-DEFAULT_REQUEST_HEADERS = {  # those of a browser. The platforms' formats of numbers and dates depend on the language
+DEFAULT_REQUEST_HEADERS = {  # a browser's headers; the language decides the platforms' formats of numbers and dates
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",
 }
 RETRY_EXCEPTIONS = [*default_settings.RETRY_EXCEPTIONS, "crawler.errors.BrowserGone"]  # a browser can be replaced
-EXTENSIONS_BASE = {  # without the remote control: it executes any code that is sent to it, and is slow to import
+EXTENSIONS_BASE = {  # without the telnet console, which executes any code, and is slow to import
     name: order
     for name, order in default_settings.EXTENSIONS_BASE.items()
     if name != "scrapy.extensions.remote_control.RemoteControl"

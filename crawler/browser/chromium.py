@@ -22,8 +22,8 @@ logger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-"""Names of Chromium executables to search for on the PATH. The first is Chromium without windows, as Playwright uses it
-by default: it needs about a third of the processor time for a page."""
+"""Names of Chromium executables to search for on the PATH. The first is the headless shell, Playwright's default, which
+needs about a third of the CPU time for a page."""
 INSTALL_HINT = (
     "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
@@ -39,13 +39,13 @@ CONTAINED = (
 )
 """Arguments that make Chromium connect through proxies only."""
 NO_PROXY = {"server": "socks5://127.0.0.1:9", "bypass": "<-loopback>"}
-"""The proxy outside of contexts: nothing listens there, and so the browser connects to nothing on its own. With a
-SOCKS5 proxy, Playwright also tells Chromium not to resolve names."""
+"""The proxy for connections outside of contexts. Its port is closed, so that the browser makes no connections of its
+own. With a SOCKS5 proxy, Playwright also tells Chromium not to resolve names."""
 NO_SANDBOX = "No usable sandbox"
 """Part of Chromium's message when the host does not allow its sandbox."""
 KILLED = re.compile(r"exitCode=137\b|signal=SIGKILL\b")
-"""Part of Playwright's message when the browser was killed while it started, by the kernel if memory is short. The exit
-code is that of a shell script whose program was killed: Debian starts the headless shell with one."""
+"""Part of Playwright's message when the browser was killed during its start, as by the kernel if memory is short. The
+exit code comes from a shell script, with which Debian starts the headless shell."""
 NO_SANDBOX_AS_ROOT = "Chromium has no sandbox as root. Run this process as another user."
 STEP_TIMEOUT_SECONDS = 15.0
 """If the browser takes longer than this to open or close a context, or to open a page, it is replaced."""
@@ -67,7 +67,7 @@ def executable(options: dict[str, Any], own: str) -> str:
 
 
 def _sandbox_message(error: Error) -> str:
-    """Return the line of Chromium's output that reports that the host has no sandbox for it; empty if none does."""
+    """Return the line of Chromium's output about a host without a sandbox, "" without such a line."""
     return next((line.strip() for line in error.message.splitlines() if NO_SANDBOX in line), "")
 
 
@@ -75,8 +75,8 @@ def _sandbox_message(error: Error) -> str:
 async def _while_connected(browser: Browser) -> AsyncIterator[None]:
     """End the ``with`` block with an ``Error`` when the browser crashes.
 
-    Playwright ends most operations of a browser that has crashed, but not all. A page that was just being opened, for
-    example, is waited for without end.
+    Playwright ends most operations of a browser that has crashed, but not all. For example, opening a page would never
+    end.
     """
     now = asyncio.get_running_loop().time
     try:
@@ -192,7 +192,7 @@ class Chromium:
     async def _launch(self) -> Browser:
         try:
             self._playwright = await async_playwright().start()
-        except Exception as error:  # if its driver exits, playwright raises a plain Exception
+        except Exception as error:  # playwright raises a plain Exception if its driver exits
             raise ServiceError(f"{DRIVER_HINT} Playwright: {error}", reason="no_browser") from error
         kind = self._playwright.chromium
         path = executable(self._options, kind.executable_path)
@@ -211,7 +211,7 @@ class Chromium:
     async def _launch_in_sandbox(self, kind: BrowserType, options: dict[str, Any]) -> Browser:
         """Start the browser with its own sandbox, or without it where the host does not allow it.
 
-        If the operator has set ``chromium_sandbox``, the browser is started as set, or not at all.
+        If the operator has set ``chromium_sandbox``, the browser is started only as set.
         """
         if "chromium_sandbox" in options:
             return await kind.launch(**options)

@@ -61,7 +61,7 @@ class SharedBrowser:
         await self.chromium.leave()
 
 
-class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # its base is untyped
+class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # the base class is untyped
     """Loads requests with ``meta["page_session_factory"]`` in the browser. Scrapy downloads all other requests."""
 
     def __init__(self, crawler: Crawler) -> None:
@@ -148,7 +148,7 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
         request.meta.update(
             playwright=True,
             playwright_page=page,
-            playwright_include_page=True,  # the page is closed here, with its context
+            playwright_include_page=True,  # this handler closes the page with its context
             # The session decides when the page is loaded, and the download timeout is the limit.
             playwright_page_goto_kwargs={"wait_until": "commit", "timeout": 0},
         )

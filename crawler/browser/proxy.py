@@ -1,11 +1,11 @@
-"""Keeps browser pages away from private networks: the proxy through which a page makes all of its connections.
+"""A proxy for all connections of a browser page, which keeps the page away from private networks.
 
-The scripts of a page decide where it connects to. Playwright's routes cannot contain them, because they do not see
-redirects, so the check is done where connections are made, and after name resolution: a connection is made to the
-address that was checked, so a name cannot be bound to another address in between.
+The scripts of a page choose its connections. Playwright's routes do not see redirects. Therefore the check is made for
+each connection, after name resolution: the connection is made to the checked address, so that a host name cannot
+resolve to another address after the check.
 
-The proxy speaks SOCKS5 (RFC 1928), because Chromium then sends the host and port of each connection of any
-protocol, and leaves name resolution to the proxy.
+The protocol is SOCKS5 (RFC 1928), because Chromium then sends the host and port of each connection, and the proxy
+resolves names.
 """
 
 from __future__ import annotations

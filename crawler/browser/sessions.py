@@ -1,4 +1,4 @@
-"""Browser sessions: what to wait for on a page, and which of its responses to capture.
+"""Browser sessions, which define the end of the wait on a page, and the responses to capture.
 
 A request that must be loaded in the browser has a function in ``meta["page_session_factory"]`` that creates its
 session. The download handler (``browser.handler``) calls it, opens the page, and stores the session in
@@ -55,7 +55,7 @@ RENDER_SECONDS = 0.05
 END_MARKER_SECONDS = 1.0
 """Seconds for which an end marker must be visible, without a response in flight, before it is acted on."""
 CLICK_MILLISECONDS = 5000
-"""Maximum milliseconds that a click waits until its element can be clicked, because another one covers it, say."""
+"""Maximum milliseconds that a click waits until its element can be clicked. Another element may cover it."""
 FIRST_RESPONSE_FACTOR = 3
 """The first response may take this many times ``quiet`` seconds, because the page itself must be loaded first."""
 TIMEOUT_SHARE = 0.8
@@ -131,10 +131,10 @@ class PageSession:
         page.on("response", on_response)
 
     def on_request(self, request: PageRequest) -> None:
-        """Hook for every request that the page makes."""
+        """Called for every request that the page makes. Subclasses override it."""
 
     def on_failure(self, request: PageRequest) -> None:
-        """Hook for every request of the page that gets no complete response."""
+        """Called for every request of the page that gets no complete response. Subclasses override it."""
 
     def on_response(self, response: PageResponse) -> None:
         """Called for every response that the page receives. Subclasses override it."""
@@ -156,7 +156,7 @@ class PageSession:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the status of the document is that of a block, which a script in the page may lift."""
+        """Whether the status of the document means a block, which a script in the page may lift."""
         return self.document is not None and self.document.status in BLOCK_STATUSES
 
     @property
@@ -172,7 +172,7 @@ class PageSession:
         If the page is a block, wait for at most ``quiet`` seconds until a script in the page lifts the block.
         """
         end = _now() + min(self.quiet, seconds * TIMEOUT_SHARE)
-        while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # the page sends no event for it
+        while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # polled, because the page sends no event for this
             self.has_failed or await self.evaluate(page, PARSED_SCRIPT)
         ):
             await asyncio.sleep(POLL_SECONDS)

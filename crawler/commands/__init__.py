@@ -1,7 +1,7 @@
 """The project's Scrapy commands. The setting ``COMMANDS_MODULE`` makes Scrapy load them.
 
-Importing this package lets every command of Scrapy end without a traceback if the reader of its output has closed it,
-as ``scrapy … | head`` does.
+Importing this package makes every command of Scrapy end without a traceback if its output is closed, as by ``scrapy … |
+head``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import TracebackType
 
 
 def _discard_output() -> None:
-    """Discard what is written from now on. Otherwise, Python would fail again when it flushes the output at its end."""
+    """Discard further output. Otherwise, Python would fail again when it flushes the output at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -182,17 +182,17 @@ async def store_of(settings: BaseSettings) -> AsyncIterator[Jobs]:
 
 
 def add_layout(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how records are written."""
+    """Add the options for the form of the written records."""
     parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
     parser.add_argument("--explode", metavar="LIST", help="write a row for each entry of this list of a record")
     parser.add_argument("--fields", metavar="NAMES", help="fields to write, with commas between them")
 
 
 def layout_of(opts: argparse.Namespace) -> Layout | None:
-    """Return how records are to be written. None: not at all.
+    """Return the form of the written records. None: no records are written.
 
     Raises:
-        UsageError: the rows are described, but no file is named.
+        UsageError: there are options for rows, but no file.
     """
     from crawler.jobs.output import Layout  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
@@ -213,7 +213,7 @@ def file_sources(
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine before or after the reactor runs, which has an event loop of its own."""
+    """Run a coroutine in an event loop of its own, before or after the reactor runs."""
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         return runner.run(work)
 
@@ -229,7 +229,7 @@ def job_arguments(given: list[str]) -> dict[str, str]:
         raise UsageError(f"A job has no argument {', '.join(sorted(unknown))}; its arguments are {', '.join(OF_JOBS)}.")
     problems = [argument_problems(spider(each), arguments) for each in platforms()]
     if all(problems):
-        known = argument_problems(spider("retail"), arguments)  # its spider has all arguments of jobs
+        known = argument_problems(spider("retail"), arguments)  # this spider has all arguments of jobs
         raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in known.items()))
     return arguments
 
@@ -251,7 +251,7 @@ async def check_scrapers(jobs: Jobs, job: Job) -> None:
     """Check that the arguments of a job are valid for its scrapers. If they are not, remove the job.
 
     Raises:
-        UsageError: a spider does not have an argument, or ``since`` and a listing that is sorted by time.
+        UsageError: a spider does not have an argument, or has no listing that is sorted by time for ``since``.
     """
     if problem := problem_of(job.options["arguments"], (await jobs.described(job))[0]):
         await jobs.remove(job)
@@ -272,7 +272,7 @@ def _text(options: dict[str, Any]) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line to stderr, which may be closed."""
+    """Print a line to stderr, unless stderr is closed."""
     with suppress(BrokenPipeError):
         print(text, file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""``scrapy crawl``: Scrapy's own command, which checks its arguments first, and whose exit code shows the outcomes."""
+"""``scrapy crawl``: Scrapy's own command, with a check of its arguments and an exit code for the outcomes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Command(CheckedCommand, CrawlCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         output, overwrite_output = opts.output, opts.overwrite_output
-        opts.output = opts.overwrite_output = None  # the spider decides which formats there are
+        opts.output = opts.overwrite_output = None  # the formats depend on the spider
         super().process_options(args, opts)
         if len(args) != 1:
             raise UsageError("Expected one spider: scrapy crawl <spider>")
@@ -89,7 +89,7 @@ def replace_log(settings: BaseSettings) -> bool:
     prints_summary = stderr_is_terminal() and not chosen
     if prints_summary and not settings["LOG_FILE"]:
         settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
-        logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # hides target_failed: the summary shows it
+        logging.getLogger(summary.__name__).setLevel(logging.CRITICAL)  # the summary shows failed targets
     return prints_summary
 
 

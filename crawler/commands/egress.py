@@ -1,4 +1,4 @@
-"""``scrapy egress``: checks the operator's egresses, and how many targets per hour they allow."""
+"""``scrapy egress``: checks the operator's egresses, and prints how many targets per hour they allow."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Suspension:
 
 @dataclass(frozen=True)
 class Row:
-    """What the command prints for one egress and one platform."""
+    """The output for one egress and one platform."""
 
     egress: str
     platform: str
@@ -144,7 +144,7 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Ma
 
 def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[BreakerKey, Suspension]:
     """Return the circuit breakers of platforms that processes share through ``STORE``. Empty if there is no store."""
-    with suppress(UsageError):  # no file can be the store
+    with suppress(UsageError):  # the store cannot be a file here
         location = store_location(settings)
         if "://" in location or Path(location).exists():
             from crawler.jobs.shared_facts import stored_facts  # noqa: PLC0415  # imports SQLAlchemy

@@ -61,7 +61,7 @@ class Command(CheckedCommand):
             "--unread", action="store_true", help="read the kept responses again that were unread or failed"
         )
         parser.add_argument(
-            "--suggest", action="store_true", help="print a file for PAYLOAD_NAMES with which more can be read"
+            "--suggest", action="store_true", help="print a file for PAYLOAD_NAMES that makes unread parts readable"
         )
         parser.add_argument(
             "--good", action="append", default=[], metavar="FILE", help="--suggest: a response from before the change"
@@ -107,7 +107,7 @@ class Command(CheckedCommand):
         self.exitcode = SOME_FAILED if result.left or result.wrong else ALL_HAVE_DATA
 
     def _reread(self, names: list[str], *, suggest: bool) -> None:
-        """Read the kept responses of some platforms again, or those of all platforms."""
+        """Read the kept responses of some or all platforms again."""
         if unknown := ", ".join(each for each in names if each not in platforms()):
             raise UsageError(f"No platform is called {unknown}; they are {', '.join(platforms())}.")
         folder, in_force = folder_of(self.settings), names_in(self.settings)
@@ -131,7 +131,7 @@ def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
 
 
 def _page_params(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
-    """Convert the ``-a`` arguments to the params that page objects get. Required params of the scraper may be missing.
+    """Convert the ``-a`` arguments to the params of page objects. Required params of the scraper may be missing.
 
     Raises:
         UsageError: an argument is not ``name=value``.
@@ -161,7 +161,7 @@ async def extract(
 ) -> dict[str, Any]:
     """Return the data of one target from the bodies of saved responses.
 
-    ``overrides``: as in ``saved_pages``. Parts that were not understood are printed to stderr.
+    ``overrides``: as in ``saved_pages``. Unread parts are printed to stderr.
 
     Raises:
         ScrapeError: a page object has raised an error.
@@ -210,7 +210,7 @@ async def _read_with(names: Names, scraper: Scraper, pages: Sequence[PlatformPag
 
 
 def _warn_about(pages: Sequence[PlatformPage]) -> None:
-    """Print to stderr what was not understood."""
+    """Print the unread parts to stderr."""
     for page in pages:
         for error in page.skipped:
             print(f"Warning: {page.source}: {error} {_paths(error)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Adds code to a module at places that its syntax tree gives. All other text is kept."""
+"""Inserts code into a module at places found in its syntax tree. All other text is kept."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Insertion:
-    """A module, and the texts to insert. ``path``: how errors name the module.
+    """A module, and the texts to insert.
 
-    The methods that look for a place raise ``UsageError`` if the module does not have it.
+    ``path``: the path of the module in error messages. The methods raise ``UsageError`` if the module lacks the place.
     """
 
     def __init__(self, path: str, text: str) -> None:
@@ -62,7 +62,7 @@ class Insertion:
         return self._one(found, f"{owner.name}.{name}")
 
     def keyword(self, name: str) -> ast.expr:
-        """Return the value of a keyword argument, which only one call in the module has."""
+        """Return the value of a keyword argument that occurs in only one call of the module."""
         found = (each.value for each in ast.walk(self._tree) if isinstance(each, ast.keyword) and each.arg == name)
         return self._one(found, f"argument {name}")
 
@@ -107,7 +107,7 @@ class Insertion:
         self._inserts.append((self._end(last), f", {text}"))
 
     def extend(self, value: ast.expr, text: str) -> None:
-        """Add the elements of another list to a list, or to a name that stands for one."""
+        """Add the elements of another list to a list, or to the name of a list."""
         if isinstance(value, ast.List):
             self.append(value, f"*{text}")
         else:

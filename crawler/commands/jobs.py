@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from crawler.targets.files import FileSource
 
 FOLLOW_SECONDS = 1.0
-"""Interval at which ``export --follow`` looks for a new part."""
+"""Interval in seconds at which ``export --follow`` looks for a new part."""
 
 
 class Command(CheckedCommand):
@@ -148,10 +148,10 @@ class Command(CheckedCommand):
 
 
 def _cursor(job: Job, text: str) -> Cursor:
-    """Return the position in a job's outcomes that ``--after`` names.
+    """Return the position in a job's outcomes from the option ``--after``.
 
     Raises:
-        UsageError: the text is not a cursor, or that of another job.
+        UsageError: the text is not a cursor, or belongs to another job.
     """
     from crawler.jobs.export import Cursor  # noqa: PLC0415  # as above
 

@@ -14,12 +14,13 @@ from crawler.configuration.command import CheckedCommand
 
 PACKAGES = ("platforms", "spiders", "sandbox")
 THING = "item"
-"""What a record of the example describes."""
+"""The entity that a record of the example describes."""
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if all files were written, 2 for wrong usage: no file is written then. Also 2 if a program that
-    formats and describes the new files has failed.
+    """Exit codes: 0 if all files were written, 2 for wrong use, in which case no file is written.
+
+    Also 2 if a program that formats or documents the new files has failed.
     """
 
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
@@ -51,7 +52,7 @@ class Command(CheckedCommand):
 
 
 def platform_words(name: str) -> dict[str, str]:
-    """Return the words of a new platform's templates."""
+    """Return the replacements for the words in the templates of a new platform."""
     modules = {module: module for module in ("pages", "schema", "payload", "requests")}
     return scaffold.words(name, THING, f"https://{name}.example", source=name, **modules)
 

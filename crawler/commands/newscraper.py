@@ -19,8 +19,9 @@ DOCUMENTATION = "\n## Failures\n"
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if all files were written, 2 for wrong usage: no file is written then. Also 2 if a program that
-    formats and describes the new files has failed.
+    """Exit codes: 0 if all files were written, 2 for wrong use, in which case no file is written.
+
+    Also 2 if a program that formats or documents the new files has failed.
     """
 
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
@@ -56,7 +57,7 @@ class Command(CheckedCommand):
 
 
 def scraper_words(platform: str, name: str) -> dict[str, str]:
-    """Return the words of the templates. The scraper's modules are named after it."""
+    """Return the replacements for the words in templates. The scraper's modules are named after it."""
     modules = {module: f"{module}_{name}" for module in MODULES}
     words = scaffold.words(
         platform, name, platforms()[platform].origin, pages=name, source=f"{platform}_{name}", **modules
@@ -89,7 +90,7 @@ def _in_platform(path: str, text: str, words: dict[str, str]) -> str:
 
 
 def _in_spider(path: str, text: str, words: dict[str, str]) -> str:
-    """Add a scraper to a spider, whose methods leave the targets and pages of the scraper to it."""
+    """Add a scraper to a spider. The spider's methods pass the targets and pages of the scraper to it."""
     module = Insertion(path, text)
     thing, page = words["thing"], f"{words['Thing']}Page"
     parts = scaffold.rendered("spider", words)

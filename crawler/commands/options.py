@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have."""
+"""Options and arguments of several commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_values(parser: argparse.ArgumentParser, dest: str, meaning: str) -> None
 
 
 def named_values(given: list[str], what: str) -> dict[str, str]:
-    """Return the values of the options ``-a`` by their names. ``what``: how the error message names them.
+    """Return the values of the options ``-a`` by their names. ``what``: their name in the error message.
 
     Raises:
         UsageError: an option is not ``name=value``.

@@ -55,7 +55,7 @@ class Command(CheckedCommand):
         super().add_options(parser)
         add_values(parser, "params", "a param of the target (default is the scraper's example)")
         parser.add_argument(
-            "--suggest", action="store_true", help="print the lines for PAYLOAD_NAMES with which more can be read"
+            "--suggest", action="store_true", help="print the lines for PAYLOAD_NAMES that make unread parts readable"
         )
         parser.add_argument("--save", metavar="DIR", type=Path, help="save the responses as scrubbed fixtures")
         parser.add_argument(

@@ -1,4 +1,4 @@
-"""What ``scrapy newplatform`` and ``scrapy newscraper`` share: names, templates, and the records that a scraper needs.
+"""Shared code of ``scrapy newplatform`` and ``scrapy newscraper``: names, templates, and the parts of a scraper.
 
 Both write an example that works with its own simulated pages. A developer then changes the files for the real site.
 """
@@ -21,7 +21,7 @@ from scrapy.exceptions import UsageError
 
 import crawler
 
-# Names that are valid in a host name, and so short that no generated line is too long.
+# Names that are valid in a host name, and short enough for all generated lines.
 NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 CHECKOUT = ("pyproject.toml", "docs/platforms", "tests/platforms")
 GOLDEN_TARGETS = "scripts/golden/targets.jsonl"
@@ -32,9 +32,10 @@ PLACES = {
     "item": "\n\ndef __getattr__(",
     "names": "\n__all__ = [\n",
 }
-"""What a scraper adds to the module of the items -> the text beside which it is added. An item class goes before it."""
+"""An addition to the module of items -> the text beside which it is inserted. Item classes are inserted before this
+text."""
 EXAMPLES = 2
-"""Number of the example's targets in the golden record. The page of the second hides a value."""
+"""Number of the example's targets in the golden record. The page of the second target hides a value."""
 
 Files = dict[str, str]
 """Path in the project -> text."""
@@ -55,7 +56,7 @@ def checkout() -> Path:
 
 
 def check_name(name: str, kind: str) -> None:
-    """Raise ``UsageError`` unless a name can be that of a module. ``kind``: of what it is the name."""
+    """Raise ``UsageError`` unless a name is valid for a module. ``kind``: the kind of name, for the message."""
     if not NAME.fullmatch(name) or keyword.iskeyword(name):
         raise UsageError(
             f"{name!r} is not a {kind} name: use 1 to 20 lower-case letters and digits, starting with a letter."
@@ -63,7 +64,9 @@ def check_name(name: str, kind: str) -> None:
 
 
 def words(platform: str, thing: str, origin: str, **modules: str) -> dict[str, str]:
-    """Return the words of the templates. ``thing``: what a record describes, in the singular.
+    """Return the replacements for the words in templates.
+
+    ``thing``: the entity that a record describes, in the singular.
 
     ``modules``: the names of the modules ``pages``, ``schema``, ``payload`` and ``requests``, and of the ``source`` of
     the fixtures.
@@ -75,7 +78,7 @@ def words(platform: str, thing: str, origin: str, **modules: str) -> dict[str, s
 
 
 def rendered(folder: str, words: dict[str, str]) -> Files:
-    """Return the files of a folder of templates. In their paths, a word in upper case stands for the template's."""
+    """Return the files of a folder of templates. In their paths, words in upper case are replaced."""
     paths = re.compile("|".join(name.upper() for name in words if name.islower()))
     return {
         paths.sub(lambda found: words[found[0].lower()], path.removesuffix(".tmpl")): Template(text).substitute(words)
@@ -92,7 +95,7 @@ def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]
 
 
 def with_golden_targets(root: Path, scraper: str, thing: str) -> str:
-    """Return the list of the golden record's targets, with those of a new scraper."""
+    """Return the list of the golden record's targets, with the targets of a new scraper."""
     targets = (
         {"scraper": scraper, "params": {f"{thing}_id": f"{thing}-{number}"}} for number in range(1, EXAMPLES + 1)
     )
@@ -101,7 +104,7 @@ def with_golden_targets(root: Path, scraper: str, thing: str) -> str:
 
 
 def with_item(root: Path, words: dict[str, str]) -> str:
-    """Return the module of the item classes and data models, with those of a new scraper.
+    """Return the module of items with the item class and the data model of a new scraper.
 
     Raises:
         UsageError: the module has no place for them.
@@ -143,7 +146,7 @@ def describe(root: Path, scraper: str) -> None:
 
 
 def _run(root: Path, *program: str) -> None:
-    """Run a module of the project or of its tools, which prints the reason if it fails.
+    """Run a module of the project or of its tools. It prints the reason of a failure.
 
     Raises:
         UsageError: it has failed.
@@ -155,7 +158,7 @@ def _run(root: Path, *program: str) -> None:
 
 
 def next_steps(platform: str, thing: str) -> str:
-    """Return what to run after the files are written."""
+    """Return the commands to run after the files are written."""
     return f"""
 Try it:     scripts/test -k "{platform} and {thing}"
             scrapy crawl {platform} -a {thing}_id={thing}-1 -s SANDBOX=1 -O -:jsonlines

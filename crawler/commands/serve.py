@@ -58,7 +58,7 @@ def keys_file(settings: Settings) -> Path:
 
 
 class RefusedError(Exception):
-    """Raised when the service cannot be started. The message says what to do."""
+    """Raised when the service cannot be started. The message contains the remedy."""
 
     def __init__(self, message: str, exitcode: int = WRONG_USE) -> None:
         super().__init__(message)
@@ -72,7 +72,8 @@ class Listeners:
     public: socket.socket
     internal: socket.socket | None
     address: str
-    """The URL at which this machine can call the public port. Workers have closed its listener."""
+    """The URL of the public port for clients on this machine. It is also valid in workers, which have closed the
+    listener."""
 
 
 class Command(CheckedCommand):
@@ -184,9 +185,9 @@ class Command(CheckedCommand):
         announce: Callable[[], None] = lambda: None,
         channel: socket.socket | None = None,
     ) -> None:
-        """Serve in this process: accept connections, or receive those of the public port from the supervisor.
+        """Serve in this process: accept connections, or receive the connections of the public port from the supervisor.
 
-        The workers share the listener of the internal port: how its few connections are distributed does not matter.
+        All workers accept the few connections of the internal port.
         """
         reactor = installed_reactor()
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # it needs the reactor
@@ -219,11 +220,12 @@ class Command(CheckedCommand):
 
 
 def load_before_fork(settings: Settings) -> None:
-    """Load in the supervisor what every worker needs, so that the workers share its memory until they write to it.
+    """Import the modules of the workers in the supervisor, so that the workers share their memory until they write to
+    it.
 
-    This includes the components of all spiders: each library that a worker imports by itself is in memory once more. A
-    garbage collection writes to every object that is not frozen. What is loaded here must not import the reactor or
-    start a thread: neither survives a fork.
+    This includes the components of all spiders: a library that each worker imports by itself is in memory several
+    times. A garbage collection writes to every object that is not frozen. The imported modules must not import the
+    reactor or start a thread, which do not survive a fork.
     """
     from crawler.service.endpoint import prepare_documents  # noqa: PLC0415  # only this command needs the service
 
@@ -252,7 +254,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _url(listener: socket.socket, *, from_here: bool = False) -> str:
-    """Return the URL of a listener. ``from_here``: one at which this machine can call it."""
+    """Return the URL of a listener. ``from_here``: a URL for clients on this machine."""
     host, number = listener.getsockname()[:2]
     if from_here:
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # it is replaced
@@ -262,7 +264,7 @@ def _url(listener: socket.socket, *, from_here: bool = False) -> str:
 def console_pages(settings: Settings, opts: argparse.Namespace) -> Mapping[str, StaticContent]:
     """Return the pages of the console, by path; none if the setting ``CONSOLE`` is off.
 
-    The console is optional: without its package, the service has no console, and everything else works.
+    The console is optional: without its package, the service has no console.
     """
     is_on = settings["CONSOLE"]
     if is_on == "auto":
@@ -284,14 +286,14 @@ def check_components(settings: Settings) -> None:
 
 
 def sandbox_store(settings: Settings) -> str:
-    """Return the store of the simulated platforms: one of its own, unless the settings name a store."""
+    """Return the store of the simulated platforms: the setting ``STORE``, or a separate store."""
     if settings["STORE"] or settings["SERVICE_STORE"]:
         return store_location(settings)
     return str(data_file("sandbox/store.sqlite3", instead="the setting STORE"))
 
 
 def use_sandbox(settings: Settings) -> None:
-    """Start the simulated platforms, and use them with a store of their own unless the settings name a store."""
+    """Start the simulated platforms, and set their origins and their store."""
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox(renames=settings.getdict("SANDBOX_RENAMES")).start(), priority="cmdline")

@@ -26,7 +26,7 @@ MAX_SHOWN_ROWS = 10
 
 @dataclass
 class Check:
-    """The result of ``scrapy targets check``: how many rows are targets of each scraper, and which are not targets."""
+    """The result of ``scrapy targets check``: the number of targets of each scraper, and the invalid rows."""
 
     scrapers: dict[str, Scraper] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -86,7 +86,7 @@ class Check:
 
 
 def duration(platform: str, targets: int, settings: BaseSettings) -> str:
-    """Describe how long a crawl of this many targets takes at least: one download each, at the longest delay."""
+    """Describe the shortest duration of a crawl of this many targets: one download for each, at the longest delay."""
     egresses = egresses_of(platform, settings)
     slowest = [_longest_delay(egress.budget(platform, settings)) for egress in egresses]
     if not all(delay for _, delay in slowest):
@@ -100,7 +100,7 @@ def duration(platform: str, targets: int, settings: BaseSettings) -> str:
 
 
 def _longest_delay(limits: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the source of a budget with the longest delay ("" for all sources together), and this delay."""
+    """Return the source with the longest delay in a budget ("" for the platform as a whole), and this delay."""
     delays = {"": limits["delay"], **{source: each.get("delay", 0.0) for source, each in limits["sources"].items()}}
     return max(delays.items(), key=lambda each: float(each[1]))
 

@@ -66,7 +66,7 @@ def receiver(webhook: Webhook) -> type[BaseHTTPRequestHandler]:
     class Receiver(BaseHTTPRequestHandler):
         timeout = IDLE_SECONDS
 
-        def do_POST(self) -> None:  # the name of http.server
+        def do_POST(self) -> None:  # http.server calls this name
             length = self.headers.get("Content-Length", "")
             if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
                 self._refuse(f"expected a body of at most {MAX_BODY_BYTES} bytes")

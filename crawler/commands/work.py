@@ -1,4 +1,4 @@
-"""``scrapy work``: collects the targets of all open jobs, beside any number of other workers."""
+"""``scrapy work``: collects the targets of all open jobs, together with any number of other workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs
 
 POLL_SECONDS = 1.0
-"""Interval at which a platform without work searches the store for new jobs."""
+"""Interval in seconds at which a platform without work looks for new jobs in the store."""
 
 
 class Command(CheckedCommand):
@@ -48,7 +48,7 @@ class Command(CheckedCommand):
             raise UsageError("scrapy work takes no arguments: it works on all open jobs of STORE.")
         from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs it when the process is made
 
-        assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # as ASYNCIO_EVENT_LOOP and the reactor require
+        assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # the class for the asyncio reactor
         self.process = self.crawler_process
         install(self.settings)
         self.drain: bool = opts.drain
@@ -94,8 +94,8 @@ class Command(CheckedCommand):
             crawler = self.process.create_crawler(platform)
             if job.owner:  # a client's job of the endpoint
                 crawler.settings.setdict(account_settings(job.owner), priority="cmdline")
-            # A spider's constructor or an extension may raise anything. Scrapy has logged it, and the other platforms
-            # continue; the finish reason below is then missing.
+            # A spider's constructor or an extension may raise any exception. Scrapy logs it, and the other platforms
+            # continue. The stats then have no finish reason.
             with suppress(Exception):
                 await self.process.crawl(crawler, job=job.name)
             assert crawler.stats is not None
@@ -108,7 +108,7 @@ class Command(CheckedCommand):
     async def _next(self, jobs: Jobs, platform: str) -> tuple[Job | None, bool]:
         """Return the first open job with targets of a platform, and whether any job is open.
 
-        Jobs with waiting targets are first. Jobs of the sandbox are those of a worker in the sandbox only.
+        Jobs with waiting targets have priority. Only a worker in the sandbox takes jobs of the sandbox.
         """
         from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # as above
 
@@ -116,7 +116,7 @@ class Command(CheckedCommand):
         found = await open_jobs_of(jobs, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):
             return job, True
-        for job in found:  # its worker may exit
+        for job in found:  # the worker of such a job may exit
             if await jobs.has_unfinished(job.id, platform):
                 return job, True
         return None, bool(found)

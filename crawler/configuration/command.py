@@ -35,7 +35,7 @@ class CheckedCommand(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError; it prints usage
+        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError, and argparse's prints the usage
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)

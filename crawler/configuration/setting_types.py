@@ -54,7 +54,9 @@ def without_password(value: object) -> str:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a value must be: words for messages and documentation, and a check beyond that of the Python type."""
+    """The expected values of a setting: words for messages and documentation, and a check in addition to the Python
+    type.
+    """
 
     words: str
     check: Callable[[Any], object] | None = None
@@ -84,7 +86,7 @@ class Expected:
 
 
 def _allows_calls(text: str) -> bool:
-    from limits import parse  # noqa: PLC0415  # slow to import, and only needed if a rate is set
+    from limits import parse  # noqa: PLC0415  # a slow import, needed only if a rate is set
 
     return parse(text).amount > 0
 
@@ -175,7 +177,7 @@ ClassPath = Annotated[
     Any,
     Expected(
         "the path of a class such as package.module.Class",
-        lambda value: isinstance(value, type) or CLASS.fullmatch(str(value)),  # a settings module may have the class
+        lambda value: isinstance(value, type) or CLASS.fullmatch(str(value)),  # settings modules may contain a class
     ),
 ]
 Route = Literal["/docs", "/llms.txt", "/metrics", "/openapi.json"]
@@ -198,7 +200,7 @@ class SourceBudget(TypedDict, total=False):
 
 
 class Budget(SourceBudget, total=False):
-    """The budget of a platform. ``sources`` are the budgets of those of its sources that have their own."""
+    """The budget of a platform. ``sources``: the budgets of sources that have their own."""
 
     sources: dict[str, SourceBudget]
 

@@ -36,10 +36,12 @@ uses is as similar to another package's: ``ZYTE_API_ETH_KEY`` and ``ZYTE_API_KEY
 
 
 def check_settings(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> None:
-    """Check the names of all settings and the values of those in ``Settings``, and convert these to their types.
+    """Check the names of all settings.
+
+    Check the values of the settings in ``Settings``, and convert them to their types.
 
     Raises:
-        ValueError: a setting is wrong. The message is a sentence with the setting, its value and what is expected.
+        ValueError: a setting is wrong. The message is a sentence with the setting, its value and the expected values.
     """
     if problem := misspelled_name(settings, environment):
         raise ValueError(problem)

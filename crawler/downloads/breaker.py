@@ -153,7 +153,7 @@ class Blocks(Fact):
         """
         if self.opened is None:
             return 0.0
-        self.open_until = min(self.open_until, now + policy.longest)  # it is later if the clock was set back
+        self.open_until = min(self.open_until, now + policy.longest)  # a later time means that the clock was set back
         if now < self.open_until:
             return self.open_until - now
         if now < self.trial_until <= now + TRIAL_SECONDS:
@@ -200,7 +200,7 @@ class CircuitBreaker:
 
     @property
     def cooldown_left(self) -> float:
-        """Seconds until a trial may be let through, as far as this process knows. 0 if the breaker is not open."""
+        """Seconds until a trial may be sent, by the facts of this process. 0 if the breaker is not open."""
         return 0.0 if self._blocks.opened is None else max(0.0, self._blocks.open_until - self.facts.now())
 
     @property

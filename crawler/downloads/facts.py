@@ -95,7 +95,7 @@ class Facts:
         """Return a fact that any process has recorded, or None."""
         return self.find(kind, name)
 
-    async def refresh(self, kind: type[Fact], name: str) -> bool:  # needed if facts are shared
+    async def refresh(self, kind: type[Fact], name: str) -> bool:  # overridden where facts are shared
         """Bring the facts of a kind up to date whose names are equal up to the first colon.
 
         Return whether any process has used the fact with this name.

@@ -96,7 +96,7 @@ class PlannedInjector(Injector):
         kinds = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
         needs_providers = self.cache or self._own_providers or not INPUTS.keys() >= set(kinds)
         planned = self._planned[callback] = _Planned(plan, None if needs_providers else tuple(kinds))
-        if not super().is_scrapy_response_required(request):  # depends on the plan
+        if not super().is_scrapy_response_required(request):  # the result depends on the plan
             planned = self._planned[callback] = planned._replace(needs_response=False)
         return planned
 

@@ -78,7 +78,7 @@ class Lane:
         return max(throttle.free_in() for throttle in self.throttles(source))
 
     def suspension(self, source: str) -> float:
-        """Return the seconds for which the lane is suspended for a source, as far as this process knows."""
+        """Return the seconds for which the lane is suspended for a source, by the facts of this process."""
         left = self.breakers[source].cooldown_left
         return max(left, self.full_suspension) if self.lane_breakers else left
 
@@ -89,7 +89,7 @@ class Lane:
 
     @property
     def usable_in(self) -> float:
-        """Seconds until a source may be requested, as far as this process knows. 0 if one may be requested now."""
+        """Seconds until a source may be requested, by the facts of this process. 0 if one may be requested now."""
         cooldowns = {name: breaker.cooldown_left for name, breaker in self.lane_breakers.items()}
         return suspension_seconds(self.breakers.cooldowns | cooldowns)
 

@@ -65,7 +65,10 @@ class PageSpider(Spider):
         self.allowed_origins = frozenset(self.origins.values())
 
     def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role, such as ``api``. A role without an origin has that of the role ``page``."""
+        """The platform's origin for a role, such as ``api``.
+
+        Roles without an origin use the origin of the role ``page``.
+        """
         return self.origins.get(role) or self.origins["page"]
 
     @cached_property
@@ -85,14 +88,16 @@ class PageSpider(Spider):
         """
 
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
-        """Return the request with a callback that gets the response as a page object of ``kind`` from scrapy-poet.
+        """Give a new request a callback that gets the response as a page object of ``kind``. Return the same request.
 
         The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
         sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
         and all circuit breakers of one of these groups are closed, the request fails at once.
         """
-        meta = {"source": kind.source, "fallbacks": fallbacks, **request.meta}
-        return request.replace(callback=self.page_callback(kind), meta=meta)
+        request.callback = self.page_callback(kind)
+        request.meta.setdefault("source", kind.source)
+        request.meta.setdefault("fallbacks", fallbacks)
+        return request
 
     async def get(
         self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False
@@ -181,28 +186,32 @@ class PageSpider(Spider):
         if not self.keeper.keep:
             return
         parts = [error] if error else page.skipped
-        response, unread = (
-            page.response,
-            [f"{each.code}: {each.message}" for each in parts] + list(map(str, page.unread)),
-        )
-        head = Head(
-            platform=self.platform,
-            scraper=request.meta["target"].scraper.name,
-            source=page.source,
-            url=str(response.url),
-            status=response.status or 200,
-            content_type=response.headers.get("Content-Type", ""),
-            params=dict(page.page_params),
-            unread=unread,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        secrets = partial(_headers, request.headers, response.headers)
-        known = platforms().get(self.platform)  # None: a platform of the user's own project
-        public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
-        paths = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
-        paths |= {each.path for each in page.unread}
-        kept = KeptResponse(head, response.body, secrets, public, frozenset(paths))
-        (self.keeper.unread if unread else self.keeper.good)(kept)
+        unread = [f"{each.code}: {each.message}" for each in parts] + list(map(str, page.unread))
+        response, params, source, now = page.response, page.page_params, page.source, datetime.now(UTC)
+
+        def kept() -> KeptResponse:  # without the page, because it holds its payload
+            head = Head(
+                platform=self.platform,
+                scraper=request.meta["target"].scraper.name,
+                source=source,
+                url=str(response.url),
+                status=response.status or 200,
+                content_type=response.headers.get("Content-Type", ""),
+                params=dict(params),
+                unread=unread,
+                at=now.isoformat(timespec="seconds"),
+            )
+            secrets = partial(_headers, request.headers, response.headers)
+            known = platforms().get(self.platform)  # None: a platform of the user's own project
+            public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
+            return KeptResponse(head, response.body, secrets, public)
+
+        if unread:
+            paths = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
+            paths |= {each.path for each in page.unread}
+            self.keeper.unread(kept()._replace(paths=frozenset(paths)))
+        else:
+            self.keeper.good(self.platform, source, kept)
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
         """Return a request that may succeed after this request's page failed with ``error``, or None."""

@@ -46,7 +46,7 @@ class Lanes:
     turns: defaultdict[tuple[str, bool], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     """Source, and whether targets are in the foreground -> the lock of the request that gets the next free lane."""
     waiting: int = 0
-    """Number of first requests that wait for a lane, except those of background targets."""
+    """Number of first requests that wait for a lane, without background targets."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a slot becomes free."""
 
@@ -151,7 +151,7 @@ class Lanes:
 
     @property
     def usable_in(self) -> float:
-        """Seconds until one of the lanes can be used, as far as this process knows. 0 if one can be used now."""
+        """Seconds until one of the lanes can be used, by the facts of this process. 0 if one can be used now."""
         return min(lane.usable_in for lane in self.lanes)
 
     # Results

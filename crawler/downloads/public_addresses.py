@@ -20,7 +20,7 @@ GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 """The network of global IPv6 addresses. Other addresses are local, reserved or multicast."""
 NOT_PUBLIC = (
     ipaddress.ip_network("168.63.129.16/32"),  # the metadata service of a cloud
-    ipaddress.ip_network("192.0.0.0/24"),  # another one; ``is_global`` is wrong for it before Python 3.11.10
+    ipaddress.ip_network("192.0.0.0/24"),  # also metadata; ``is_global`` is wrong for it before Python 3.11.10
     ipaddress.ip_network("2001::/32"),  # Teredo, and
     ipaddress.ip_network("2002::/16"),  # 6to4: both contain an IPv4 address
 )

@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import ClassVar, NamedTuple
@@ -63,7 +63,7 @@ class Starts(Fact):
         self.slots = {token: until for token, until in self.slots.items() if token.startswith(owner)}
         self.waiting = {}
 
-    def take(  # noqa: PLR0913  # the limits, and what the download accepts
+    def take(  # noqa: PLR0913  # the limits, and the longest wait of the download
         self, now: float, processes: int, *, limit: Limit, token: str, patience: float = math.inf, spacing: float = 0.0
     ) -> Start | None:
         """Take a slot and the next start, if it is at most ``patience`` seconds from now.
@@ -79,7 +79,8 @@ class Starts(Fact):
         start = min(max(now, self.next_at), last)
         if start - now > patience:
             return Start(start - now)
-        if len(self.slots) + self._ahead(now, owner) >= max(1, limit.concurrency // processes):
+        ahead = self._ahead(now, owner) if self.waiting else 0
+        if len(self.slots) + ahead >= max(1, limit.concurrency // processes):
             latest = last + limit.lease
             self.slots = {name: min(until, latest) for name, until in self.slots.items()}
             if not now + WAITING_SECONDS / 2 < self.waiting.get(owner, 0.0) <= now + WAITING_SECONDS:
@@ -94,8 +95,6 @@ class Starts(Fact):
 
     def _ahead(self, now: float, owner: str) -> int:
         """Return the number of processes that have no slot and have waited for one for longer than ``owner``."""
-        if not self.waiting:
-            return 0
         holders = {token.rpartition(":")[0] for token in self.slots}
         waiting = [each for each, until in self.waiting.items() if now < until <= now + WAITING_SECONDS]
         waiting = [each for each in waiting if each not in holders]
@@ -138,8 +137,8 @@ class Throttle:
         """Token of each slot whose release may not be stored yet -> the time when it was taken, and the function that
         withdraws the release."""
         self._tokens = count()
-        self._waiting = 0
-        """Number of downloads of this process that wait for their turn."""
+        self._waiting: set[str] = set()
+        """Tokens of the downloads of this process that wait for their turn or a slot."""
         self._turn = asyncio.Lock()
         """The lock of the next download to start."""
         self._background = asyncio.Lock()
@@ -163,7 +162,7 @@ class Throttle:
         """
         if not self.limit.delay:
             return 0.0
-        return max(0.0, self._starts.next_at - self.facts.now()) + (ahead + self._waiting) * self.shortest_delay
+        return max(0.0, self._starts.next_at - self.facts.now()) + (ahead + len(self._waiting)) * self.shortest_delay
 
     def earliest(self, ahead: int = 0) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others."""
@@ -211,21 +210,21 @@ class Throttle:
     async def _start(self, token: str, deadline: float | None, patience: float = math.inf) -> Start:
         """Wait for the turn, a slot and the start time, unless the start would be too late."""
         loop = asyncio.get_running_loop()
-        async with AsyncExitStack() as turn:
-            self._waiting += 1
-            try:
-                await turn.enter_async_context(self._turn)
+        self._waiting.add(token)
+        try:
+            async with self._turn:
                 shortest, longest = POLL_SECONDS
                 while (
                     start := await self._take(token, patience if deadline is None else deadline - loop.time())
                 ) is None:
                     await self._slot_is_free(min(shortest, longest))
                     shortest *= 1.2
-            finally:
-                self._waiting -= 1
-            if start.token and start.seconds > 0:
-                await asyncio.sleep(start.seconds)
-            return start
+                self._waiting.remove(token)
+                if start.token and start.seconds > 0:
+                    await asyncio.sleep(start.seconds)
+                return start
+        finally:
+            self._waiting.discard(token)
 
     async def _take(self, token: str, patience: float) -> Start | None:
         """Take a slot that this process has just released, or else a slot shared by all processes (``Starts.take``)."""

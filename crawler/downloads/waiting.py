@@ -30,7 +30,7 @@ def suspensions(lanes: Lanes) -> list[Suspension]:
     """Return all suspensions of a platform, the shortest first. Empty while a request can be sent."""
     if not lanes.usable_in:
         return []
-    found = dict.fromkeys(each for lane in lanes for each in _of_lane(lane))  # all lanes share the platform's
+    found = dict.fromkeys(each for lane in lanes for each in _of_lane(lane))  # all lanes share the platform's breaker
     return sorted(found, key=lambda each: each.seconds)
 
 

@@ -7,7 +7,7 @@ from scrapy_zyte_api.handler import ScrapyZyteAPIHTTPDownloadHandler, ScrapyZyte
 from crawler.downloads.handlers import BoundedTransfers
 
 
-class HttpHandler(BoundedTransfers, ScrapyZyteAPIHTTPDownloadHandler):  # type: ignore[misc]  # its response may be None
+class HttpHandler(BoundedTransfers, ScrapyZyteAPIHTTPDownloadHandler):  # type: ignore[misc]  # the type of its response includes None
     """Downloads ``http`` URLs through Zyte API."""
 
 

@@ -78,7 +78,7 @@ class StoreTime:
             self._offset = now - here
 
     def now(self) -> float:
-        """Return the Unix time in seconds. Before the first observation, it is that of this host."""
+        """Return the Unix time in seconds. Before the first observation, it is the time of this host."""
         return time.time() if self._offset is None else self._monotonic() + self._offset
 
 

@@ -37,7 +37,7 @@ long."""
 
 
 class JobError(Exception):
-    """Raised when a job cannot be created or changed. The message says why, and what to do."""
+    """Raised when a job cannot be created or changed. The message contains the reason and the remedy."""
 
 
 def checked_name(what: str, text: str) -> str:

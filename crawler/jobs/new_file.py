@@ -33,7 +33,7 @@ class NewFile:
         self._file: IO[bytes] = self._opened.enter_context(self._temporary.open("wb"))
         self.content = self._file
         """The stream to which the content is written."""
-        if url.endswith(".gz"):  # without a time, so that a repeated file is the same
+        if url.endswith(".gz"):  # without a time stamp, so that repeated files are equal
             self.content = cast("IO[bytes]", gzip.GzipFile("", "wb", fileobj=self._file, mtime=0))
 
     def commit(self) -> None:

@@ -128,7 +128,7 @@ class Output:
     shapes: dict[str, Shape]
     settings: BaseSettings
     created: datetime
-    """The time in the properties of a workbook: that of the job, so that a repeated file is the same."""
+    """The creation time in the properties of a workbook: the time of the job, so that repeated files are equal."""
     store_empty: bool = True
     """Whether files without rows are written, too."""
     new_file: Callable[[str], WritableFile] = NewFile
@@ -217,7 +217,7 @@ class Output:
         return list(self._files)
 
     def abandon(self) -> None:
-        """Remove what was written: the former files stay."""
+        """Remove the incomplete files. The former files stay."""
         if "_book" in vars(self):
             self._book.discard()
         for file in self._files.values():
@@ -247,7 +247,7 @@ class Failures:
         return []
 
     def abandon(self) -> None:
-        """Remove what was written: the former file stays."""
+        """Remove the incomplete file. The former file stays."""
         if self._file is not None:
             self._file.discard()
 
@@ -336,7 +336,7 @@ def part_path(path: str, job: Job, number: int) -> str:
 
 
 def failures_path(settings: BaseSettings, job: Job) -> str | None:
-    """Return the path of the failures of a job: that of ``FAILURES_FEED``. None: they are not written."""
+    """Return the path of a job's failures, from ``FAILURES_FEED``. None: they are not written."""
     feed = settings["FAILURES_FEED"]
     if feed is None:
         return None

@@ -72,7 +72,7 @@ async def _new_job(jobs: Jobs, job: Job) -> Job:
 
 
 def _lines(session: Session, job: Job, keys: list[bytes], rows: count[int]) -> list[InputLine]:
-    """Return the input lines of targets: those of the job, or one for a follow-up."""
+    """Return the input lines of targets. A follow-up gets a line of its own."""
     inputs: dict[bytes, list[tuple[str, Any, int | None]]] = {}
     for key, _, own_id, columns, line in session.rows(sql.INPUTS_OF, job=job.id, keys=keys):
         inputs.setdefault(key, []).append((own_id.decode(), orjson.loads(columns or b"{}"), line))

@@ -153,7 +153,7 @@ class JobSource(TargetSource):
                 return not await self.jobs.has_unfinished(job.id, self.platform)
             return not await self.jobs.has_waiting(job.id, self.platform)
         except StoreUnavailable:
-            return False  # claim() ends the worker if this lasts too long
+            return False  # claim() ends the worker after a long outage
 
     def _take(self, claims: Sequence[Claim]) -> None:
         self._ready += [self._target(claim) for claim in claims]
@@ -206,7 +206,7 @@ class JobSource(TargetSource):
             work = {**work, "id": claim.key.hex()}
         target = self.parser.load(SavedTarget.model_validate(work), row=claim.row)
         if self.account is not None and isinstance(target, Target):
-            target = replace(target, background=True)  # calls of the endpoint go first
+            target = replace(target, background=True)  # calls of the endpoint have priority
         self._claims[target.id] = claim
         return target
 

@@ -102,7 +102,7 @@ limits = sa.Table(  # throttles, circuit breakers, refusals, limits of API keys:
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("scope", sa.Text, nullable=False),
     sa.Column("fact", sa.LargeBinary, nullable=False),
-    sa.Column("ends", sa.Double, nullable=False),  # it can be deleted from this time on
+    sa.Column("ends", sa.Double, nullable=False),  # the fact can be deleted after this time
 )
 seen = sa.Table(  # kept when jobs are removed
     "seen",
@@ -118,7 +118,7 @@ idempotency = sa.Table(
     sa.Column("fingerprint", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("expires", sa.BigInteger, nullable=False),
-    sa.Column("record", sa.LargeBinary),  # of a synchronous call; compressed
+    sa.Column("record", sa.LargeBinary),  # the compressed record of a synchronous call
     sa.Column("warnings", sa.LargeBinary),
 )
 usage = sa.Table(
@@ -213,7 +213,7 @@ _index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
 _index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))
 _index("targets_roots", T.job, T.root, T.seq, where=T.root.is_not(None))
 
-sa.event.listen(  # its data is compressed
+sa.event.listen(  # the data is compressed already
     records,
     "after_create",
     sa.DDL("ALTER TABLE records ALTER COLUMN data SET STORAGE EXTERNAL").execute_if(dialect="postgresql"),

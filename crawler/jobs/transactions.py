@@ -198,7 +198,7 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool],
     changes = Changes(session, lock_jobs(session, (row.job for row in rows)))
     moves, ends, dead = [], [], []
     for row in rows:
-        bills = holder.owned_only or not changes.jobs[row.job].owner  # only the endpoint bills all clients
+        bills = holder.owned_only or not changes.jobs[row.job].owner  # only workers of the endpoint bill clients
         if row.exits + 1 > holder.exits and bills:
             message = f"{row.exits + 1} workers exited while the target was in progress."
             claimed = _claim_of(row, changes, row.tries)

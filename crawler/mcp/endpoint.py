@@ -26,7 +26,7 @@ CALL_SECONDS = 130.0
 POLL_SECONDS = 10
 """Seconds for which one request waits for the response of an asynchronous call."""
 POLL_PAUSE = 0.2
-"""Seconds between two such requests, in case the endpoint responds without waiting."""
+"""Minimum seconds between two such requests, because the endpoint may respond without waiting."""
 POLL = {"Prefer": f"wait={POLL_SECONDS}"}
 RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds before each repetition of such a request that failed."""
@@ -35,7 +35,7 @@ CANCEL_SECONDS = 5.0
 
 
 class EndpointError(Exception):
-    """Raised when the endpoint returns no usable response. The message contains what to check."""
+    """Raised when the endpoint returns no usable response. The message contains the remedy."""
 
     def __init__(self, code: str, message: str, *, retryable: bool) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Reply:
 
     envelope: Json
     partial: str | None = None
-    """The header ``X-Partial``: what the record lacks. None: the record is complete."""
+    """The header ``X-Partial``, which lists the missing parts of the record. None: the record is complete."""
 
 
 class EndpointClient:

@@ -1,6 +1,6 @@
 """``/mcp``: the tools over Streamable HTTP, in a process of the endpoint.
 
-Each request stands alone: it has an API key, and no session. So any process can answer it, also after a restart.
+There are no sessions: each request has an API key. So any process can answer it, also after a restart.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HttpTools:
         self._main = asyncio.ensure_future(self._run())
 
     async def opened(self) -> None:
-        """Wait until requests can be answered. Raise what prevents it."""
+        """Wait until requests can be answered. Raises the exception with which the start failed."""
         await self._is_open.wait()
         if self._main.done():
             await self._main
@@ -90,7 +90,7 @@ class HttpTools:
 
     async def _run(self) -> None:
         try:
-            async with self._client, self._manager.run():  # which must be entered and left in one task
+            async with self._client, self._manager.run():  # both must be entered and left in the same task
                 self._is_open.set()
                 await self._closing.wait()
         finally:

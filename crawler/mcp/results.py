@@ -14,9 +14,9 @@ from crawler.outputs.selection import Tree, add_path, pruned
 
 BYTES_OF_KB = 1_000
 CUT_BYTES = 3_000
-"""Bytes that are reserved for the description of what was left out."""
+"""Bytes that are reserved for the description of the omitted parts."""
 PARTS_BYTES = 1_500
-"""Bytes of these that name shortened values."""
+"""The part of these bytes for the names of shortened values."""
 MAX_PARTS = 10
 """Maximum number of entries in ``parts``."""
 MAX_MISSING = 5
@@ -91,7 +91,7 @@ def _with_short_error(content: Json, max_kb: int) -> Json:
 
 
 def _cut(message: str, whole_bytes: int, parts: list[Json]) -> Json:
-    """Return the description of what was left out. Paths contain keys of the record, which may be long."""
+    """Return the description of the omitted parts. Paths contain keys of the record, which may be long."""
     named = parts[:MAX_PARTS]
     while size(named) > PARTS_BYTES:
         named.pop()

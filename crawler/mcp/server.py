@@ -49,7 +49,7 @@ logger = structlog.get_logger(__name__)
 PROGRESS_SECONDS = 5.0
 """Seconds between progress notifications."""
 POLL_SECONDS = 1.0
-"""Seconds between two looks at a job that has nothing new."""
+"""Interval in seconds at which a job without new outcomes is read again."""
 JOB_BYTES = 2_000
 """Bytes of a result that are reserved for the state of the job."""
 
@@ -194,7 +194,7 @@ class Scrapers:
                 reply = failed("INVALID_REQUEST", f"{first_problem(error)}.")
             except EndpointError as error:
                 reply = failed(error.code, str(error), retryable=error.retryable)
-            except ValueError as error:  # NaN and lone surrogates
+            except ValueError as error:  # raised for NaN and lone surrogates
                 reply = failed("INVALID_REQUEST", f"The arguments cannot be written as JSON: {error}.")
             group.cancel_scope.cancel()
         answer = result(reply, view)
@@ -208,7 +208,9 @@ class Scrapers:
         return answer
 
     def _client(self, context: Context) -> EndpointClient:
-        """Return the client with the API key of the HTTP request; over standard input, that of the command."""
+        """Return the client with the API key of the HTTP request; over standard input, with the API key of the
+        command.
+        """
         return self.client if context.request is None else self.client.with_key(context.request.headers["X-API-Key"])
 
     @staticmethod
@@ -282,7 +284,7 @@ class Progress:
         self._started = anyio.current_time()
 
     def update(self, message: str) -> None:
-        """Note the message of the endpoint, for the next notification."""
+        """Store the message of the endpoint for the next notification."""
         self._message = message
 
     async def report(self) -> None:

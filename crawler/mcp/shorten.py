@@ -10,7 +10,7 @@ import orjson
 
 ELLIPSIS = "…"
 MIN_SHARE = 24
-"""Any value fits into this many bytes: a number as it is, a list, an object or a text if it is shortened."""
+"""Number of bytes into which any value fits: a number unchanged; a list, an object or a text after shortening."""
 
 
 def size(value: Any) -> int:
@@ -20,7 +20,7 @@ def size(value: Any) -> int:
 
 @dataclass
 class Shortener:
-    """Shortens a value, and notes what it leaves out."""
+    """Shortens a value, and records the omitted parts."""
 
     root: str = ""
     """The path of the value in its record."""

@@ -1,1 +1,1 @@
-"""Monitors compare the fields and outcomes of a crawl with those of the last runs. Needs the extra ``monitors``."""
+"""Monitors, which compare the fields and outcomes of a crawl with the last runs. Needs the extra ``monitors``."""

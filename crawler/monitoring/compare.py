@@ -25,7 +25,7 @@ MAX_HEADLINE_FIELDS = 8
 
 @dataclass(frozen=True)
 class FieldChange:
-    """How often a field was filled: summed over the last runs (``before``), and in this run (``now``)."""
+    """The counts of a field: the sum over the last runs (``before``), and in this run (``now``)."""
 
     scraper: str
     path: str
@@ -46,10 +46,10 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class ShareChange:
-    """The share of targets that have something: over the last runs together (``before``), and in this run (``now``)."""
+    """The share of targets with a property: over the last runs together (``before``), and in this run (``now``)."""
 
     name: str
-    """What they have: an outcome code, an optional source that failed, or an unread path with its source."""
+    """The property: an outcome code, an optional source that failed, or an unread path with its source."""
     before: FieldCount
     now: FieldCount
 
@@ -60,9 +60,9 @@ class ShareChange:
 
     @property
     def is_new(self) -> bool:
-        """Whether no target of the last runs had it.
+        """Whether no target of the last runs had the property.
 
-        For unread paths, a single target suffices, because no path is unread in a page that the project knows.
+        For unread paths, one target suffices, because known pages have no unread paths.
         """
         return self.now.filled > 0 and not self.before.filled
 
@@ -190,9 +190,8 @@ def _sum(counts: Sequence[FieldCount]) -> FieldCount:
 
 
 def _deviations(more: FieldCount, less: FieldCount) -> float:
-    """Return by how many standard deviations the share ``more`` exceeds the share ``less``.
-
-    The standard deviation is that of the difference between two samples with the same true share.
+    """Return the difference between the shares ``more`` and ``less`` in standard deviations of the difference between
+    two samples with the same true share.
     """
     if not more.rows or not less.rows:
         return 0.0

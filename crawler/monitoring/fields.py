@@ -17,7 +17,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class FieldCount(BaseModel):
-    """How often a field is filled: of ``rows`` objects, ``filled`` have a value in it. ``null`` have null."""
+    """The counts of a field: of ``rows`` objects, ``filled`` have a value, and ``null`` have null."""
 
     rows: int = 0
     filled: int = 0

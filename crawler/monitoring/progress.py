@@ -148,7 +148,7 @@ class Progress:
             self._log()
 
     def _every(self, seconds: float, function: object) -> None:
-        call = create_looping_call(function)  # type: ignore[arg-type]  # bound methods without arguments
+        call = create_looping_call(function)  # type: ignore[arg-type]  # the functions are bound methods without arguments
         call.start(seconds, now=False)
         self._calls.append(call)
 

@@ -1,4 +1,4 @@
-"""What a crawl did: a log line for each failed target, and a short summary for people at the end."""
+"""Reports on a crawl for people: a log line for each failed target, and a short summary at the end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Files:
 
 
 class Summary:
-    """Extension that logs failed targets, and collects what the summary of the run needs.
+    """Extension that logs failed targets, and collects the data of the summary.
 
     ``scrapy crawl`` prints the summary if it runs on a terminal. The endpoint's crawlers have none.
     """
@@ -179,7 +179,7 @@ def _failed_sources(stats: dict[str, Any]) -> Counter[str]:
 
 
 def _unread(stats: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each unread path, the one of most targets first."""
+    """Yield a line for each unread path, the most frequent first."""
     targets = {key.removeprefix(UNREAD_PATHS): count for key, count in stats.items() if key.startswith(UNREAD_PATHS)}
     ordered = sorted(targets.items(), key=lambda each: (-each[1], each[0]))
     for name, count in ordered[:MAX_UNREAD]:

@@ -1,4 +1,4 @@
-"""Column types: a description of the data models from which Parquet, CSV and SQL columns are made.
+"""Column types, which describe the data models, and from which the columns of Parquet, CSV and SQL are made.
 
 A column type is a scalar, ``Struct`` (an object with known keys) or ``ListOf`` (a list). Data without a fixed type is
 stored as JSON text (``json``): a list of any values, an object with arbitrary keys, or a model that contains itself.
@@ -150,7 +150,7 @@ def without_lists(column_type: ColumnType) -> Scalar | Struct:
 def find_row_path(fields: Struct, name: str) -> RecordPath:
     """Find the list that ``-a explode=`` names by its entity's name, its whole path or its key.
 
-    Lists inside lists are not offered: their rows would not name the entry that contains them.
+    Lists inside lists cannot be chosen, because their rows would not identify the entry that contains them.
 
     Raises:
         ValueError: no list has this name, or several lists have it. The message contains the paths of all lists.

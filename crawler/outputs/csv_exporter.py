@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 FORMULA = re.compile(FORMULA_START)
 NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*")
-"""Matches text that is only a number, which is not a formula even with a sign."""
+"""Matches text that is a number. A number is not a formula even if it starts with a sign."""
 
 
 class UnusableFileError(Exception):
-    """Raised when the file of a feed cannot contain the lines of this run. The message says what to do."""
+    """Raised when the lines of this run cannot be appended to the file of a feed. The message contains the remedy."""
 
 
 class CsvExporter(CsvItemExporter):
-    """Writes a table. Its columns are the fields of the data model, then the first item's keys that the model lacks.
+    """Writes a table. Its columns are the fields of the data model, and then further keys of the first item.
 
     Nested objects are dotted columns. Lists are JSON in one cell. Text that a spreadsheet would calculate as a formula
     is escaped. Scrapy's own exporter writes only the columns of the first item, and repeats the header when it appends.
@@ -160,7 +160,7 @@ def _columns(fields: Struct, named: Collection[str] | Mapping[str, str] | None) 
 
 
 def _existing_header(path: Path, delimiter: str) -> list[str] | None:
-    """Return the header of a local file, or None if the file has none."""
+    """Return the header of a local file, or None."""
     if not path.is_file() or not path.stat().st_size:
         return None
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:
@@ -168,7 +168,7 @@ def _existing_header(path: Path, delimiter: str) -> list[str] | None:
 
 
 def _end_last_line(path: Path) -> None:
-    """Add a newline if a file's last line has none."""
+    """Add a newline at the end of a file, if it is missing."""
     with path.open("rb+") as existing:
         existing.seek(-1, os.SEEK_END)
         if existing.read(1) not in {b"\n", b"\r"}:

@@ -29,7 +29,7 @@ class JsonLinesExporter(BaseItemExporter):
 def exploded_rows(record: Record, row_path: RecordPath, new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield one row for each entry of a list in the record's data, with the columns that join it to its target.
 
-    ``new``: the ids of the entries to write, if the list is the one that ``-a since=`` compares. None: all entries.
+    ``new``: the ids of the entries to write, if ``-a since=`` compares this list. None: all entries.
     """
     return joined_rows(record.provenance(), record.data, row_path, record.target.scraper.entries, new)
 

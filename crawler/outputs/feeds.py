@@ -81,7 +81,7 @@ class Feeds(FeedExporter):
             if not is_for_failures(options):
                 self.filters[uri] = WithoutFailures(self.filters[uri])
             elif options["format"] in {"csv", "xlsx"} and not options["fields"]:
-                options["fields"] = list(FAILURE_KEYS)  # not those of records, as in other tables
+                options["fields"] = list(FAILURE_KEYS)  # without the columns of records, as in other tables
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -129,13 +129,13 @@ class Feeds(FeedExporter):
             return
         try:
             self._export(_items(outcome, spider.row_path, spider.selection), spider)
-        except BrokenPipeError:  # the run ends, and Scrapy would log a traceback
+        except BrokenPipeError:  # not raised: the run ends here, and Scrapy would log a traceback
             logger.error("output_closed", hint="the reader of the output, such as head, has closed it")  # noqa: TRY400
 
     def _write_last_failure(self, outcome: Outcome, spider: PlatformSpider) -> None:
         """Write the failure of a target that was in flight when a feed could not be written and the run ended.
 
-        Nothing is written in a job, whose target another worker scrapes later.
+        In a job, nothing is written, because another worker scrapes the target later.
         """
         tracker = self.crawler.get_spider_middleware(TargetTracker)
         if outcome.error is None or tracker is None or tracker.leave_unfinished:
@@ -167,14 +167,14 @@ class Feeds(FeedExporter):
         except Exception as error:
             lasting = isinstance(
                 error, (OSError, UnusableFileError)
-            )  # such as a full disk: later items would fail, too
+            )  # after such an error (a full disk), later items would fail, too
             self._count_failure("write" if lasting else "item")
             if lasting or accepted:
                 self.end_run(f"a feed cannot be written: {error}")
             raise
 
     def _open(self, slot: FeedSlot) -> None:
-        """Prepare a feed for its first line: a line that an earlier run has begun is completed or removed."""
+        """Prepare a feed for its first line: complete or remove an incomplete last line of an earlier run."""
         if _is_appended(slot) and holds_lines(slot.uri, slot.feed_options):
             repair_last_line(Path(absolute_path(slot.uri)))
 
@@ -192,7 +192,7 @@ class Feeds(FeedExporter):
 
 
 def _is_single(spider: PlatformSpider) -> bool:
-    """Whether the crawl has a single target whose error its user sees. False for jobs of Scrapyd: nobody sees it."""
+    """Whether the user sees the error of the crawl's only target. False for jobs of Scrapyd."""
     return not spider.batch and not hasattr(spider, "_job")
 
 

@@ -26,7 +26,7 @@ ROWS_PER_BATCH = 1_000
 """Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
 FIRST_ROWS = 16
 BATCH_BYTES = 1024 * 1024
-"""Size of the rows that are converted at once, if there are fewer of them. Their objects take ten times as much."""
+"""Size in bytes at which fewer rows are converted at once. Their objects take ten times as much memory."""
 ROW_GROUP_BYTES = 8 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
 JSON_COLUMNS = frozenset({"params", "columns"})
@@ -62,7 +62,9 @@ def arrow_schema(columns: Struct) -> pa.Schema:
 
 
 def _stored(columns: Struct) -> Struct:
-    """Return the columns with the objects of the user as JSON text: they differ between scrapers and between files."""
+    """Return the columns with the user's objects as JSON text, because the objects differ between scrapers and
+    files.
+    """
     return Struct({name: "json" if name in JSON_COLUMNS else each for name, each in columns.of.items()})
 
 
@@ -96,9 +98,12 @@ class ParquetExporter(BaseItemExporter):
                 self._write()
 
     def finish_exporting(self) -> None:
+        import pyarrow as pa  # noqa: PLC0415  # an extra
+
         self._convert()
         self._write()
         self._writer.close()
+        pa.default_memory_pool().release_unused()
 
     def _row(self, item: Record | dict[str, Any]) -> dict[str, Any]:
         row = coerce(table_row(item) if isinstance(item, Record) else item, self.fields)

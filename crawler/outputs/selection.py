@@ -28,8 +28,9 @@ WARNINGS = ListOf(
 )
 """The column of the warnings.
 
-From ``path`` to ``names``, the values are null unless a part of a payload was unread; from ``expected`` on, unless a
-listing is incomplete; ``suggestion``, unless a line is known that mends an unread part.
+The values from ``path`` to ``names`` are null unless a part of a payload was unread. The values from ``expected`` on
+are null unless a listing is incomplete. ``suggestion`` is null unless a line of ``PAYLOAD_NAMES`` would make the part
+readable.
 """
 
 
@@ -107,7 +108,7 @@ def identified(provenance: dict[str, Any]) -> dict[str, Any]:
 
 
 Tree = dict[str, Any]
-"""Selected keys. The value of a key is None if it is selected as a whole, or else the tree of its selected keys."""
+"""Selected keys. The value of a key is None for a whole value, or the tree of its selected keys."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,9 @@ def _known(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: 
     """Return the fields that can be selected."""
     provenance = provenance_columns(scrapers, row_path, sliced=sliced)
     data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
-    return Struct({**provenance.of, "columns": "json", **data.of})  # the files are not open yet
+    return Struct(
+        {**provenance.of, "columns": "json", **data.of}
+    )  # own columns are known only after the files are open
 
 
 def _paths(fields: Struct, parent: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -216,4 +219,4 @@ def pruned(value: Any, tree: Tree | None) -> Any:
         return [pruned(each, tree) for each in value]
     if isinstance(value, dict):
         return {name: pruned(value[name], inner) for name, inner in tree.items() if name in value}
-    return value  # None: there is no object or list
+    return value  # the object or list is missing

@@ -44,7 +44,7 @@ _EXACT = 10**15
 """Excel stores numbers with 15 digits."""
 _CUT = " … [cut: {:,} characters]"
 _NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
-"""Matches the characters that XML does not have. Control characters are escaped by the library."""
+"""Matches characters that are not valid in XML. The library escapes control characters."""
 _MIN_WIDTH, _MAX_WIDTH, _TIME_WIDTH = 10, 40, 19
 
 
@@ -55,11 +55,11 @@ class XlsxBook:
     """
 
     def __init__(self, file: IO[bytes], created: datetime | None = None, folder: Path | None = None) -> None:
-        """``file``: where ``close()`` writes the workbook, not seekable perhaps. ``created``: by default, now.
+        """``file``: the file to which ``close()`` writes the workbook; it need not be seekable.
 
-        ``folder``: where the temporary files are. None: where the system has them.
+        ``created``: by default, now. ``folder``: the folder of temporary files. None: the system's folder.
         """
-        from xlsxwriter import Workbook  # noqa: PLC0415  # an extra, and slow to import
+        from xlsxwriter import Workbook  # noqa: PLC0415  # in an extra, and slow to import
 
         self._file = file
         self._tables: list[XlsxTable] = []
@@ -72,7 +72,7 @@ class XlsxBook:
         self.time = self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
 
     def table(self, name: str, columns: Iterable[str]) -> XlsxTable:
-        """Add a table. ``name``: that of its sheet. ``columns``: at least one column."""
+        """Add a table. ``name``: the name of its sheet. ``columns``: at least one column."""
         table = XlsxTable(self, name, list(columns))
         self._tables.append(table)
         return table
@@ -113,7 +113,8 @@ class XlsxTable:
     """Writes rows to a sheet of a workbook.
 
     Texts stay texts: nothing in the data becomes a formula or a link. Integers of more than 15 digits are texts, too,
-    because Excel would round them. Objects and lists are JSON. A longer text than a cell can have is cut, and says so.
+    because Excel would round them. Objects and lists are JSON. Texts that are too long for a cell are cut, and end with
+    a note.
     """
 
     def __init__(self, book: XlsxBook, name: str, columns: list[str]) -> None:
@@ -161,7 +162,7 @@ class XlsxTable:
             self._sheet.write_string(self._row, column, self._fitting(value))
 
     def _fitting(self, value: Any) -> str:
-        """Return the text of a value, cut to what a cell can have."""
+        """Return the text of a value, cut to the maximum length of a cell."""
         text = value if isinstance(value, str) else orjson.dumps(value).decode()
         if text.startswith("<r>") and text.endswith("</r>"):  # the library would write it as XML, unescaped
             text = f" {text}"

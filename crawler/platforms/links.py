@@ -29,7 +29,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class LinkError(ValueError):
-    """Raised for a text that is not a link to a target. The message says what it is, and which links are read."""
+    """Raised for a text that is not a link to a target. The message describes the text, and lists the valid links."""
 
 
 class Url(NamedTuple):
@@ -51,7 +51,7 @@ class Url(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a link leads to."""
+    """The target of a link: its platform, its kind of page, and its params."""
 
     platform: str
     """The platform's name, which is also its spider's."""
@@ -199,7 +199,7 @@ def split_link(text: str, expected: str) -> Url:
         parts = urlsplit(text if SCHEME.match(text) else f"https://{text}")
     except ValueError:  # an unclosed bracket, or a host with characters that Unicode normalises to URL delimiters
         raise LinkError(f"this is not a URL; {expected}") from None
-    if "@" in parts.netloc:  # the part before it may be a password, which no message may contain
+    if "@" in parts.netloc:  # a message must not contain the part before it, which may be a password
         raise LinkError(f"this link contains a user name or a password; {expected}")
     return Url(parts.netloc.lower(), parts.path, parts.query)
 

@@ -155,7 +155,7 @@ class LinkParams(Params):
         try:
             meant = cls._of_link(url) if isinstance(url, str) else None
         except (LinkError, ValidationError):
-            meant = None  # the validation of the field reports it
+            meant = None  # the validation of the field reports the error
         if meant is None:
             return dict(given)
         stated = meant.model_dump(include=meant.model_fields_set - {*cls.exactly_one_of})
@@ -192,7 +192,7 @@ class LinkParams(Params):
         return self
 
     def own(self) -> str:
-        """Return the value of the model's own param, which may be that of the link: the ``cat_id`` of a URL."""
+        """Return the value of the model's own param, given or from the link: the ``cat_id`` of a URL."""
         name, url = self.exactly_one_of
         given: str | None = getattr(self, name)
         return self.links.read(getattr(self, url), *self.kinds).params[name] if given is None else given
@@ -241,7 +241,7 @@ def validation_details(error: ValidationError) -> list[Detail]:
 
 
 def first_problem(error: ValidationError, whole: str = "", joint: str = ": ") -> str:
-    """Return the first of a validation's errors as text: where, and what is wrong there.
+    """Return the first of a validation's errors as text: its location and its message.
 
     ``whole``: the name of the validated value, if the error has no place in it. ``joint``: the text after the place.
     """

@@ -168,7 +168,7 @@ def tables_of(platform: str) -> dict[str, SelectorTable]:
 
 
 def _declared(platform: str) -> Iterator[object]:
-    """Yield what the modules of a platform contain."""
+    """Yield the objects in the modules of a platform."""
     package = import_module(f"crawler.platforms.{platform}")
     for module in iter_modules(package.__path__):
         yield from vars(import_module(f"{package.__name__}.{module.name}")).values()

@@ -33,7 +33,7 @@ P = TypeVar("P", bound="PlatformPage")
 
 
 @attrs.define(slots=False)
-class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes the class that it instantiates
+class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs a class that it can instantiate
     """Reads one response from a platform, without I/O.
 
     A subclass adds fields and implements ``validate_input``, which raises typed errors before the first field is read.
@@ -48,7 +48,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
     """The item's type. Without it, web-poet would search the generic parameters of the base classes for every item."""
 
     names: Names = attrs.field(default=NO_NAMES, init=False, eq=False, repr=False)
-    """The further paths of the contracts. The spider sets those of the target."""
+    """The further paths of the contracts. The spider sets the paths of the target."""
 
     payloads: list[tuple[type[Contract], object]] | None = attrs.field(default=None, init=False, eq=False, repr=False)
     """If this is a list, the payloads are added to it: each contract that is read, and its data."""
@@ -101,16 +101,18 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet takes 
                 raise
 
     def payload(self, kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> C:
-        """Read a JSON document of the response by its contract. What could not be read is added to ``unread``.
+        """Read a JSON document of the response by its contract.
 
-        ``what``: how error messages name the document. ``code_after``: whether program code may follow the JSON.
+        Unread parts are added to ``unread``. ``what``: the name of the document in error messages. ``code_after``:
+        whether program code may follow the JSON.
 
         Raises:
             ExtractionFailed: the document is not JSON, or lacks the identity of the contract.
         """
         if self.payloads is not None:
             self.payloads.append((kind, decode(body, what=what, code_after=code_after)))
-        return self._of_contract(kind, read(self.names.contract(kind), body, what=what, code_after=code_after))
+        named, old = self.names.contract(kind), self.names.old(kind)
+        return self._of_contract(kind, read(named, body, what=what, code_after=code_after, old=old))
 
     def plain_payload(self, kind: type[C], data: object) -> C:
         """Read plain data of the response by its contract, as ``payload`` does.

@@ -1,4 +1,4 @@
-"""Adds to a crawl's warnings about unread parts the lines of ``PAYLOAD_NAMES`` that would mend them."""
+"""Adds lines of ``PAYLOAD_NAMES`` to a crawl's warnings about unread parts, if the lines would make them readable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 class Advice:
     """Extension that suggests lines from the kept responses, in the thread that has written them.
 
-    A run that reads everything computes nothing. Each unread path is looked at once in a process.
+    A run without unread parts has no cost. Each unread path is examined once in a process.
     """
 
     def __init__(self, keeper: Keeper) -> None:
@@ -52,7 +52,7 @@ def suggested(names: PayloadNames, settings: BaseSettings, folder: Path) -> dict
 
     A line is a JSON object, as in the file of ``PAYLOAD_NAMES``. Each one is logged with its evidence, without values.
     """
-    from crawler.probe.repair import as_line, repair_source  # noqa: PLC0415  # most crawls do not need it
+    from crawler.probe.repair import as_line, repair_source  # noqa: PLC0415  # imported late, because most crawls do not need it
     from crawler.probe.reread import overrides_for  # noqa: PLC0415
 
     found = {}

@@ -1,7 +1,7 @@
-"""``scrapy extract --explain``: from which path of which payload each field of the data was read.
+"""``scrapy extract --explain``: finds the payload and the path from which each field of the data was read.
 
-Page objects compute fields with plain Python, so the origin is found by experiment: the pages are read once more for
-each declared value, with another value in its place. The fields that change come from it.
+Page objects compute fields in Python code, so the origin is found by experiment: for each declared value, the pages are
+read again with another value in its place. The fields that change come from this value.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MAX_VALUE = 60
 
 
 class Origin(NamedTuple):
-    """Where a field comes from."""
+    """The origin of a field."""
 
     field: str
     value: object
     """The first value that is not empty."""
     paths: tuple[str, ...]
-    """The declared paths that it depends on, each with its contract as in the file of ``PAYLOAD_NAMES``."""
+    """The declared paths on which the field depends, each with its contract as in the file of ``PAYLOAD_NAMES``."""
 
 
 class _Changing(Names):
@@ -49,6 +49,9 @@ class _Changing(Names):
             self._made[kind] = made
         return cast("type[C]", self._made[kind])
 
+    def old(self, kind: type[C]) -> None:
+        """Return None: only the careful pass replaces values."""
+
     def _inside(self, value: Value) -> Value:
         """Return a value with the contracts of this object in its type. The careful pass reads it: see below."""
         inside = tuple(map(self.contract, map(declared, value.contracts)))
@@ -58,7 +61,7 @@ class _Changing(Names):
 def _with_other(kind: type[C], name: str) -> type[C]:
     """Return a contract whose instances have another value in place of one of theirs."""
 
-    class Changed(kind):  # type: ignore[valid-type,misc]  # made for one reading
+    class Changed(kind):  # type: ignore[valid-type,misc]  # a class for one reading
         change = staticmethod(_same)
 
         def __init__(self, **attributes: Any) -> None:
@@ -110,7 +113,7 @@ def origins(read: Callable[[Names], Record], names: Names) -> list[Origin]:
             continue
         for field in whole:
             now = changed.get(field, [])
-            if now != whole[field] and len(now) == len(whole[field]):  # else the value chooses the rows
+            if now != whole[field] and len(now) == len(whole[field]):  # otherwise the value selects the rows
                 found[field].append(f"{label(owner)} {value.paths[0]}")
     return [Origin(field, _example(filled), tuple(found[field])) for field, filled in whole.items()]
 

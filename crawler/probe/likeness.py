@@ -1,4 +1,4 @@
-"""Evidence that a key of a payload is another one's new name: likeness of names, form and agreement of values."""
+"""Evidence that a key of a payload is the new name of another key: similar names, and equal forms or values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAME = {
 }
 """Words of keys that mean the same."""
 _EMPTY = frozenset({"data", "field", "info", "legacy", "new", "obj", "object", "of", "the", "v", "value"})
-"""Words of keys that mean nothing."""
+"""Words in keys that have no meaning of their own."""
 _GENERAL = frozenset(
     [
         "amount",
@@ -128,22 +128,22 @@ def are_known(values: Iterable[Any], before: Iterable[Any]) -> bool:
 
 
 class Agreement(NamedTuple):
-    """In how many rows the values are those of the same rows of a good page."""
+    """The number of rows whose values equal those of the same rows of a good page."""
 
     compared: int
     matching: int
-    """The rows with equal values."""
+    """The number of rows with equal values."""
     equal: int
-    """The same, but equal values that are all the same count once."""
+    """The number of different values among the equal ones."""
 
     @property
     def is_proof(self) -> bool:
-        """Whether the values agree, and not by chance."""
+        """Whether the values agree in too many rows for a coincidence."""
         return self.equal >= MIN_AGREEING and self.equal >= 0.9 * self.compared
 
     @property
     def is_refutation(self) -> bool:
-        """Whether the values are others."""
+        """Whether the values differ."""
         return self.compared >= MIN_COMPARED and self.matching < 0.5 * self.compared
 
 

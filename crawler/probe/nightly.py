@@ -23,7 +23,7 @@ Fields = dict[str, FieldCount]
 """How often each field is filled, by its path."""
 TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params])
 NOT_READ = "not read"
-"""Stands in the table for requests whose responses no page object read: redirects, retries, failed downloads."""
+"""The name in the table of requests without a page object: redirects, retries, failed downloads."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,9 @@ def _is_block(download: Download) -> bool:
 
 
 def table(recorder: Recorder, before: Fields) -> Iterator[str]:
-    """Yield the lines about one target: its sources, and the null rate of each field beside that of the last run."""
+    """Yield the lines about one target: its sources, and the null rate of each field in this run and in the last
+    run.
+    """
     platform, name, outcome = recorder.scraper.platform, recorder.scraper.name, recorder.outcome
     code = outcome.code if outcome else "NO OUTCOME"
     for row in source_rows(recorder) or [SourceRow("none", 0, 0, 0.0)]:

@@ -23,24 +23,24 @@ from crawler.reading.paths import steps
 from crawler.storage.kept import GOOD, KeptError, kept, of_source
 
 NEWEST = 5
-"""Number of responses of a source that are looked at."""
+"""Maximum number of responses of a source that are examined."""
 MAX_JSON = 800
-"""Characters of a line as a JSON object. Its two paths have at most 600."""
+"""Maximum characters of a line as a JSON object. Its two paths have at most 600."""
 ROUNDS = 3
-"""A line can show a further gap below it."""
+"""Maximum number of rounds: a line may reveal a further gap below its path."""
 
 
 class Repair(NamedTuple):
-    """What is known about a change of the pages of a source."""
+    """The result of a repair: the suggested lines, and the remaining gaps."""
 
     names: Names
     """The names in force, with the proven lines."""
     proven: list[Suggestion]
     unproven: list[Suggestion]
     wrong: list[str]
-    """A sentence for each line in force whose values are others than those of good pages."""
+    """A sentence for each line in force whose values differ from those of good pages."""
     left: list[str]
-    """What the pages still lack with these names."""
+    """The unread parts that remain with these names."""
 
 
 def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: Names) -> Repair:
@@ -79,13 +79,13 @@ def _paths(read: Sequence[ReadPage]) -> set[str]:
 
 
 def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:
-    """Return how much pages lack: the pages without data, and the values and rows that could not be read."""
+    """Return the number of pages without data, and of unread values and rows."""
     unread = sum(each.rows for every in read for each in every.page.unread) + sum(len(e.page.skipped) for e in read)
     return sum(each.error is not None for each in read), unread
 
 
 def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
-    """Yield a sentence for each line with other values than good pages: its path is that of another value."""
+    """Yield a sentence for each line whose values differ from good pages, because its path leads to another value."""
     for line in names.lines:
         contract = line.contract
         if isinstance(contract, SelectorTable):

@@ -34,13 +34,13 @@ class ReadPage(NamedTuple):
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read, [] if the response is read completely."""
+        """The unread parts, [] if the response was read completely."""
         parts = [self.error] if self.error else self.page.skipped
         return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.page.unread))
 
     @property
     def paths(self) -> set[str]:
-        """The paths of what could not be read."""
+        """The paths of the unread parts."""
         parts = [self.error] if self.error else self.page.skipped
         of_errors = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
         return of_errors | {each.path for each in self.page.unread}
@@ -109,7 +109,10 @@ def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPag
 
 
 def problems_of(path: Path, names: Names, overrides: Overrides) -> list[str]:
-    """Return what cannot be read in a kept response, or why the file is not one. [] if it is read completely."""
+    """Return the unread parts of a kept response, or the problem with the file.
+
+    [] if the response is read completely.
+    """
     try:
         return reread(path, names, overrides).problems
     except (KeptError, OSError) as error:

@@ -28,28 +28,28 @@ from crawler.reading.names import Line, Names, WrongLineError, beginnings, check
 from crawler.reading.paths import EACH, Step, joined, steps
 
 Rows = dict[tuple[type[Contract], str], list[dict[str, Any]]]
-"""The objects of payloads, by their contracts and paths."""
+"""Contract and path -> the objects of payloads."""
 MAX_ROWS = 300
 MAX_KEYS = 500
-"""Paths of keys of an object that are looked at."""
+"""Maximum number of paths of keys in an object that are examined."""
 MAX_LENGTH = 150
-"""Characters of the keys of a suggested path."""
+"""Maximum characters of the keys of a suggested path."""
 SHAPE_DEPTH, SHAPE_ENTRIES = 3, 10
 MAX_UNPROVEN = 3
 MIN_INNER, MANY = 2, 4
-"""An object with this many declared keys is not another one by chance: if good pages show which keys are new, or not.
+"""Minimum number of declared keys that identify an object: with good pages that show which keys are new, and without.
 """
 SHAPE = 0.8
-"""The share of keys that objects with the same keys have in common."""
+"""Minimum share of common keys of objects that count as equal."""
 SHOWN = 3
 
 
 class Suggestion(NamedTuple):
-    """A line that may mend a payload."""
+    """A line that may make a part of a payload readable."""
 
     line: Line
     evidence: str
-    """Why it is proven, "" if it is not."""
+    """The evidence for the line, "" if it is not proven."""
     values: list[Any]
     """Values at the new path."""
     before: list[Any]
@@ -174,7 +174,7 @@ class _Candidate:
     is_known: bool
     """Whether the values are among those of good pages, and not among those of another key."""
     has_good: bool
-    """Whether there are good pages, so that the keys are known that the change has brought."""
+    """Whether there are good pages, which show the keys that are new."""
     compared: Agreement
 
     def suggestion(self, evidence: str) -> Suggestion:
@@ -208,16 +208,6 @@ class _Candidate:
         return "its objects have the same keys" if self.shape or is_known else ""
 
 
-EVIDENCE = (
-    _Candidate.agrees,
-    _Candidate.has_known_values,
-    _Candidate.is_called_alike,
-    _Candidate.has_moved,
-    _Candidate.has_the_same_keys,
-)
-"""What decides, the strongest evidence first."""
-
-
 def _candidate(
     gap: Gap, keys: Keys, anchors: list[dict[str, Any]], before: list[dict[str, Any]], compared: Agreement
 ) -> _Candidate | None:
@@ -233,7 +223,7 @@ def _candidate(
         if any(each.cause for each in now):
             return None
         if number is None and (len(gap.parts) == 1 or _flat(each.value for each in now)):
-            return None  # of an object, the keys are evidence without values
+            return None  # for objects, the keys are the evidence
         was = [find(each, (*gap.keys, *tail)).value for each in before]
         if not value.contracts and not has_forms(_flat(each.value for each in now), _flat(was)):
             return None

@@ -1,7 +1,7 @@
-"""The careful pass: reads plain data value by value, and reports everything that is not as declared.
+"""The careful pass: reads plain data value by value, and reports each difference from the contract.
 
-It reads payloads that the strict pass could not, and plain data that is not JSON. A value that cannot be read is null,
-and a row without its identity is left out. Each path is reported once, with the number of rows.
+It is used for payloads that the strict pass refuses, and for plain data that is not JSON. A value that cannot be read
+becomes null, and a row without its identity is left out. Each path is reported once, with the number of rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ C = TypeVar("C", bound=Contract)
 ROOT = "$"
 """The path of the whole payload."""
 UNKNOWN = "…unknown"
-"""The end of the path of names that the platform sent and this project does not know."""
+"""The last step of the path of unknown names that the platform sent."""
 
 MAX_BYTES = 4_000_000
 """Size of the largest document that is read carefully. The largest real one has 1.7 MB; plain data of 30 MB would block
@@ -69,18 +69,18 @@ def _walked(kind: type[C], data: object) -> tuple[C | None, _Walk]:
 
 
 def objects(kind: type[Contract], data: object) -> dict[tuple[type[Contract], str], list[dict[str, Any]]]:
-    """Return the objects of plain data by contract and path, as ``read_plain`` finds them. Raises what it raises."""
+    """Return the objects of plain data by contract and path, as ``read_plain`` finds them. Raises the same errors."""
     _, walk = _walked(kind, data)
     return {(place.kind, place.path): rows for place, rows in walk.rows.items() if place.kind is not None}
 
 
 class Found(NamedTuple):
-    """What is at a path."""
+    """The value at a path, or the reason why there is none."""
 
     value: Any = None
     """The value, None if it is null or absent. A list of values for a path with ``[]`` or ``*``."""
     cause: Cause | None = None
-    """Why it, or a part of the list, could not be found."""
+    """Why the value, or a part of the list, could not be found."""
 
 
 _MISSING = Found(cause="missing")
@@ -88,7 +88,7 @@ _WRONG = Found(cause="type")
 
 
 def find(data: Any, path: tuple[Step, ...]) -> Found:
-    """Return what is at a path. Null on the way there means that there is no value."""
+    """Return the value at a path. If an object on the path is null, there is no value."""
     for index, key in enumerate(path):  # the usual case: keys of objects
         if type(data) is not dict or key not in data:
             path = path[index:]
@@ -110,13 +110,13 @@ def find(data: Any, path: tuple[Step, ...]) -> Found:
 
 
 def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
-    """Return what is at a path below one entry of a list. All entries have the path, as in the strict pass."""
+    """Return the value at a path below an entry of a list. Every entry must have the path, as in the strict pass."""
     chosen = entries[index] if -len(entries) <= index < len(entries) else None
     return Found(find(chosen, path).value, _collected(entries, path).cause)
 
 
 def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
-    """Return the values at a path below each entry of a list. One entry without the path makes the path missing."""
+    """Return the values at a path below each entry of a list. If an entry lacks the path, the path is missing."""
     if not path:
         return Found([each for each in entries if each is not None])
     found = [find(each, path) for each in entries if each is not None]
@@ -131,7 +131,7 @@ class _Place(NamedTuple):
 
     path: str
     kind: type[Contract] | None = None
-    """None: all objects at the path, whatever their contracts are."""
+    """None: all objects at the path, of any contract."""
 
 
 @dataclass
@@ -146,7 +146,7 @@ class _Note:
 
 
 class _Walk:
-    """Walks through one payload, and counts what it cannot read."""
+    """Reads one payload, and counts the parts that cannot be read."""
 
     def __init__(self) -> None:
         self._objects: Counter[_Place] = Counter()
@@ -155,7 +155,7 @@ class _Walk:
         self._notes: dict[tuple[str, Cause], _Note] = {}
 
     def unread(self) -> list[Unread]:
-        """Return everything that could not be read, with one entry for each path and cause."""
+        """Return the unread parts, one for each path and cause."""
         for place, rows in self.rows.items():
             if len(rows) >= OFTEN_ROWS:
                 self._check_often(place, rows)
@@ -224,7 +224,7 @@ class _Walk:
     def _is_known(
         self, kind: type[Contract], data: dict[str, Any], own: _Place, inside: list[_Note], *, loses_row: bool
     ) -> bool:
-        """Whether an object of which no value was read is of a known format. ``inside``: why values were not read."""
+        """Whether an object without any read value has a known format. ``inside``: why values were not read."""
         for note in inside:
             note.loses_rows |= loses_row
         if inside:
@@ -263,7 +263,9 @@ class _Walk:
         if kind.tag is not None and type(data) is dict:
             key, _ = kind.tag
             if key not in data:
-                self._note(join(path, key), "missing", _Place(path), loses_row=False)  # read as the first kind
+                self._note(
+                    join(path, key), "missing", _Place(path), loses_row=False
+                )  # read as an object of the first kind
             elif (found := _tagged(value).get(str(data[key]))) is None:
                 unknown = _Place(path)
                 self._objects[unknown] += 1
@@ -286,9 +288,9 @@ class _Walk:
 
 
 def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
-    """Return what is at the first of a value's paths that has a value, or that is present, and this path.
+    """Return the value at the first of several paths that has one, or that is present, and this path.
 
-    If none is present, it is the path of which the most keys are present.
+    If no path is present, return the path with the most present keys.
     """
     if len(value.paths) == 1:
         return find(data, value.steps), value.paths[0]
@@ -299,7 +301,7 @@ def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
 
 
 def _depth(data: Any, path: tuple[Step, ...]) -> int:
-    """Return the number of keys on a path that are present, to report the path that a payload has for the most part."""
+    """Return the number of present keys on a path, to report the path that fits the payload best."""
     for number, key in enumerate(path):
         if type(data) is not dict or key not in data:
             return number
@@ -323,7 +325,7 @@ def _tagged(value: Value) -> dict[str, type[Contract]]:
 
 @per_contract
 def _identities_first(kind: type[Contract]) -> tuple[Value, ...]:
-    """Return the values of a contract. What an object without its identity lacks besides has the same reason."""
+    """Return the values of a contract. If an object lacks its identity, its other missing values are not reported."""
     return tuple(sorted(values(kind), key=lambda value: value.kind != "identity"))
 
 
@@ -338,7 +340,9 @@ def _has_known_path(kind: type[Contract], data: dict[str, Any]) -> bool:
 
 
 def _unknown_keys(kind: type[Contract], data: dict[str, Any]) -> list[str]:
-    """Return the keys in the place of the known ones: of the deepest object that the path of a value leads to."""
+    """Return the keys of the deepest present object on the path of a value, which has unknown keys in place of the
+    known ones.
+    """
     deepest, depth = data, 0
     for value in values(kind):
         for path in value.paths:

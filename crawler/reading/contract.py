@@ -1,4 +1,4 @@
-"""Contracts of payloads: what a platform's JSON contains, declared once, one line per value.
+"""Contracts of payloads, which declare the values in a platform's JSON, one line per value.
 
 ::
 
@@ -64,13 +64,13 @@ __all__ = [
 
 
 class Reading(NamedTuple, Generic[C]):
-    """What was read: the contract's instance, None if its identity is missing; and the unread parts."""
+    """The result of a reading: the contract's instance, None if its identity is missing; and the unread parts."""
 
     value: C | None
     unread: list[Unread]
 
 
-def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> Reading[C]:
+def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False, old: type[C] | None = None) -> Reading[C]:
     """Read a JSON document.
 
     Args:
@@ -78,11 +78,14 @@ def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> 
         body: the document.
         what: how error messages name the document.
         code_after: whether program code may follow the JSON, because it was cut out of a script.
+        old: the contract without its further paths. A document in which all keys are the old ones is read in one pass.
 
     Raises:
         ExtractionFailed: the document is not JSON, is nested too deeply, or has more rows than any real page.
     """
     value = strict.decoded(kind, body)
+    if value is None and old is not None:
+        value = strict.decoded(old, body)
     if value is not None:
         return Reading(value, [])
     return Reading(*careful.read_changed(kind, body, what=what, code_after=code_after))

@@ -1,4 +1,4 @@
-"""The declaration of contracts, as data: see ``contract.py``, which explains it."""
+"""The declaration of contracts as data. ``contract.py`` explains it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from crawler.reading.paths import ANY, EACH, Step, is_flat, steps
 Kind = Literal["identity", "always", "often", "sometimes"]
 
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
-"""The type of a text that is never empty, such as an id. An empty one is of another type."""
+"""The type of texts that are never empty, such as ids. An empty text is a value of another type."""
 
 OFTEN_ROWS = 10
-"""A page with fewer rows does not show that a value is missing from all of them."""
+"""Minimum number of rows from which a value that is null in all rows counts as missing."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """The right-hand side of a declaration: the kind and the paths of a value."""
+    """The right side of a declaration: the kind and the paths of a value."""
 
     kind: Kind
     paths: tuple[str, ...]
-    """Where the value is. The first path whose key is present is read."""
+    """The paths of the value. The first path whose key is present is read."""
     often: bool
     """Whether the value is not null in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
 
@@ -38,7 +38,10 @@ def identity(*paths: str) -> Any:
 
 
 def always(*paths: str, often: bool = False) -> Any:
-    """Declare a value whose key is in every row. ``often``: and whose value is not null in every row of a page."""
+    """Declare a value whose key is in every row.
+
+    ``often``: the value is also not null in at least one row of a page.
+    """
     return Declared("always", paths, often)
 
 
@@ -48,7 +51,7 @@ def often(*paths: str) -> Any:
 
 
 def sometimes(*paths: str) -> Any:
-    """Declare a value of which a payload shows neither presence nor absence."""
+    """Declare a value that may be absent. Its absence is never reported."""
     return Declared("sometimes", paths, often=False)
 
 
@@ -70,10 +73,10 @@ class Contract:
     tag: ClassVar[tuple[str, str] | None] = None
     one_of: ClassVar[bool] = False
     change: ClassVar[Callable[[Value], Value] | None] = None
-    """Changes each value of the contract that this class was made from, such as by further paths (``names.py``)."""
+    """Changes each value of the original contract of this class, such as by adding paths (``names.py``)."""
 
     def __init__(self, **attributes: Any) -> None:
-        """Make an instance with some of the values. The others are null or empty."""
+        """Make an instance with some of the values. Other values are null or empty."""
         others = (value for value in values(type(self)) if value.name not in attributes)
         vars(self).update({value.name: [] if value.many else None for value in others}, **attributes)
 
@@ -94,18 +97,18 @@ class Value:
     """A declared value of a contract."""
 
     name: str
-    """The attribute."""
+    """The name of the attribute."""
     kind: Kind
     paths: tuple[str, ...]
     often: bool
     many: bool
     """Whether the attribute is a list."""
     type: Any
-    """The type without null, and of an entry if the attribute is a list."""
+    """The type of the value without null; for a list, the type of an entry."""
     contracts: tuple[type[Contract], ...]
     """The contracts in the type: one, several of a union, or none."""
     classes: frozenset[Any]
-    """The plain types in the type, and that of null: their instances need no conversion."""
+    """The plain types in the type, and the type of null. Their instances need no conversion."""
 
     @cached_property
     def required(self) -> bool:
@@ -164,7 +167,7 @@ def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> V
     if len(contracts) > 1 and (len(keys) > 1 or None in keys):
         raise TypeError(f"{where}: all contracts of a union need a tag with the same key")
     classes = PLAIN.intersection(options) | ({NoneType} if not many and declared.kind != "identity" else set())
-    entry: Any = Union[tuple(options)]  # noqa: UP007  # the alternatives are in a variable
+    entry: Any = Union[tuple(options)]  # noqa: UP007  # Union, because the alternatives are in a variable
     return Value(name, declared.kind, declared.paths, declared.often, many, entry, contracts, classes)
 
 

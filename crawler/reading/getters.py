@@ -1,4 +1,4 @@
-"""Functions that read what is at a path below a decoded object, compiled once for each path."""
+"""Functions that read the value at a path below a decoded object. Each path is compiled once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Getter = Callable[[Any], Any]
 
 
 def getter(path: tuple[Step, ...], *, is_inside: bool = False, never_null: bool = False) -> Getter:
-    """Return the function that reads what is at a path below an object: a value or None, or a list of values.
+    """Return the function that reads the value at a path below an object, None without one, or a list of values.
 
     ``never_null``: whether the path has only keys, and all objects on it are never null.
     """
@@ -61,14 +61,14 @@ def has_only_keys(path: str) -> bool:
 
 
 def first_of(paths: tuple[str, ...]) -> Getter:
-    """Return the function that reads what is at the first path with a value. The paths have only keys."""
+    """Return the function that reads the value at the first path that has one. The paths have only keys."""
     expressions = [_expression([field_name(str(key)) for key in steps(path)]) for path in paths]
     firsts = (f"found if (found := {each}) is not None else " for each in expressions[:-1])
     return _compiled_getter("".join(firsts) + expressions[-1])
 
 
 def _compiled_getter(expression: str) -> Getter:
-    """Return a function of ``row``. One for all keys takes half as long as a loop over them."""
+    """Return a function of ``row``. One expression for all keys takes half as long as a loop."""
     getter: Getter = eval(f"lambda row: {expression}")  # noqa: S307  # the names are made by field_name
     return getter
 

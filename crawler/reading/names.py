@@ -1,12 +1,12 @@
-"""Further paths of declared values, so that a changed payload is read without a change of the code.
+"""Further paths of declared values, with which a changed payload can be read without a change of the code.
 
 A *line* of names has a contract, a declared path of it, and the path that is read instead: ``Row``, ``imageInfo``,
 ``media.image``. It holds for all values of the contract whose paths begin with the declared one. The further path is
-tried first, and then the declared one, because platforms change their pages one by one. In place of a contract, a line
-may have a table of selectors of HTML, one of its paths, and a selector.
+tried first, and then the declared one, because platforms change their pages one by one. A line may also have a table of
+HTML selectors instead of a contract, one of the table's paths, and a selector.
 
 ``Names.contract`` returns the contract with its further paths: a subclass. So the strict pass, the careful pass and all
-else that asks ``values`` read the same paths. ``Names.table`` does the same for a table.
+other users of ``values`` read the same paths. ``Names.table`` does the same for a table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawler.reading.paths import is_flat, joined, steps
 
 
 class SelectorTable(ABC):
-    """Selectors of a platform's HTML, which lines may replace, too. An instance does not change."""
+    """Selectors of a platform's HTML, to which lines may add further selectors. Instances are immutable."""
 
     label: ClassVar[str]
     """The platform and a word: ``professional.sections``."""
@@ -34,7 +34,7 @@ class SelectorTable(ABC):
 
     @abstractmethod
     def check(self, line: Line) -> None:
-        """Check a line whose path exists. Raises ``WrongLineError`` if it cannot hold."""
+        """Check a line whose path exists. Raises ``WrongLineError`` for an invalid line."""
 
     @abstractmethod
     def named(self, lines: Sequence[Line]) -> Self:
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
 
 class Names:
-    """The lines that are in force. An instance does not change: a target reads all of its pages with one."""
+    """The lines in force. Instances are immutable: a target reads all of its pages with one instance."""
 
     def __init__(self, lines: tuple[Line, ...] = ()) -> None:
         self.lines = lines
@@ -73,6 +73,10 @@ class Names:
             is_named = any(base in self._of for each in contracts(kind) for base in each.__mro__)
             self._named[kind] = variant(kind, partial(self._value, kind)) if is_named else kind
         return cast("type[C]", self._named[kind])
+
+    def old(self, kind: type[C]) -> type[C] | None:
+        """Return the contract of pages with the old keys: the one without the further paths. None: there are none."""
+        return None if self.contract(kind) is kind else kind
 
     def table(self, table: T) -> T:
         """Return the table with the further selectors: the table itself if no line belongs to it."""
@@ -101,7 +105,7 @@ def variant(kind: type[C], change: Any) -> type[C]:
 
 
 def declared(kind: type[Contract]) -> type[Contract]:
-    """Return the contract that another one was made from: the contract itself if it was declared."""
+    """Return the original of a contract: the contract itself if it was declared."""
     while kind.change is not None:
         kind = kind.__mro__[1]
     return kind
@@ -132,7 +136,7 @@ def label(kind: type[Contract] | SelectorTable) -> str:
 
 
 class WrongLineError(ValueError):
-    """A line that cannot hold. The message says why."""
+    """Raised for an invalid line. The message contains the reason."""
 
 
 def check_line(line: Line) -> None:
@@ -157,7 +161,7 @@ def check_line(line: Line) -> None:
 
 
 def beginnings(kind: type[Contract] | SelectorTable) -> list[str]:
-    """Return the declared paths of a contract and their beginnings, or those of a table: what lines may name."""
+    """Return the paths that lines may contain: the declared paths of a contract or table, and their beginnings."""
     if isinstance(kind, SelectorTable):
         return kind.paths
     paths = [steps(path) for value in values(kind) for path in value.paths]

@@ -5,7 +5,7 @@ key of an ``identity`` or ``always`` value is a required field, so that the deco
 Struct of a contract is a subclass of the contract. It has a field for each value that is one key below it, and a
 property for each other value.
 
-The pass has only two results: everything as declared, or nothing. What is wrong is found by ``careful.py``.
+The pass has two results: an instance with everything as declared, or None. ``careful.py`` then finds the differences.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any] | None:
     try:
         return msgspec.json.Decoder(_Compiler().struct(kind))
     except OverlappingPathsError:
-        if kind.change is None:  # a mistake in the project
+        if kind.change is None:  # a mistake in the project's own contracts
             raise
         return None  # a value that was moved to a key inside itself is read by the careful pass
 
@@ -63,16 +63,16 @@ class OverlappingPathsError(TypeError):
 
 @dataclass(frozen=True)
 class _Check:
-    """What to check in the objects of one contract after they were decoded."""
+    """The checks of the decoded objects of one contract."""
 
     required: tuple[tuple[Getter, Any], ...]
-    """Identities and ``always`` values with several paths, of which no single one is a required field: each with the
-    value that it has if it is missing."""
+    """Identities and ``always`` values with several paths, which cannot be required fields -> the value if it is
+    missing."""
     often: tuple[Getter, ...]
     one_of: tuple[Getter, ...]
     """The values of which each object has at least one."""
     inside: tuple[tuple[Getter, tuple[type[Contract], ...], tuple[Step, ...]], ...]
-    """The objects inside, their contracts, and the keys that they are under. No keys for entries of a list."""
+    """The objects inside, their contracts, and their keys. Entries of a list have no keys."""
 
 
 @per_contract
@@ -103,13 +103,12 @@ def _needs_check(kind: type[Contract]) -> bool:
 
 
 def _cost(value: Value) -> tuple[int, int]:
-    """Return what orders values by the time that it takes to read them."""
+    """Return the sort key of a value by the time that reading it takes."""
     return len(value.paths), len(value.steps)
 
 
 Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
-"""Objects of a contract on the same level of a payload, whichever list they are in, and the keys that they are under.
-There are no keys for entries of a list."""
+"""The objects of a contract on the same level of a payload, and their keys. Entries of a list have no keys."""
 
 
 def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
@@ -153,7 +152,7 @@ def _inside(check: _Check, rows: list[Any]) -> Iterator[Level]:
 
 
 def _are_empty(body: bytes, keys: tuple[Step, ...], number: int) -> bool:
-    """Whether as many objects under these keys are empty as have no value. Others have unknown values."""
+    """Whether all objects without a value are empty. Otherwise, some of them have only unknown values."""
     found = (re.findall(rb'"%b"\s*:\s*\{\s*\}' % re.escape(str(key).encode()), body) for key in keys)
     return number == sum(map(len, found))
 
@@ -266,13 +265,13 @@ class _Compiler:
     def _leaf(self, value: Value) -> Any:
         kinds = [_reference(kind) if kind in self._open else self.struct(kind) for kind in value.contracts]
         null = () if value.kind == "identity" else (None,)
-        return Union[(*(kinds or [value.type]), *null)]  # the alternatives are in a variable
+        return Union[(*(kinds or [value.type]), *null)]  # Union, because the alternatives are in a variable
 
     def _field(self, key: str, node: _Node, name: str) -> tuple[str, Any, Any]:
         kind = self._type(node)
         if node.required:
             return name, kind, msgspec.field(name=key)
-        # An absent object on a path is an empty one, so that reading the path needs no check for it.
+        # The default is an empty object, so that reading the path needs no check for an absent object.
         default = self._made[-1]() if node.keys else None
         return name, kind, msgspec.field(name=key, default=default)
 

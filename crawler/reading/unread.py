@@ -1,4 +1,4 @@
-"""A part of a payload that a page object expected and could not read. It becomes a warning of the target's outcome."""
+"""Unread parts of payloads: expected values and rows that could not be read. They become warnings of the outcome."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MAX_NAME_LENGTH = 60
 
 
 class Unread(NamedTuple):
-    """A path of a payload that could not be read, and in how many rows. There is one per path, not one per row.
+    """A path of a payload that could not be read, with the number of rows. Each path is reported once.
 
     A page object collects these in ``PlatformPage.unread``. The target stays OK: its record lacks only these values or
-    rows. A page without anything readable raises ``ExtractionFailed`` instead.
+    rows. If nothing can be read, the page raises ``ExtractionFailed`` instead.
     """
 
     path: str
@@ -31,7 +31,7 @@ class Unread(NamedTuple):
     original post. ``limit``: a limit left it out.
     """
     rows: int = 1
-    """Number of rows (or objects) in which this was found."""
+    """Number of rows (or objects) in which the path could not be read."""
     of: int = 1
     """Number of rows of the same kind in the payload. 1 if the value is not part of a row."""
     loses_rows: bool = False

@@ -1,4 +1,4 @@
-"""Pure functions that convert text to values. A missing or unreadable text gives None, never 0 and never a guess."""
+"""Pure functions that convert text to values. A missing or unreadable text becomes None, never 0 or a guess."""
 
 from __future__ import annotations
 

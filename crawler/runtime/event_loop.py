@@ -39,7 +39,7 @@ class Loop(uvloop.Loop):
         poll = select.poll()
         poll.register(fd, 0)  # poll() reports errors even if no event is requested
         found = poll.poll(0)
-        if found and found[0][1] & select.POLLERR:  # such as a reset. A read raises it after the data before it
+        if found and found[0][1] & select.POLLERR:  # such as a reset, which a read raises after the remaining data
             # After this call, uvloop stops watching the descriptor. A new reader is called for the same error.
             self.remove_reader(fd)
             self.add_reader(fd, callback, *args)

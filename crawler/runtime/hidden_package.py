@@ -24,7 +24,7 @@ def hidden_package() -> str | None:
         locations = list(found.submodule_search_locations or ()) if found else []
         # Copies of this package, such as a clone in which the installed package is used, have the same spiders.
         is_own = _has("reading", locations)
-        is_package = found is not None and found.origin is not None  # and not a folder with data
+        is_package = found is not None and found.origin is not None  # not a folder with data only
         if (is_package or _has("settings", locations)) and not is_own:
             return locations[0]
     return None

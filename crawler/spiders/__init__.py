@@ -1,1 +1,1 @@
-"""One spider for each platform. It decides the order of a target's requests and how their data is joined."""
+"""The spiders, one for each platform. A spider defines the order of a target's requests, and joins their data."""

@@ -14,7 +14,7 @@ import structlog
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
-from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # it has no __all__
+from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # the package has no __all__
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser
@@ -28,6 +28,7 @@ from crawler.errors import (
     ShuttingDown,
 )
 from crawler.jobs.location import store_location
+from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
@@ -117,7 +118,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """Set the settings that all spiders of this project have, and check that nothing essential is disabled.
+        """Set the common settings of this project's spiders, and check that no essential component is disabled.
 
         Raises:
             UsageError: ``ADDONS`` lacks this project's add-on, or an essential component is disabled.
@@ -130,7 +131,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
-            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # the other feeds are from -o, -O and -s FEEDS=
+            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # further feeds come from -o, -O and -s FEEDS=
         if cls.needs_browser or cls.platform in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 
@@ -151,7 +152,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return spider
 
     def check(self, settings: BaseSettings) -> None:
-        """Check the targets and what the arguments require, without requests to the platform.
+        """Check the targets and the requirements of the arguments, without requests to the platform.
 
         Raises:
             WrongTargetsError: the run would have no targets.
@@ -187,7 +188,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return False
 
     def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore the state between the targets of a job's root, which another worker has begun.
+        """Restore the state of a root that another worker of the job has begun.
 
         ``root``: ``Target.root`` of these targets. ``notes``: for each finished target with data from
         ``TargetTracker.note``, the outcome's code and this data.
@@ -208,6 +209,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""
+        skip_unhandled_records()
         try:
             source = FetchedOnce(self.source) if self.args.targets else self.source
             async for target in self.tracker.release(source):
@@ -223,7 +225,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         raise NotImplementedError
 
     async def scrape(self, target: Target, first: First) -> Data | None:
-        """Return the target's data, starting from the result of its scheduled request. None means no new data.
+        """Return the target's data. ``first``: the result of its scheduled request. None: there is no new data.
 
         Raises:
             ScrapeError: the target has no data. The class of the error shows the reason.
@@ -281,7 +283,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
             record = None
-        except Exception as error:  # any exception may follow from the end of the release, such as an aborted download
+        except Exception as error:  # the end of the release may cause any exception, such as an aborted download
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
             record = None
@@ -316,7 +318,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         """Return the page params for saved responses. Not all of the scraper's params need to be given.
 
-        ``arguments`` are valid. A URL among them is replaced by the params that it means.
+        ``arguments`` are valid. A URL among them is replaced by the params of the linked page.
 
         Raises:
             InvalidRequest: an argument is not a param of the scraper.

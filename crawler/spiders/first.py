@@ -1,20 +1,12 @@
-"""The result of a target's scheduled request, which a spider's ``scrape()`` starts from."""
+"""The result of a target's scheduled request, which is an argument of a spider's ``scrape()``."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from scrapy import Request
 
+from crawler.downloads.page_spider import PageSpider
 from crawler.errors import ScrapeError
 from crawler.platforms.page import P, PlatformPage
-
-
-class PageReader(Protocol):
-    """The part of a spider that reads pages."""
-
-    async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
-        """See ``PageSpider``."""
 
 
 class First:
@@ -22,7 +14,7 @@ class First:
 
     def __init__(
         self,
-        spider: PageReader,
+        spider: PageSpider,
         request: Request,
         *,
         page: PlatformPage | None = None,

@@ -39,7 +39,7 @@ from crawler.targets.warning import OutcomeWarning
 logger = structlog.get_logger(__name__)
 
 SOURCES = ("page", "embed", "user", "timeline")
-"""The sources, in the order in which they are requested one at a time."""
+"""The sources, in the order of their requests."""
 AUTHORITATIVE = frozenset({"page", "user"})
 """Sources whose target errors are final. The other sources are copies and may be out of date."""
 FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, TimelinePage.source))
@@ -66,6 +66,7 @@ class MicroblogSpider(PlatformSpider):
             item=MicroblogProfileItem,
             example={"username": "quiet_harbor"},
             pages=(EmbedPage, ProfilePage, TimelinePage, UserPage),
+            requests=5 + MAX_SKIPPED_PAGES,  # each source once, and a guest token
             entries=Entries("data.main", "post_id", "upload_timestamp"),
         ),
     )
@@ -173,12 +174,13 @@ class MicroblogSpider(PlatformSpider):
                 self.warn(target, source, errors[source])
 
     def _has_free_slot(self, target: Target) -> bool:
-        """Whether the platform's budget permits more requests at once than targets are in flight."""
+        """Whether the platform's budget permits more concurrent requests than there are targets in flight."""
         lane = target.release.lane
         return lane is None or lane.targets < int(lane.limits["concurrency"])
 
     def _warn_of_missing_posts(self, target: Target, parts: dict[str, Part], earlier: int | None = 0) -> None:
-        """Add a warning if the timeline ends before as many posts as the profile states, and the platform is silent.
+        """Add a warning if the timeline ends with fewer posts than the profile states, and the platform does not state
+        its end.
 
         ``earlier``: number of posts on earlier pages, None if it is unknown. The platform states the end of a timeline
         with the instruction ``TimelineTerminateTimeline``, as in 9 of 21 recorded timelines (capture 8bf3576c7485).

@@ -51,6 +51,7 @@ class PhotoappSpider(PlatformSpider):
             item=PhotoappPostV4Item,
             example={"url": "https://www.instagram.com/p/DaSandbox01/"},
             pages=(ReelsPage, EmbedPage, PostPage),
+            requests=4,  # with that of a share link
         ),
     )
 
@@ -114,7 +115,8 @@ class PhotoappSpider(PlatformSpider):
         try:
             return await reading
         except UpstreamRateLimited as error:
-            # The visitor sends too many requests. So the embed page is suspended, too: it must not replace the other.
+            # The rate limit is that of the visitor, and applies to the embed page, too. So the embed page must not
+            # replace the post's page.
             await self.lanes.count(target, EmbedPage.source, error)
             raise
         except (UpstreamBlocked, CircuitOpen) as error:

@@ -33,6 +33,7 @@ class ProfessionalSpider(PlatformSpider):
             item=ProfessionalProfileItem,
             example={"url": "https://www.linkedin.com/in/mara-lindqvist"},
             pages=(ProfilePage,),
+            requests=1,
         ),
         Scraper(
             name="professional-profile-v4",
@@ -43,6 +44,7 @@ class ProfessionalSpider(PlatformSpider):
             item=ProfessionalProfileV4Item,
             example={"username": "mara-lindqvist"},
             pages=(ContentPage,),
+            requests=1,
         ),
     )
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class RetailArguments(CrawlArguments):
-    """The arguments that only crawls have, and the params on which they depend."""
+    """The arguments of crawls, and the params on which they depend."""
 
     query: str | None = None
     """Words to search for."""
@@ -61,7 +61,7 @@ class RetailArguments(CrawlArguments):
         try:
             return self.url is not None and read_link(self.url).kind == "search"
         except LinkError:
-            return False  # the check of the target reports it
+            return False  # the check of the target reports the error
 
 
 class RetailSpider(PlatformSpider):
@@ -128,8 +128,8 @@ class RetailSpider(PlatformSpider):
         For a requested target, begin its exhaustive crawl at the first page, in the default order.
 
         Raises:
-            LimitReached: the target stands for no page. Its error reports that the crawl reached ``max_requests``.
-            ExtractionFailed: the target stands for no page. Its error reports that products are missing.
+            LimitReached: the target has no page. Its error reports that the crawl reached ``max_requests``.
+            ExtractionFailed: the target has no page. Its error reports that products are missing.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)
@@ -160,7 +160,7 @@ class RetailSpider(PlatformSpider):
     def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         if root is None or not notes:
             return pending
-        crawl = self._crawls[root] = self._new_crawl(Slice(*notes[0][1]["slice"]))  # that of the category's first page
+        crawl = self._crawls[root] = self._new_crawl(Slice(*notes[0][1]["slice"]))  # the slice of the first page
         for code, note in notes:
             crawl.restore(note, stored=code == "OK")
         return self._resumed(crawl, root, pending)
@@ -221,7 +221,7 @@ class RetailSpider(PlatformSpider):
     def status_lines(self) -> list[str]:
         return [str(crawl) for crawl in self._crawls.values() if not crawl.finished]
 
-    def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> None:  # noqa: FBT001  # a signal sends it
+    def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> None:  # noqa: FBT001  # receives the signal
         """Continue the exhaustive crawl of a target whose ``scrape()`` did not end normally: a deadline or a bug."""
         crawl = self._crawls.get(target.root or "")
         if crawl is None or has_note or isinstance(error, ShuttingDown):
@@ -249,18 +249,18 @@ def _is_last(data: Data) -> bool:
 
 
 def _is_report(target: Target, crawl: ExhaustiveCrawl) -> bool:
-    """Whether a target stands for no page, and only reports that an exhaustive crawl has ended without all products."""
+    """Whether a target has no page, and only reports that an exhaustive crawl has ended without all products."""
     return target.parent is not None and crawl.is_report(_step(target, crawl))
 
 
 def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
-    """Return the slice and the page number that a target stands for in an exhaustive crawl."""
+    """Return the slice and the page number of a target in an exhaustive crawl."""
     assert isinstance(target.params, CategoryParams)
     return Step(crawl.root) if target.parent is None else Step(slice_of(target.params), target.params.page)
 
 
 def _read(page: ListingPage, data: Data, number: int) -> PageRead:
-    """Return what an exhaustive crawl needs of a page."""
+    """Return the content of a page for an exhaustive crawl."""
     low, high = (_cents(price) for price in page.selected_prices)
     return PageRead(
         number=number,

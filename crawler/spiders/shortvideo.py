@@ -43,7 +43,7 @@ class SearchSession(ResponseListener):
         self.unread: list[Unread] = []
         """The parts of the responses that were expected and could not be read."""
         self.pages: dict[bool, ResultsPage] = {}
-        """The last page that was read completely (true), and the last other one (false)."""
+        """Whether a page was read completely -> the last such page."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -83,13 +83,13 @@ class SearchSession(ResponseListener):
 
     @property
     def interruption(self) -> ScrapeError | None:
-        """The error that ended the session although it has rows. A CAPTCHA is one, in the page or in a response."""
+        """The error that ended the session although it has rows, such as a CAPTCHA in the page or in a response."""
         if self.end_marker == "captcha" or isinstance(self.error, UpstreamBlocked):
             return UpstreamBlocked("The platform interrupted the search with a CAPTCHA challenge.", reason="challenge")
         return self.error
 
     def data(self) -> dict[str, Any] | None:
-        """Return a record with as many of the requested rows as were found. None if none was found but more may exist.
+        """Return a record with the requested rows that were found. None if no row was found but more may exist.
 
         Raises:
             ScrapeError: an error ended the session before the first requested row.
@@ -125,6 +125,7 @@ class ShortvideoSpider(PlatformSpider):
             item=ShortvideoPhotoSearchV4Item,
             example={"keywords": "whales"},
             pages=(ResultsPage, SearchPage),
+            requests=1,
         ),
     )
 

@@ -113,7 +113,7 @@ class VideositeSpider(PlatformSpider):
 
 
 class ChannelReader:
-    """Sends the requests for one target and builds its record.
+    """Reads a channel: sends the requests for one target, and builds its record.
 
     ``ids`` are the values in API requests that the platform changes. The client version in the channel's page replaces
     the one in ``ids``. ``recent`` are the channels that other targets have read.

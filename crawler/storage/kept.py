@@ -1,4 +1,4 @@
-"""Responses that were unread or failed are kept in files, so that they can be read again: ``scrapy extract --unread``.
+"""Keeps responses that were unread or failed in files, which ``scrapy extract --unread`` reads again.
 
 The folder has a folder for each platform and source. A file has a line of JSON, and then the body of the response,
 without secrets. ``zcat FILE | tail -n +2`` prints the body.
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 SUFFIX, GOOD = ".gz", ".good.gz"
-"""The ends of the names of files: of responses that were unread or failed, and of the last good one before them."""
+"""Suffixes of files: of responses that were unread or failed, and of the last good response before them."""
 MAX_BODY = 8_000_000
 """Size of the largest body that is kept, in bytes. The largest real page has 1.7 MB."""
 MAX_SOURCE = 20_000_000
 """Size of the files of a source, in bytes. The oldest ones are deleted first."""
 GOOD_FILES = 3
 DRAFT_SECONDS = 3600
-"""Age of the files of processes that were killed while they wrote them."""
+"""Age in seconds from which an incomplete file is deleted: its process was killed."""
 FIRST = 2
-"""This many responses of a source are kept at once. After each further one, the thread that writes them rests."""
-REST = 100
-"""How long it rests, as a multiple of the processor time for the response."""
+"""Number of responses of a source that are kept without a pause. After each further response, the thread pauses."""
+REST = 80
+"""The pause in CPU time of the process, as a multiple of the CPU time for the response."""
 WAITING = 4
-"""Maximum number of responses that wait for this thread. Further ones are not kept."""
+"""Maximum number of responses that wait for the thread. Further responses are not kept."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -64,13 +64,13 @@ class Head(msgspec.Struct, frozen=True):
     params: dict[str, Any]
     """The page params, without their secrets."""
     unread: list[str]
-    """What could not be read, or the error. [] for a good response."""
+    """The unread parts, or the error. [] for a good response."""
     at: str
-    """When it was read: an ISO 8601 time, UTC."""
+    """The time at which the response was read, in ISO 8601 and UTC."""
 
 
 class KeptResponse(NamedTuple):
-    """A response with what is needed to read it again."""
+    """A response, with the data for reading it again."""
 
     head: Head
     body: bytes
@@ -89,8 +89,8 @@ class KeptError(ValueError):
 class Keeper:
     """Writes the responses of a process in a thread of its own.
 
-    The last good response of each source is held in memory, and written only together with one that is not good: it
-    shows what the platform has changed.
+    The last good response of each source is held in memory, and written together with the next one that is not good. A
+    comparison of both shows the change of the platform.
     """
 
     def __init__(self, keep: int, folder: Callable[[], Path]) -> None:
@@ -102,7 +102,7 @@ class Keeper:
         self.suggestions: dict[tuple[str, str, str], str] = {}
         """The lines that were suggested, by platform, source and unread path."""
         self._paths: set[tuple[str, str, str]] = set()
-        self._good: dict[tuple[str, str], KeptResponse] = {}
+        self._good: dict[tuple[str, str], Callable[[], KeptResponse]] = {}
         self._kept: dict[tuple[str, str], int] = {}
         self._room = threading.Semaphore(WAITING)
         self._thread = ThreadPoolExecutor(1, "kept")
@@ -110,21 +110,25 @@ class Keeper:
 
     @classmethod
     def of(cls, settings: BaseSettings) -> Keeper:
-        """Return the keeper that ``UNREAD_KEEP`` asks for. On Scrapy Cloud, which deletes files, none are written."""
+        """Return the keeper for the setting ``UNREAD_KEEP``.
+
+        On Scrapy Cloud, which deletes files, no files are written.
+        """
         return cls(0 if "SHUB_JOBKEY" in os.environ else settings.getint("UNREAD_KEEP"), partial(folder_of, settings))
 
-    def good(self, response: KeptResponse) -> None:
-        """Hold a response that was read completely."""
-        self._good[response.head.platform, response.head.source] = response
+    def good(self, platform: str, source: str, response: Callable[[], KeptResponse]) -> None:
+        """Hold a response that was read completely. ``response``: returns it, if it is needed."""
+        self._good[platform, source] = response
 
     def unread(self, response: KeptResponse) -> None:
-        """Keep a response that was unread or failed, unless the thread rests."""
+        """Keep a response that was unread or failed, unless the thread pauses."""
         source = response.head.platform, response.head.source
         number = self._kept.get(source, 0)
-        if (number >= FIRST and time.monotonic() < self._rests_until) or not self._room.acquire(blocking=False):
+        if (number >= FIRST and time.process_time() < self._rests_until) or not self._room.acquire(blocking=False):
             return
         self._kept[source] = number + 1
-        self._thread.submit(self._process, response, self._good.pop(source, None)).add_done_callback(_log_failure)
+        good = self._good.pop(source, None)
+        self._thread.submit(self._process, response, good).add_done_callback(_log_failure)
 
     def wait(self) -> None:
         """Wait until all of these responses are written."""
@@ -134,13 +138,13 @@ class Keeper:
     def _folder(self) -> Path:
         return self._find_folder()
 
-    def _process(self, response: KeptResponse, good: KeptResponse | None) -> None:
+    def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> None:
         began = time.thread_time()
         try:
             if good is not None:
-                self._write(good, GOOD, GOOD_FILES)
+                self._write(good(), GOOD, GOOD_FILES)
             self._write(response, SUFFIX, self.keep)
-            self._rests_until = time.monotonic() + REST * (time.thread_time() - began)
+            self._rests_until = time.process_time() + REST * (time.thread_time() - began)
             self._suggest(response)
         except (OSError, NotConfigured) as error:
             logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400

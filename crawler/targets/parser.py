@@ -109,7 +109,7 @@ class TargetParser:
                 return fitting[0]
             problem = f"this is {link}"
         if len({each.platform for each in self.scrapers}) == 1:
-            return self.scrapers[0]  # the validation of its params reports which links it reads
+            return self.scrapers[0]  # the validation of its params lists the valid links
         raise InvalidRequest.of("url", problem)
 
     def parse(

@@ -45,14 +45,14 @@ class FetchedOnce(TargetSource):
             TargetsUnavailableError: the source cannot be read, or there is no room for temporary files.
         """
         await self.source.open()
-        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)  # deleted when it is closed
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)  # temporary
         self._database.executescript(f"PRAGMA cache_size=-{_CACHE_KIBIBYTES}; PRAGMA journal_mode=OFF; {_SCHEMA} BEGIN")
         try:
             async for each in self.source:
                 if isinstance(each, Target) and each.row is not None:
                     self._add(each, each.row)
         except TargetsUnavailableError:
-            pass  # the crawl reports it, after the rows that can be read
+            pass  # the crawl reports the error after the readable rows
         except sqlite3.OperationalError as error:
             raise TargetsUnavailableError(f"the rows cannot be compared in a temporary file: {error}") from error
 

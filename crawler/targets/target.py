@@ -75,7 +75,10 @@ class Scraper:
     entries: Entries | None = None
     """The entries that ``-a since=`` compares. None if the scraper has no listing that is sorted by time."""
     requests: int | None = None
-    """Maximum number of pages that a target requests, without repeats after failures. None: it depends on the pages."""
+    """Maximum number of pages that a target requests, without repeats after failures. None: it depends on the pages.
+
+    A page that a browser loads counts as one.
+    """
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ import structlog
 from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
+from structlog.contextvars import bind_contextvars
 
 from crawler.errors import (
     DEADLINE,
@@ -224,6 +225,8 @@ class TargetTracker:
         if error is not None:
             arguments = {"target": target, "error": error, "has_note": entry.note is not None}
             self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
+            # Its frames refer to the page, and to the error: only the garbage collector would free them.
+            error.with_traceback(None)
         del self._in_flight[target.id]
         target.release.end()
         if entry.timer:
@@ -266,7 +269,8 @@ class TargetTracker:
         return True
 
     def enter(self, target: Target) -> None:
-        """Bind the target to the current task, which runs its callback or errback and then its pipelines."""
+        """Bind the target, and its id for log lines, to the task of its callback or errback and of its pipelines."""
+        bind_contextvars(request_id=target.id)
         entry = self._entry(target)
         if entry is not None:
             _current.set(entry)

@@ -180,21 +180,23 @@ def test_standard_input_is_a_job_of_its_content(commands: Commands) -> None:
 
 
 def test_jobs_are_pushed_worked_shown_exported_retried_and_removed(commands: Commands) -> None:
-    targets = write(commands.folder / "targets.jsonl", [*searches(3), {"scraper": SEARCH, "query": ""}])
+    failing = [{"scraper": SEARCH, "query": ""}, {"id": "none", "scraper": SEARCH, "query": "challenge"}]
+    targets = write(commands.folder / "targets.jsonl", [*searches(3), *failing])
     out = commands.folder / "out.jsonl"
     assert commands.run("jobs", "push", "mine", targets).returncode == 4
     assert commands.show("mine")["targets"] == dict.fromkeys(
         ("waiting", "running", "paused", "done", "failed", "dead", "cancelled"), 0
-    ) | {"waiting": 3, "failed": 1}
+    ) | {"waiting": 4, "failed": 1}
     run = commands.run("work", "--drain")
     assert run.returncode == 0, run.stderr
     shown = commands.show("mine")
-    assert (shown["state"], shown["tallies"]["code"]) == ("done", {"INVALID_REQUEST": 1, "OK": 3})
+    codes = {"INVALID_REQUEST": 1, "OK": 3, "UPSTREAM_BLOCKED": 1}
+    assert (shown["state"], shown["tallies"]["code"]) == ("done", codes)
     assert commands.run("jobs", "check", "mine").stdout == "no differences\n"
     assert commands.run("jobs", "export", "mine", "-O", out).returncode == 0
     assert [line["id"] for line in lines(out)] == ["t0", "t1", "t2"]
-    assert "targets to retry: 1" in commands.run("jobs", "retry", "mine").stderr
-    assert commands.run("jobs", "list").stdout.startswith("job mine: open (1 waiting, 3 done)")
+    assert "targets to retry: 1" in commands.run("jobs", "retry", "mine").stderr, "the line that is no target stays"
+    assert commands.run("jobs", "list").stdout.startswith("job mine: open (1 waiting, 3 done, 1 failed)")
     assert commands.run("jobs", "cancel", "mine").returncode == 0
     run = commands.run("collect", targets, "--job", "mine")
     assert run.returncode == 2

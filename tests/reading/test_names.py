@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from crawler.platforms import platforms
 from crawler.platforms.names import PayloadNames, WrongNamesError, contracts_of, load_names, parse_names
 from crawler.platforms.retail.payload import RenderedPage, RenderedRow
-from crawler.reading import strict
+from crawler.reading import careful, strict
 from crawler.reading.contract import Contract, always, identity, read, sometimes
 from crawler.reading.names import NO_NAMES, Line, Names
 from tests.contracts.responses import of_fixtures
@@ -79,6 +79,16 @@ def test_a_page_with_the_further_paths_is_read_in_one_pass() -> None:
     names = Names((Line(Item, "stats", "counts"),))
     body = orjson.dumps({"items": [CHANGES["container"][1]]})
     assert strict.decoded(names.contract(Shop), body) is not None
+
+
+def test_a_page_with_the_old_keys_is_read_without_the_careful_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(careful, "read_changed", pytest.fail)
+    names = Names((Line(Item, "stats", "counts"),))
+    old = names.old(Shop)
+    assert (old, NO_NAMES.old(Shop)) == (Shop, None)
+    shop, unread = read(names.contract(Shop), orjson.dumps({"items": [ITEM] * 3}), what="x", old=old)
+    assert shop is not None
+    assert ([each.likes for each in shop.items], unread) == ([1, 1, 1], [])
 
 
 def test_without_lines_for_it_a_contract_stays_itself() -> None:

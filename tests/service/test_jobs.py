@@ -185,7 +185,8 @@ def test_an_idempotency_key_makes_one_job(made: Made) -> None:
 
 
 CATEGORY = {"scraper": "retail-category-v4", "cat_id": "4044_28310"}
-UNKNOWN_REQUESTS = "The number of requests of microblog-profile depends on its pages."
+CHANNEL = {"scraper": "videosite-profile", "username": "@harborlights"}
+UNKNOWN_REQUESTS = "The number of requests of videosite-profile depends on its pages."
 EXHAUSTIVE_REASON = "An exhaustive listing has as many pages as the platform states."
 
 
@@ -193,7 +194,11 @@ EXHAUSTIVE_REASON = "An exhaustive listing has as many pages as the platform sta
     ("body", "query", "records", "requests", "reason"),
     [
         ({**CATEGORY, "max_pages": 3}, "", 3, 3, None),
-        ([CATEGORY, {"url": LINK}], "?max_pages=2", 4, None, UNKNOWN_REQUESTS),
+        ([CATEGORY, CHANNEL], "?max_pages=2", 4, None, UNKNOWN_REQUESTS),
+        ([CATEGORY, {"url": LINK}], "?max_pages=2", 4, 2 * (1 + 8), None),
+        ({"url": "https://www.linkedin.com/in/mara-lindqvist"}, "", 1, 1, None),
+        ({"url": "https://www.instagram.com/p/DaSandbox01/"}, "", 1, 4, None),
+        ({"scraper": "shortvideo-photo-search-v4", "keywords": "whales"}, "", 1, 1, None),
         ({**CATEGORY, "exhaustive": True}, "", None, None, EXHAUSTIVE_REASON),
         ([CATEGORY], "?exhaustive=false", 1, 1, None),
     ],

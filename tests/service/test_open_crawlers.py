@@ -1,8 +1,13 @@
-"""The limits of an open crawler while its platform's egresses rest."""
+"""The limits of an open crawler while its platform's egresses rest, and what its failed targets keep in memory."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import signal
+import time
+from pathlib import Path
 
 import pytest
 from scrapy.settings import Settings
@@ -15,6 +20,8 @@ from crawler.registry import find_scraper, spiders
 from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler, settings_of_crawlers
 from crawler.targets.parser import check_params
 from crawler.targets.target import Target
+from tests.service.client import call
+from tests.service.conftest import running
 
 EGRESSES = [{"name": name, "proxy": "http://127.0.0.1:9"} for name in ("a", "b", "c")]
 WAITING = 7
@@ -64,3 +71,30 @@ async def test_if_all_egresses_rest_a_call_fails_with_the_seconds_until_the_firs
         await crawler.scrape(Target("1", scraper, check_params(scraper, {"query": "tea"}), deadline=deadline))
     assert refused.value.retry_after == 100
     assert len(crawler.source) == 0
+
+
+WITHOUT_COLLECTOR = """
+import gc, signal, sys
+gc.disable()
+def count(*_):
+    from web_poet import HttpResponse
+    found = sum(isinstance(each, HttpResponse) for each in gc.get_objects())
+    print(f"{found} responses in memory", file=sys.stderr, flush=True)
+signal.signal(signal.SIGUSR1, count)
+gc.freeze = lambda: None  # count() would not find frozen objects
+"""
+FAILED = 12
+
+
+def test_the_response_of_a_failed_target_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    """75 of them, with 57 MB, waited for the collector: the traceback of the error kept them."""
+    with running(tmp_path / "log", before=WITHOUT_COLLECTOR) as service:
+        for number in range(FAILED):
+            params = {"url": f"https://www.instagram.com/p/Soak{number:07}/"}
+            assert call(service.url, "/v1/scrapers/photoapp-post-v4", params).body["success"] is False
+        os.kill(service.pid, signal.SIGUSR1)
+        deadline = time.monotonic() + 30
+        while not (found := re.search(r"(\d+) responses in memory", service.logged())):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert int(found[1]) < FAILED / 2

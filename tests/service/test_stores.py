@@ -437,6 +437,7 @@ async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str)
 
 async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("crawler.jobs.databases.IDLE_SECONDS", 600)  # the lock must not end before the call does
     store, other = Store(postgresql, SCHEMA), Store(postgresql, SCHEMA)
     await other.transact(lambda session: session.run("DELETE FROM idempotency"))
     release = threading.Event()

@@ -94,7 +94,10 @@ def bodies(platform: str, folder: Path) -> list[bytes]:
 
 
 def drawn(platform: str, operation: str, draw: random.Random, folder: Path) -> Change:
-    """Draw a change of a value that pages of all targets have, in a block of JSON."""
+    """Draw a change of a value that pages of all targets have, in a block of JSON.
+
+    On a platform that has no required value for the operation, a leaf is renamed.
+    """
     found = [each for body in bodies(platform, folder) for each in payloads(platform, body)]
     pool = {
         (label(objects.kind), ".".join(keys[:depth]))
@@ -109,7 +112,8 @@ def drawn(platform: str, operation: str, draw: random.Random, folder: Path) -> C
         change = _change(platform, contract, path.split("."), operation, draw)
         if sum(changed(body, change) != body for body in bodies(platform, folder)) >= RECORDED:
             return change
-    raise AssertionError(f"{platform} has no value for {operation}")
+    assert operation != "leaf", platform
+    return drawn(platform, "leaf", draw, folder)
 
 
 def _change(platform: str, contract: str, keys: list[str], operation: str, draw: random.Random) -> Change:
@@ -170,8 +174,9 @@ class Result:
     @property
     def is_named(self) -> bool:
         """Whether a warning or a failure names the changed path."""
-        text = f"{self.unread} {self.report} {self.project('jobs', 'failures', 'mine') if self.failed else ''}"
-        return any(f"{key}" in text for key in self.change.keys[-1:])
+        failures = self.project.folder / "failed.jsonl"
+        self.project("jobs", "export", "mine", "--failures", failures.name)
+        return self.change.keys[-1] in f"{self.unread} {self.report} {lines(failures)}"
 
     @property
     def is_wrong(self) -> bool:

@@ -164,7 +164,7 @@ def test_several_writers_at_once_keep_the_last_responses(tmp_path: Path, monkeyp
 
     def write(each: Keeper) -> None:
         for number in range(30):
-            each.good(response(b"good"))
+            each.good("retail", "search", lambda: response(b"good"))
             each.unread(response(b"%d" % number))
         each.wait()
 

@@ -96,7 +96,7 @@ class SqlPipeline:
                 await self._commit([row for rows, _ in batch for row in rows])
             except ConnectionError as error:
                 self._give_up(error, batch)
-            except Exception as error:  # noqa: BLE001  # any error must reach the records that wait for the write
+            except Exception as error:  # noqa: BLE001  # the waiting records must get any error
                 await self._write_one_by_one(batch, error)
             else:
                 for _, done in batch:

@@ -34,13 +34,13 @@ Without it, two processes that create the same table at the same time can fail.
 WRITE_LOCK_ID = 7_403_812
 """The first number of the PostgreSQL advisory locks of writers. The second number is the hash of a table's name.
 
-Writers of the same table wait for each other, as in SQLite. An order of rows would not be enough against deadlocks:
-a writer locks the rows that exist before it inserts the others, so two writers can lock the same rows in other orders.
+Writers of the same table wait for each other, as in SQLite. Sorted rows would not prevent deadlocks: a writer locks
+existing rows before it inserts new ones, so two writers can lock the same rows in different orders.
 """
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
-    """A column type for times in UTC. Its values have a time zone even in SQLite, which stores none."""
+    """A column type for times in UTC. Its values have a time zone even in SQLite, which does not store time zones."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -59,7 +59,8 @@ TYPES: dict[Scalar, sa.types.TypeEngine[Any]] = {
 
 
 WriteCounts = Counter[str]
-"""How many rows a write has inserted (``new``), ``changed``, left ``unchanged``, and added to the ``history``."""
+"""The numbers of rows that a write inserted (``new``), ``changed``, left ``unchanged``, and added to the
+``history``."""
 
 
 class SqlSink:
@@ -223,8 +224,8 @@ def _engine(url: str) -> sa.Engine:
 
 def _disable_driver_transactions(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # otherwise the driver begins a transaction only before the first write
-    # Other processes can then read while the crawl writes. SQLite does not wait for the lock that the change needs: if
-    # another connection has it, that one changes the mode of the file, or a later one does.
+    # Other processes can then read while the crawl writes. SQLite does not wait for the lock that this change needs. If
+    # another connection has the lock, a later connection changes the mode.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode=WAL")
 

@@ -166,10 +166,11 @@ class GuestApi:
         return str((await page.to_item())["token"])
 
     def limited(self, request: Request) -> Request:
-        """Limit the time for a request, so that enough of the target's time is left for the next sources."""
+        """Limit the time for a new request, so that enough of the target's time is left for the next sources."""
         settings = self.spider.settings
         longest = min(settings.getfloat("SOURCE_TIMEOUT"), settings.getfloat("DOWNLOAD_TIMEOUT"))
-        return request.replace(meta={**request.meta, "download_timeout": longest})
+        request.meta["download_timeout"] = longest
+        return request
 
 
 def handle_of(target: Target) -> str:

@@ -115,7 +115,7 @@ def _too_long(what: str) -> ExtractionFailed:
 
 @dataclass(slots=True)
 class _Frame:
-    """An open bracket, and what the element inside it begins with."""
+    """An open bracket, and the beginning of the element inside it."""
 
     kind: str
     container: Any = None
@@ -178,7 +178,10 @@ class _Reader:
                 self._commit()
 
     def _open(self, kind: str, slot: str | None) -> None:
-        """Open a bracket. Its object or array is the value of the slot, and of those that the element began with."""
+        """Open a bracket.
+
+        Its object or array is assigned to the slot, and to the slots at the beginning of the element.
+        """
         container: Container | None = {} if kind == "{" else [] if kind == "[" else None
         frame = self.frame
         if slot is not None:

@@ -1,4 +1,4 @@
-"""Microblog: the contracts of the API's payloads, and what users and posts have in common in all payloads.
+"""Microblog: the contracts of the API's payloads, and the common attributes of posts in all payloads.
 
 The kinds of values were counted over the whole recorded payloads: 789 posts with their authors in 21 timelines and
 threads, from 2023-06 to 2026-08. The users in them have three layouts: all values in ``legacy`` (until 2025), names in
@@ -233,7 +233,7 @@ class PostItem(Contract, tag=("itemType", "TimelineTweet")):
 
 
 class CursorItem(Contract, tag=("itemType", "TimelineTimelineCursor")):
-    """A cursor among the posts of a thread, or after those of a thread's page."""
+    """A cursor between or after the posts of a thread."""
 
     kind: str | None = always("cursorType")
     value: str | None = always("value", often=True)

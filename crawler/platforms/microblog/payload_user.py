@@ -1,4 +1,4 @@
-"""Microblog: the contracts of users in the API's payloads, and what users have in common in all payloads."""
+"""Microblog: the contracts of users in the API's payloads, and the common attributes of users in all payloads."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ApiUser(User, tag=("__typename", "User")):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """Find values that are in all users of one layout, but not in those of the others.
+        """Find missing values that all users of the object's layout have.
 
         All 468 recorded authors with counts in ``legacy`` have ``listed_count`` there. All 515 with ``core`` have the
         values for privacy, banner and website, which may be "" (captures 8bf3576c7485, d3ee9f8bd024, e992000b9ff4).

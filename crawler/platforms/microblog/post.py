@@ -85,9 +85,9 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
 def _common(
     post: Post, contradictions: Contradictions, reposted: dict[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """Build what the records of all posts have, None if the time of the post cannot be read.
+    """Build the common part of all records of posts, None if the time of the post cannot be read.
 
-    ``reposted``: the record of the post that it reposts, which has the whole text.
+    ``reposted``: the record of the reposted post, which has the whole text.
     """
     contradictions.row()
     time = moment(post)

@@ -55,7 +55,7 @@ def user_request(
     return request.replace(meta={"page_params": {"username": handle}})
 
 
-def timeline_request(  # noqa: PLR0913  # these arguments are the query's own variables
+def timeline_request(  # noqa: PLR0913  # the arguments are the variables of the query
     origin: str,
     handle: str,
     *,

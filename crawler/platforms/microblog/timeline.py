@@ -92,9 +92,9 @@ def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timelin
             plain += _rows_of_items(each.module_id or "", [item.content for item in each.module_items])
         found.is_terminated |= "Bottom" in (each.direction or "")
     found.rows += plain
-    for part, number in (+lacking).items():  # none of the 29 recorded ones (captures e992000b9ff4, 62d44ffe2538)
+    for part, number in (+lacking).items():  # all 29 recorded ones have it (captures e992000b9ff4, 62d44ffe2538)
         found.unread.append(Unread(f"instructions[].{part}", "missing", number, len(instructions), loses_rows=True))
-    if empty := sum(not each.items for each in modules):  # none of the 63 recorded ones (capture a7bbdceb49fa)
+    if empty := sum(not each.items for each in modules):  # all 63 recorded modules have items (capture a7bbdceb49fa)
         path = "instructions[].entries[].content.items"
         found.unread.append(Unread(path, "contradiction", empty, len(modules), loses_rows=True))
     if unknown:

@@ -42,7 +42,7 @@ _OG_URL = re.compile(
     rb"""<meta\b(?=[^<>]{0,700}?property=["']og:url["'])[^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
 )
 
-# What may precede JSON: a byte order mark, and the guard that keeps other sites from running the response as a script.
+# JSON may follow a byte order mark and a guard, which keeps other sites from running the response as a script.
 _BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:for \(;;\);)?\s*(?=[\[{])")
 
 LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")
@@ -162,10 +162,10 @@ def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
 
 
 def raise_for_blocked_path(path: str, status: int | None) -> None:
-    """Raise an error if a URL path is one to which the platform redirects blocked visitors.
+    """Raise an error if the platform redirects blocked visitors to this URL path.
 
     Raises:
-        UpstreamBlocked: the path is that of the login page or a challenge.
+        UpstreamBlocked: the path leads to the login page or to a challenge.
     """
     if path.startswith(CHALLENGE_PATHS):
         raise UpstreamBlocked("The platform returned a challenge page.", upstream_status=status, reason="challenge")

@@ -33,7 +33,7 @@ ACCEPTED = (
 
 @dataclass(frozen=True, slots=True)
 class PostLink:
-    """What a URL leads to: a post, by its shortcode, or a share link, which redirects to a post."""
+    """The target of a URL: a post, by its shortcode, or a share link, which redirects to a post."""
 
     shortcode: str | None = None
     share: str | None = None

@@ -154,7 +154,7 @@ class PostPage(PhotoPage):
         """
         block = blocks.post_block(self.response.body)
         if block is not None:
-            with suppress(ExtractionFailed):  # the end of the block is another one
+            with suppress(ExtractionFailed):  # the block ends at another place
                 yield self.payload(Answer, block, what="post")
         is_known = False
         for key in self.keys:
@@ -250,7 +250,7 @@ class ReelsPage(PhotoPage):
         return f'"{cls.key}"' in body and not any(f'"{key}"' in body for key in PostPage.keys)
 
     def validate_input(self) -> None:
-        """Raise an error if the page has no list of reels. The errors are those of ``PostPage.validate_input``."""
+        """Raise an error if the page has no list of reels: the same errors as ``PostPage.validate_input``."""
         self.raise_for_blocks()
         if not self._lists:
             blocks.raise_for_query_errors(self.document, self.response.status)

@@ -26,7 +26,10 @@ IMAGE, VIDEO, CAROUSEL = 1, 2, 8
 
 
 class Post(Contract):
-    """What all forms state about a post. Some keys are the same in all; values that a form lacks are null or empty."""
+    """The common attributes of a post in all forms.
+
+    Some keys are the same in all; values that a form lacks are null or empty.
+    """
 
     pk: Id
     code: str | None
@@ -77,7 +80,7 @@ class Post(Contract):
 
 
 class Media(Post):
-    """What the newer forms have for every kind of post."""
+    """The common part of the newer forms, for every kind of post."""
 
     pk: Id = identity("pk")
     code: str | None = always("code")
@@ -124,7 +127,7 @@ class Item(Media):
 
 
 class Relay(Media):
-    """What the logged-out page has for every kind of post."""
+    """The common part of the logged-out page, for every kind of post."""
 
     owner: part.RelayOwner = identity("user")
     coauthors: list[part.Account] = always("coauthor_producers[]")
@@ -152,7 +155,7 @@ class RelayCarousel(Relay, tag=("__typename", "XIGPolarisCarouselMedia")):
 
 
 class Classic(Post):
-    """What the embed page and the classic graph have."""
+    """The common part of the embed page and the classic graph."""
 
     pk: Id = identity("id")
     code: str | None = always("shortcode")
@@ -192,7 +195,7 @@ class Embedded(Classic):
 
 
 class Graph(Classic):
-    """What the classic graph has for every kind of post."""
+    """The common part of the classic graph, for every kind of post."""
 
     owner: part.GraphOwner = identity("owner")
     alt: str | None = always("accessibility_caption")

@@ -15,7 +15,7 @@ Number = int | float | str
 
 
 class Person(Contract):
-    """What all forms state about an account."""
+    """The common attributes of an account in all forms."""
 
     pk: Id
     """The classic id."""
@@ -105,7 +105,7 @@ class GraphOwner(Owner):
 
 
 class Comment(Contract):
-    """What all forms state about a comment."""
+    """The common attributes of a comment in all forms."""
 
     pk: Id
     text: str | None = always("text")

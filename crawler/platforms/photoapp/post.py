@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
-    """Build the contract's post. ``comments``: those that the object around the post has."""
+    """Build the contract's post. ``comments``: the comments in the object around the post."""
     is_video = post.kind == VIDEO
     parts: list[Post | Slide] = [post, *post.slides]
     sized = next((each for each in parts if each.height), post)  # the app's carousels have no size of their own
@@ -122,7 +122,7 @@ def _file_duration(post: Post) -> float | None:
 
 
 def _label(address: str) -> Any:
-    """Decode the label in a media URL, which has the file's properties. Return None if there is no readable label."""
+    """Decode the label in a media URL, which has the file's properties. Return None without a readable label."""
     try:
         (packed,) = parse_qs(urlsplit(address).query).get("efg", [""])[:1]
         return decode(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode(), what="efg") if packed else None

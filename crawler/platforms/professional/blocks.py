@@ -33,7 +33,7 @@ OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse
 """First path segments of other kinds of pages. The URL of a profile may redirect to one."""
 
 BLOCKED_STATUS = 999
-"""The platform's own HTTP status for a visitor that it blocks. It does not depend on the requested member."""
+"""The platform's own HTTP status for blocked visitors. It does not depend on the requested member."""
 BLOCK_SECONDS = 3_600
 """Minimum duration of a block with status 999, according to other people's measurements. Each request prolongs it."""
 _LASTING_BLOCKS = frozenset({"status_999", "refused_with_script"})

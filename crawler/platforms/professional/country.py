@@ -33,7 +33,7 @@ _CODES = {
 }
 
 EDITIONS = {"uk": "GB"}
-"""Country codes for editions whose subdomain is not the country code. An edition is the site for one country."""
+"""Subdomain of a country edition -> country code, where they differ. An edition is the site for one country."""
 
 
 def country_of_location(location: str) -> str:

@@ -16,14 +16,14 @@ from crawler.platforms.professional.table import Sections, Table, read_sections
 
 CANONICAL = 'link[rel="canonical"]'
 WHOLE_PAGE = "pageKey"
-"""The name of a meta element that the platform's pages have, but not saved parts of pages."""
+"""The name of a meta element in the platform's pages, which saved parts of pages do not have."""
 _LINKED_DATA = 'script[type="application/ld+json"]'
 _ABOVE_POSTS = '[data-section="posts"] > h3'
 
 
 @dataclass(frozen=True)
 class Document:
-    """What a response contains."""
+    """The content of a response."""
 
     canonical: str = ""
     """The URL in the canonical link."""
@@ -38,7 +38,7 @@ class Document:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the response is a page, and not a saved part of one."""
+        """Whether the response is a whole page. Otherwise it is a saved part of a page."""
         return WHOLE_PAGE in self.meta
 
 
@@ -48,7 +48,7 @@ def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
     Raises:
         ExtractionFailed: parsing the page could take seconds.
     """
-    is_markup = response.body[:100].lstrip().startswith(b"<")  # without decoding the page
+    is_markup = response.body[:100].lstrip().startswith(b"<")  # found without decoding the page
     if not is_markup and response.text.lstrip().startswith(("{", "[")):
         return Document(nodes=nodes_by_type([response.text]))
     return _read_tree(parse(response), table)

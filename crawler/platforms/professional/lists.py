@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 HISTORY = ("experience", "education")
 MASKED = "masked_history"
-"""The field of the section that a masked page has in place of both."""
+"""The field of the section that replaces positions and schools on a masked page."""
 
 
 def shown_lists(document: Document, activity: Iterable[Row]) -> dict[str, list[Any]]:
@@ -46,7 +46,7 @@ def absent(document: Document) -> set[str]:
 
 
 def linked_lists(linked: LinkedData) -> dict[str, list[Any]]:
-    """Return the lists that the page's linked data has, by field name."""
+    """Return the lists in the page's linked data, by field name."""
     person = linked.person
     articles = [posts.linked_article(each) for each in linked.articles]
     found: dict[str, list[Any]] = {"articles": [posts.article(row) for row in articles]}
@@ -83,7 +83,7 @@ def _volunteering(row: Row) -> Row:
 def _person(row: Row, line: str) -> Row:
     """Return a member's card. ``line``: how the record names the line below the name.
 
-    Of two details, the first is the number of followers. A single one is a number if it contains a digit.
+    The first of two details is the number of followers. A single detail is this number if it contains a digit.
     """
     details = row["details"]
     is_count = len(details) > 1 or any(each.isdigit() for text in details for each in text)

@@ -30,7 +30,7 @@ MAX_TAGS = 10_000
 MAX_TAG_WORDS = 500
 """The parser's time grows with the square of a tag's attributes. Real pages have at most about 20."""
 MAX_SELECTOR, MAX_STEPS = 200, 5
-"""Bounds of selectors. The parser's time grows with the number of elements to the power of the steps."""
+"""Limits of selectors. The parser's time grows with the number of elements to the power of the number of steps."""
 _COMBINATOR = re.compile(r"\s*[>+~]\s*|\s+")
 FURNITURE = ":is(br, p button, .see-more-text button)"
 """Selects the line breaks, and the buttons in texts.
@@ -40,7 +40,7 @@ some elements several times.
 """
 _OPENING_TAG = re.compile(rb"<[a-zA-Z]")
 _LONG = 4_000
-"""Only a part without "<" that has more bytes can have too many attributes."""
+"""Minimum bytes of a part without "<" that can have too many attributes."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _LINE = "\v"
 """Replaces ``<br>`` in the tree. It is white space, so only ``lines`` treats it as a line break."""
@@ -67,7 +67,7 @@ def parse(response: HttpResponse) -> LexborHTMLParser:
 
 
 def _has_many_tags(body: bytes) -> bool:
-    number = body.count(b"<")  # of opening tags, closing tags and comments
+    number = body.count(b"<")  # the number of opening tags, closing tags and comments
     if number <= MAX_TAGS:
         return False
     return number > 2 * MAX_TAGS or len(list(islice(_OPENING_TAG.finditer(body), MAX_TAGS + 1))) > MAX_TAGS
@@ -96,7 +96,7 @@ def _has_many_words(part: bytes) -> bool:
 
 
 def check_selector(css: str) -> None:
-    """Check a selector that the project does not declare itself.
+    """Check a selector from ``PAYLOAD_NAMES``.
 
     Raises:
         WrongLineError: the parser cannot compile it, or selecting with it could take seconds.
@@ -214,7 +214,7 @@ class Dates(NamedTuple):
     text: str
     """Both dates, as the page shows them."""
     times: tuple[str, ...]
-    """The one or two dates in it."""
+    """The one or two dates in the range."""
     duration: str
 
     @property
@@ -235,7 +235,7 @@ NO_DATES = Dates("", (), "")
 
 
 UNREADABLE = object()
-"""What a reader returns for an element that has a value which cannot be read."""
+"""The result of a reader for an element whose value cannot be read."""
 
 
 def dates(node: LexborNode) -> Any:

@@ -191,7 +191,7 @@ class ProfilePage(PlatformPage):
     def websites(self) -> list[Row]:
         return self._head.websites
 
-    # The parts that other page objects of this page read, too
+    # The parts that further page objects of this page read
 
     @property
     def cells(self) -> dict[str, list[Row]]:
@@ -200,7 +200,10 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def activity_cells(self) -> list[Row] | None:
-        """The cells of the activity, with full texts from the linked data. None if the page has no such section."""
+        """The cells of the section with the activity, with full texts from the linked data.
+
+        None without this section.
+        """
         cells = self.cells.get("activity")
         return None if cells is None else completed(cells, self.linked.postings)
 
@@ -293,7 +296,7 @@ class ProfilePage(PlatformPage):
 
     @property
     def _known_names(self) -> set[str]:
-        """Names with which the lines after the text about the member end in the page's meta description."""
+        """Names at the ends of the lines after the text about the member, in the page's meta description."""
         employers = {row["company_name"] for row in self._lists["experience"]}
         schools = {row["school_name"] for row in self._lists["education"]}
         own = {self._head.company["name"], self._head.past_company, self._head.school["name"]}

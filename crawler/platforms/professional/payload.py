@@ -13,7 +13,7 @@ from crawler.reading.contract import Contract, always, identity, sometimes
 from crawler.reading.json import linked_data
 
 FOLLOW, LIKE = "FollowAction", "LikeAction"
-"""The ends of the types of statistics."""
+"""Suffixes of the types of statistics."""
 
 
 class Statistic(Contract):

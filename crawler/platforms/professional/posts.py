@@ -19,7 +19,7 @@ _CUT = "…"
 _TAB = "public_profile__"
 _REACTIONS, _POSTS, _COMMENTS = f"{_TAB}reactions", f"{_TAB}posts", f"{_TAB}comments"
 TABS = frozenset({_REACTIONS, _POSTS, _COMMENTS})
-"""The tracking names of links, by which a card shows the tab that it is in."""
+"""The tracking names of links, which identify the tab of a card."""
 _ACTIVITY_ID = re.compile(r"[-:](?:activity|share|ugcPost)[-:](\d+)")
 _ID_TIME_SHIFT = 22
 """An activity's id contains the milliseconds since 1970 in the bits above these (8 of 8 posts of 2026-06 agree)."""
@@ -94,11 +94,11 @@ def _activity_items(cards: list[Row], nodes: dict[str, Article | Posting], autho
 
 
 def _content_type(row: Row, own_labels: set[str], *, is_own: bool) -> str:
-    """Return what the member did, without reading words.
+    """Return the kind of the member's action, without reading words.
 
-    In the layout with tabs, the tab shows it, and a frame around another author's post. In the layout with a list, the
-    post's author does: the member's own posts are posts. The line above a post names what the member did; another
-    author's post is shared if its line is the same as that of one of the member's own posts, and else liked.
+    In the layout with tabs, the tab determines it, and a frame around another author's post means a share. In the
+    layout with a list, the member's own posts are posts. The line above a post describes the action: another author's
+    post is shared if the member's own posts have the same line, else it is liked.
     """
     if "kind" in row:
         if row["kind"] == _REACTIONS:

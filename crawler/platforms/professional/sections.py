@@ -114,7 +114,7 @@ def _attribute(name: str) -> Any:
     return lambda node: collapsed(node.attributes.get(name) or "") or None
 
 
-# Cells that several sections have
+# Cells of several sections
 
 TITLE = Cell("h3", shown, "identity")
 TITLE_URL = Cell("h3 a[href]", link)
@@ -130,10 +130,10 @@ FULL_LINK = "a.base-card__full-link"
 POST_LINK = f'{FULL_LINK}[href*="/posts/"]'
 _CONTENT = ".profile-activity-content-card"
 TAB_LINK = f":not({_CONTENT}) > {POST_LINK}"
-"""Selects the links to a post whose text says what the member did, but not those around a picture."""
+"""Selects the links to a post whose text describes the member's action. Links around a picture are not selected."""
 REACTIONS, COMMENTS = number("data-num-reactions"), number("data-num-comments")
 _AUTHOR, _ROOT = ".profile-activity-original-author", ".profile-activity-root-author"
-"""Select the author of a post, and that of another post in it."""
+"""Select the author of a post, and the author of another post inside it."""
 _NAME = ".base-main-card__title"
 _LOGO_LINK = "a.profile-section-card__image-link[href]"
 _PERSON = {
@@ -165,7 +165,7 @@ def _rows(css: str = OUTERMOST, *, mark: str = "", filled: str = "", needed: str
 
 
 def _section(names: str, field: str, *layouts: Layout, mark: str = "", **cells: Cell) -> Section:
-    """Declare a section. ``cells``: those of its only layout, a list with one item for each row."""
+    """Declare a section. ``cells``: the cells of its only layout, a list with one item for each row."""
     return Section(tuple(names.split()), field, layouts or (Layout(OUTERMOST, cells),), mark)
 
 
@@ -233,7 +233,7 @@ TABLE = Table(
             activities=Cell('div.control-transition p:not([class*="show-more-less"])', shown, every=True),
             description=DESCRIPTION,
         ),
-        _section(  # positions and schools of a masked profile
+        _section(  # the positions and schools of a masked profile
             "experience-education",
             "masked_history",
             _rows(

@@ -51,17 +51,18 @@ class Cell:
     """Returns None if the element has nothing to read, "" for the platform's placeholder of a missing value, and
     ``UNREADABLE`` if the row has a value that cannot be read."""
     kind: Kind = "sometimes"
-    """A row without any ``identity`` is not a row. ``always``: every row of the counted real pages has the cell."""
+    """``identity``: without it, a row is not a row. ``always``: every row of the counted real pages has the cell."""
     empty: Any = ""
-    """The value for a row without it."""
+    """The value for a row without the cell."""
     often: int = 0
-    """The number of rows among which at least one has the cell. 0: there is no such number."""
+    """Minimum number of rows among which at least one has the cell. 0: the cell may be missing in any number of
+    rows."""
     fallback: str = ""
-    """Selects other elements with the value. They count if ``css`` finds no value in some rows."""
+    """Selects other elements with the value, for rows in which ``css`` finds no value."""
     every: bool = False
     """Whether the values of all matching elements count, as a list."""
     further: tuple[str, ...] = ()
-    """Selectors that are tried before ``css``, which the file of ``PAYLOAD_NAMES`` gives."""
+    """Further selectors, from the file of ``PAYLOAD_NAMES``, which are tried before ``css``."""
 
     @cached_property
     def selectors(self) -> tuple[str, ...]:
@@ -69,7 +70,7 @@ class Cell:
         return (*self.further, self.css, *filter(None, [self.fallback]))
 
     def is_read(self, name: str, rows: Sequence[Row]) -> bool:
-        """Whether no further selector is tried: all rows have the cell, or one of them has a list of values."""
+        """Whether one selector suffices for all rows."""
         return any(name in row for row in rows) if self.every else all(name in row for row in rows)
 
 
@@ -80,14 +81,14 @@ class Layout:
     rows: str
     cells: Mapping[str, Cell]
     mark: str = ""
-    """Selects an element that only sections in this layout contain. "": they are known by their rows."""
+    """Selects an element that only sections in this layout contain. "": the rows identify the layout."""
     filled: str = ""
     """Selects elements that contain rows wherever they are."""
     needed: str = ""
     """Selects an element that every section in this layout contains."""
 
     def hollow(self, node: LexborNode) -> int:
-        """Return the number of the section's elements that should contain rows and do not, or are missing."""
+        """Return the number of the section's elements for rows that are missing or contain no rows."""
         filled = node.css(self.filled) if self.filled else []
         is_missing = bool(self.needed) and node.css_first(self.needed) is None
         return sum(each.css_first("li") is None for each in filled) + is_missing
@@ -112,7 +113,7 @@ class Section:
     """Selects an element that only this section contains, if its name is unproven."""
 
     def rows(self, node: LexborNode) -> tuple[Layout | None, list[LexborNode]]:
-        """Return the layout of a section and its rows, None and no rows if it is in none of the layouts."""
+        """Return the layout of a section and its rows. None and no rows for an unknown layout."""
         for layout in self.layouts:
             rows = [] if layout.mark and node.css_first(layout.mark) is None else node.css(layout.rows)
             if rows:
@@ -174,7 +175,7 @@ class Table(SelectorTable):
         return replace(self, sections=tuple(each.named(further) for each in self.sections))
 
     def section(self, node: LexborNode) -> Section | None:
-        """Return the section that an element is, or None for an unknown section."""
+        """Return the section of an element, or None for an unknown section."""
         found = node.attributes
         names = [found.get("data-section") or "", *(found.get("class") or "").split()]
         known = next((self._by_name[name] for name in names if name in self._by_name), None)
@@ -247,7 +248,7 @@ def _is_aside(node: LexborNode) -> bool:
 
 
 class Part(NamedTuple):
-    """What is wrong with a cell, or with the rows (``cell`` is "") of one section."""
+    """A problem with a cell, or with the rows (``cell`` is "") of one section."""
 
     cell: str
     cause: Literal["missing", "contradiction", "unknown"]
@@ -257,7 +258,7 @@ class Part(NamedTuple):
 
 
 def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Part]]:
-    """Read the rows of a section. Return them, and what could not be read."""
+    """Read the rows of a section. Return them, and the unread parts."""
     layout, rows = section.rows(node)
     if layout is None:
         return [], [Part("", "missing", 1, 1, loses_rows=True)]
@@ -348,7 +349,7 @@ def _summed(name: str, parts: Iterable[Part]) -> Iterable[Unread]:
     for (cell, cause), found in by_path.items():
         rows, of = sum(each.rows for each in found), sum(each.of for each in found)
         path = f"{name}[].{cell}" if cell else f"{name}[]"
-        yield Unread(path, cause, rows, of, found[0].loses_rows)  # type: ignore[arg-type]  # a key of the dict
+        yield Unread(path, cause, rows, of, found[0].loses_rows)  # type: ignore[arg-type]  # the loop variable is a key of the dict
 
 
 def unknown_names(path: str, names: Iterable[str], *, of: int) -> Unread:

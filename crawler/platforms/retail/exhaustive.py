@@ -98,7 +98,7 @@ class ExhaustiveCrawl:
         return steps
 
     def _requested(self, steps: list[Step]) -> list[Step]:
-        """Return as many of the pages to request as ``max_requests`` allows."""
+        """Return the pages to request, up to the limit ``max_requests``."""
         steps = [step for step in steps if step not in self._read]
         limited = self.max_requests is not None and not self._restoring
         room = max(0, (self.max_requests or 0) - self.requests) if limited else len(steps)
@@ -166,7 +166,7 @@ class ExhaustiveCrawl:
 
     @property
     def coverage(self) -> Coverage:
-        """How many products the platform states, how many were collected, and why they differ."""
+        """The number of products that the platform states, the number collected, and the reasons for a difference."""
         return Coverage(self.total, len(self.found), tuple(self._reasons()))
 
     def _reasons(self) -> list[str]:

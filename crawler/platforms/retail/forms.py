@@ -23,7 +23,7 @@ from crawler.reading.json import is_bare_json
 DATA_SCRIPT = "__NEXT_DATA__"
 
 PAGE_PATH = ("props", "pageProps", "initialData", "searchResult")
-"""Where a page's data block has the listing."""
+"""The path of the listing in a page's data block."""
 _PAGE = re.compile(rb'"pageProps"\s*:')
 _API = re.compile(rb'"search"\s*:\s*\{')
 
@@ -32,7 +32,7 @@ class Found(NamedTuple):
     """The parts of a payload that belong to the listing."""
 
     path: tuple[str, ...] = PAGE_PATH
-    """Where the payload has the listing."""
+    """The path of the listing in the payload."""
     listing: Listing | None = None
     """None for rows that were saved alone, and for a page that is not a listing."""
     stacks: Sequence[RenderedStack | ApiStack] = ()
@@ -43,7 +43,7 @@ class Found(NamedTuple):
     rows_key: str = "items[]"
     """The key of the rows of a stack."""
     has_data: bool = False
-    """Whether the page has data of its own kind."""
+    """Whether the page has the data of a listing page."""
     is_other: bool = False
     """Whether the page is of another kind: it has the data of a product, or its listing is null."""
 

@@ -41,7 +41,8 @@ _LANGUAGE = re.compile(rb"""<html\b[^>]*?\slang=["']?[a-z]{2,3}-([A-Za-z]{2})\b"
 MOST_ROWS = 53
 """Number of rows that the fullest page of the captures has (25d700b25e6f, with its carousel)."""
 ALWAYS_SERVED = 450
-"""A listing serves about 500 products, whatever its total is (specification, section 8). This many are certain."""
+"""The least number of products that a listing serves. It serves about 500, independent of its total (specification,
+8)."""
 ROOT_CATEGORY = "0"
 """The category id that the platform states for a search: the root category."""
 
@@ -191,7 +192,7 @@ class ListingPage(PlatformPage):
 
     @property
     def listing(self) -> Listing | None:
-        """What the payload says about the listing, None if it has no listing."""
+        """The listing in the payload, None if it has no listing."""
         return self._found.listing
 
     @property
@@ -276,7 +277,7 @@ class ListingPage(PlatformPage):
         raise TargetNotFound("The page is not a listing.", upstream_status=status, reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
-        """Raise an error if the data contains an error of the platform. In all captures of listings, it has none."""
+        """Raise an error if the data contains an error of the platform. No capture of a listing contains one."""
         if self.listing and (self.listing.errors or self.listing.error_codes):
             kind = next((error.kind for error in self.listing.errors if error.kind), "unknown")
             raise UpstreamError(f"The page's data contains an error of the platform: {kind}.", reason="reported_error")

@@ -18,7 +18,7 @@ PRODUCT = ("__typename", "Product")
 
 
 class Price(NamedTuple):
-    """What a row states about its price, in any layout."""
+    """The price in a row, in any layout."""
 
     current: float | None = None
     low: float | None = None
@@ -135,7 +135,7 @@ class Criterion(Contract):
 
 
 class Row(Contract):
-    """The values that a product has in pages and in responses of the page's API."""
+    """The common values of a product in pages and in responses of the page's API."""
 
     item_id: NonEmpty | int = identity("usItemId")
     name: NonEmpty = identity("name")
@@ -195,15 +195,15 @@ class AdPlaceholder(Contract, tag=("__typename", "AdPlaceholder")):
 
 
 class TakeOverPlaceholder(Contract, tag=("__typename", "TileTakeOverProductPlaceholder")):
-    """As ``AdPlaceholder``."""
+    """The place of an advertisement, as ``AdPlaceholder``."""
 
 
 class PrismTakeOverPlaceholder(Contract, tag=("__typename", "PrismTileTakeOverProductPlaceholder")):
-    """As ``AdPlaceholder``. The platform's query names it."""
+    """The place of an advertisement, as ``AdPlaceholder``. The platform's query names it."""
 
 
 class MarqueePlaceholder(Contract, tag=("__typename", "MarqueePlaceholder")):
-    """As ``AdPlaceholder``."""
+    """The place of an advertisement, as ``AdPlaceholder``."""
 
 
 class NavigationPlaceholder(Contract, tag=("__typename", "InlineCategoryNavigationPlaceholder")):
@@ -299,7 +299,7 @@ class Facet(Contract):
 
 
 class Listing(Contract):
-    """What the data says about the listing."""
+    """The listing's own values: its title, totals and filters."""
 
     title: str | None = sometimes("title")
     page: int | str | None = always("paginationV2.pageProperties.page")
@@ -376,6 +376,6 @@ class SavedListing(Contract):
 
 
 class SavedRows(Contract):
-    """Rows that were saved without their page, under a key of ours."""
+    """Rows that were saved without their page, under a key of this project."""
 
     stacks: list[RenderedStack] = always("stacks[]")

@@ -29,7 +29,7 @@ BY_PRICE = "price_low"
 FIRST_PRICE = 1
 """Climbs begin at one cent: with this filter, the total does not include products without a price."""
 TWO_CLIMBS = 10
-"""A listing with more products than this number of ceilings is read by two climbs at the same time."""
+"""A listing with more products than this multiple of the ceiling is read by two climbs at the same time."""
 MAX_UNCOVERED = 0.05
 """A category is read by price if its sub-categories lack more than this share of its products."""
 ORDERS = ("best_seller", "new", "rating_high", "price_low", "price_high")
@@ -39,12 +39,12 @@ MOST = 0.9
 MAX_IDLE_PAGES = 3
 """A slice in another sort order ends after this number of consecutive pages without new products."""
 MAX_VAIN = 2
-"""After looking for missing products in vain this often, the crawl concludes that the totals are too high."""
+"""Maximum number of searches for missing products without success. After them, the totals count as too high."""
 
 
 @dataclass
 class Plan:
-    """What was read of a category, and what to read next. It does no I/O."""
+    """The slices of a category that were read, and the next pages to read. It does no I/O."""
 
     root: Slice
     ceiling: int
@@ -146,7 +146,7 @@ class Plan:
         return self._climb(reading.listing, reading.highest)
 
     def failed(self, reading: Reading) -> list[Step]:
-        """Return the pages to request after a failed page: a climb goes on from the prices that it has read."""
+        """Return the pages to request after a failed page. A climb continues from the prices that it has read."""
         reading.failed = True
         if reading.role == "climb" and not reading.pages:
             low, listing = reading.part.low or 0, self.readings[reading.listing]
@@ -169,7 +169,7 @@ class Plan:
         return [step for steps in opened for step in steps]
 
     def _climb(self, listing: Slice, low: int) -> list[Step]:
-        """Begin a climb, or continue the one that was left for sub-categories."""
+        """Begin a climb, or continue a climb that was left for sub-categories."""
         part = listing.within(low, listing.high).by(BY_PRICE)
         known = self.readings.get(part)
         if known and _is_left(known):
@@ -344,7 +344,7 @@ class Plan:
                 yield Unit(reading.part, known + residual, known, is_sound=False)
 
     def _residual(self, reading: Reading) -> int:
-        """Return how many products a split listing lacks that none of its parts lacks."""
+        """Return the number of missing products of a split listing that are not missing in one of its parts."""
         missing = (reading.total or 0) - len(self.known(reading.part))
         parts = [each for each in self._wholes() if each.parent == reading.part]
         missing -= sum(max(0, (self._total(each) or 0) - len(self.known(each.part))) for each in parts)

@@ -77,7 +77,7 @@ def _badges(row: RenderedRow | ApiRow, flags: list[Badge]) -> list[str]:
 
 
 def _shown(member: BadgeMember) -> str:
-    """Return what a badge shows: its texts, and the descriptions of its icons: "Save with Walmart plus"."""
+    """Return the content of a badge: its texts, and the descriptions of its icons: "Save with Walmart plus"."""
     parts = (part.value if part.kind == "TEXT" else part.description for part in member.parts)
     return " ".join(part.strip() for part in parts if part and not part.isspace())
 

@@ -1,4 +1,4 @@
-"""What an exhaustive crawl has read of its slices, and the parts of a category that lack products."""
+"""The readings of an exhaustive crawl: the pages of its slices, and the parts of a category that lack products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Role = Literal["whole", "climb", "order", "check", "recount"]
 
 @dataclass
 class Reading:
-    """What the pages of a slice have shown.
+    """The pages of a slice that were read.
 
     ``whole``: a listing in the platform's default order, which is read to its end or split. ``climb``: a listing from
     the lowest price up, which ends when the next climb begins. ``order``: a listing in another sort order, to find
@@ -24,7 +24,7 @@ class Reading:
     part: Slice
     role: Role
     listing: Slice
-    """The ``whole`` slice that the products belong to: the slice itself, or the one that it completes."""
+    """The ``whole`` slice of the products: the slice itself, or the slice that it completes."""
     parent: Slice | None = None
     """The ``whole`` slice of which this ``whole`` slice is a part."""
     total: int | None = None
@@ -39,7 +39,7 @@ class Reading:
     middle: int | None = None
     """The median of the prices on the first page."""
     wanted: int = 0
-    """Number of products that a check looks for. Before its first page: those that are known to be missing."""
+    """Number of products that a check looks for. Before its first page, the number of products known to be missing."""
     gained: int = 0
     """Number of products that no other page has returned."""
     idle: int = 0
@@ -52,7 +52,7 @@ class Reading:
     repeats: bool = False
     """Whether the latest page had only products of the slice's earlier pages."""
     repeated: bool = False
-    """Whether this was so for any page."""
+    """Whether any page had only products of the slice's earlier pages."""
     looped: bool = False
     """Whether the department filter leads back to a category above."""
     ignored: bool = False

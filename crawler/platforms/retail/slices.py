@@ -60,7 +60,7 @@ def _money(cents: int | None) -> str:
 
 
 class Row(NamedTuple):
-    """What an exhaustive crawl needs of a product."""
+    """The values of a product that an exhaustive crawl uses."""
 
     item_id: str
     cents: int | None
@@ -79,7 +79,7 @@ class PageRead(NamedTuple):
     selected: PriceRange = (None, None)
     """The ends of the price filter that the page confirms."""
     lost_rows: int = 0
-    """Number of rows that the page has and that could not be read."""
+    """Number of rows of the page that could not be read."""
 
     def as_note(self) -> dict[str, Any]:
         """Return the page as JSON data."""
@@ -101,7 +101,7 @@ class Step(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What follows from a finished page."""
+    """The result of a finished page."""
 
     fresh: list[str]
     """The ids of the products that no other page has returned."""

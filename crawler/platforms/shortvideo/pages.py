@@ -34,7 +34,7 @@ The classes of the app have a notice for searches with sensitive words, which fi
 """
 PICTURES = ".imagePost.images[]"
 _ENTRY = re.compile(rb'"item"\s*:\s*\{')
-"""What a list of entries contains that was saved alone, and a list of items does not."""
+"""A key in lists of entries that were saved alone, which lists of items do not have."""
 
 WAIT_MARKS = ('id="wci"', "Please wait...")
 STATE_MARK = "__UNIVERSAL_DATA_FOR_REHYDRATION__"
@@ -44,7 +44,7 @@ OTHER_PAGE_MARKS = ('"webapp.video-detail"', '"webapp.reflow.video.detail"', '"w
 
 
 def wall_in(response: HttpResponse) -> str | None:
-    """Return the kind of the first login dialog or CAPTCHA in the page (a key of ``STOP_SELECTORS``), or None."""
+    """Return the kind of the first login dialog or CAPTCHA in the page, as a key of ``STOP_SELECTORS``, or None."""
     for name, selector in STOP_SELECTORS.items():
         for element in response.css(selector):
             is_mount = element.attrib.get("id") == CAPTCHA_MOUNT.removeprefix("#")
@@ -70,8 +70,8 @@ class ResultsPage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a list of results, which may be empty.
 
-        A response with rows is a list of results whatever its status code is: 203 and 403 were seen with twelve good
-        rows each (the notes on the platform).
+        A response with rows is a list of results, with any status code: 203 and 403 were seen with twelve good rows
+        each (the notes on the platform).
 
         Raises:
             UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON has a bot check or an error code
@@ -283,7 +283,7 @@ class SearchPage(PlatformPage):
         """Raise the error that explains why the page received no results.
 
         Raises:
-            UpstreamBlocked: the page shows a CAPTCHA, or a waiting room that did not open.
+            UpstreamBlocked: the page shows a CAPTCHA or a waiting room.
             TargetRestricted: the page is the login page, or is behind the login dialog.
             ExtractionFailed: the page is not the search page.
             UpstreamTimeout: the page is the search page, but no results arrived.

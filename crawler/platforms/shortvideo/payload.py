@@ -134,12 +134,12 @@ class Entry(Contract, one_of=True):
 
 
 class Envelope(Contract):
-    """What surrounds a list of results, in the spelling of the search API and in that of accounts' lists."""
+    """The object around a list of results, in the spellings of the search API and of accounts' lists."""
 
     cursor: Count | None = sometimes("cursor")
     more: bool | Count | None = sometimes("has_more")
     account_more: bool | Count | None = sometimes("hasMore")
-    """As ``more``, in an account's list, which may have no cursor."""
+    """The same flag as ``more``, in an account's list, which may have no cursor."""
     status: int | None = sometimes("status_code", "statusCode")
     nil_type: str | None = sometimes("search_nil_info.search_nil_type")
     kind: str | None = sometimes("type")
@@ -147,7 +147,7 @@ class Envelope(Contract):
 
 
 class Relayed(Envelope):
-    """A response in the envelope of the program that has saved it, or the response of the general tab."""
+    """A saved response in an envelope of the program that saved it, or a response of the general tab."""
 
     entries: list[Entry] = sometimes("data[]")
 

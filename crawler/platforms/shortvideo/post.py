@@ -1,6 +1,6 @@
 """Short-video: converts an item with pictures to a row of the record (specification 2.3).
 
-What the platform does not expose is null or empty.
+Values that the platform does not expose are null or empty.
 """
 
 from __future__ import annotations

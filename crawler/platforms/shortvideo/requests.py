@@ -24,7 +24,8 @@ CLOSE_SELECTORS = {
     "login": ':is([role="dialog"]:has(#loginContainer), #loginContainer, [data-e2e="login-modal"], #login-modal)'
     ' :is([data-e2e="modal-close-inner-button"], [data-e2e="modal-close-button"], [aria-label="Close"])'
 }
-"""Selectors of the buttons that close such an element, by kind. There is none for a CAPTCHA: it is never closed."""
+"""Selectors of the buttons that close such an element, by kind. A CAPTCHA has no selector, because it is never
+closed."""
 
 
 def search_request(origin: str, *, keywords: str, cursor: str = "0", count: int = 30) -> Request:

@@ -215,10 +215,10 @@ class ListPage(VideositePage):
 
     @field
     def more(self) -> bool:
-        """Whether the list goes on, although the token of the next page may not be readable (PA-1).
+        """Whether the list continues, although the token of the next page may not be readable (PA-1).
 
-        A row in an unknown format leads to the next page if its name says so. The name did change in 2026, from
-        ``continuationItemRenderer`` to ``continuationItemViewModel``.
+        A row in an unknown format leads to the next page if its name contains the word. The name did change in 2026,
+        from ``continuationItemRenderer`` to ``continuationItemViewModel``.
         """
         return bool(self.continuation) or any(map(_is_next_page, self._lost))
 

@@ -16,14 +16,7 @@ from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
 from crawler.platforms.videosite.item import VIEWS, first, is_video_id, post
 from crawler.platforms.videosite.payload_about import Panel, PanelHolder
-from crawler.platforms.videosite.payload_video import (
-    SECTIONS_PATH,
-    Endpoint,
-    Metadata,
-    Player,
-    Resolved,
-    WatchPage,
-)
+from crawler.platforms.videosite.payload_video import SECTIONS_PATH, Endpoint, Metadata, Player, Resolved, WatchPage
 from crawler.platforms.videosite.profile import about_of, blank, creation, handle_in
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import assigned_block
@@ -32,7 +25,7 @@ from crawler.reading.values import count, stated_count, text, unix_time
 
 PLAYER = "ytInitialPlayerResponse"
 BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)
-"""Matches the player's demand to prove that the visitor is not a bot."""
+"""Matches the player's message that the visitor must prove not to be a bot."""
 COMMENT_PANELS = ("engagement-panel-comments", "comment-item-section")
 """Beginnings of the names of the panel with a video's comments: the current name, and the name until 2023."""
 

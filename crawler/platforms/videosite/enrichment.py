@@ -38,7 +38,8 @@ logger = structlog.get_logger(__name__)
 Item = dict[str, Any]
 
 SECONDS_FOR_RECORD = 2.0
-"""In the last seconds before the deadline of a target, no request starts. The record is built from what was found."""
+"""Seconds before the deadline of a target from which no further request starts. The record is built from the found
+details."""
 
 
 class Reader(Protocol):
@@ -91,7 +92,7 @@ class Enrichment:
             for finished in done:
                 finished.result()
         found = list(self._found)  # a copy: requests that are still in flight keep adding to the original
-        if most:  # a caller who wants no details misses none
+        if most:  # without requested details, none are missing
             self._warn(posts, posts[len(wanted) :], found, BlockedByPolicy)
         if self._is_late or self._has_no_slot:
             self._warn(posts, wanted, found, UpstreamTimeout)
@@ -102,7 +103,7 @@ class Enrichment:
         return self._end is not None and asyncio.get_running_loop().time() >= self._end
 
     def _warn(self, posts: list[Item], wanted: list[Item], found: list[Item], error: type[ScrapeError]) -> None:
-        """Add a warning if posts that are wanted were left out. ``error`` describes why."""
+        """Add a warning if requested posts were left out. ``error``: the reason."""
         missing = set(unenriched(wanted, found)) - self._failed
         if missing:
             reader = self._reader
@@ -118,7 +119,7 @@ class Enrichment:
         try:
             await asyncio.gather(*(self._work(waiting) for _ in range(workers)))
         finally:
-            deque(waiting, maxlen=0)  # if one worker has failed, the others must find no more work: the target ends
+            deque(waiting, maxlen=0)  # after a failure, no further work
 
     async def _work(self, waiting: Iterator[str]) -> None:
         reader = self._reader

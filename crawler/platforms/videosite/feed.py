@@ -35,7 +35,7 @@ class Entry(Contract):
 
 
 class Feed(Contract):
-    """A feed. That of a channel and that of a playlist differ in their URL only."""
+    """The feed of a channel or playlist. Both have the same format."""
 
     url: str | None = sometimes("link:self@href")
     channel: str | None = sometimes("yt:channelId")

@@ -19,13 +19,13 @@ Path = tuple[Step, ...]
 
 ORIGIN = PLATFORM.origin
 VIEWS = "(?:views?|plays?)"
-"""What the platform calls views. "plays" is on buttons of shorts, and may replace the word in lists."""
+"""The platform's words for views. "plays" is on buttons of shorts, and may replace the word in lists."""
 
 _ID = re.compile(VIDEO_ID)
 ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled|play)\b", re.IGNORECASE)
 """Matches words in the texts that state numbers, if the page is in English."""
 OTHER_NUMBERS = re.compile(r"\b(?:watching|waiting|ago|streamed|premier\w*|scheduled)\b", re.IGNORECASE)
-"""Matches texts that state another number than that of views."""
+"""Matches texts with a number that is not the number of views."""
 _ACCESSIBLE_VIEWS = re.compile(
     r"(?<![\d,.])\d[\d,.]{0,25}(?: thousand| lakh| million| crore| billion)? views?\b|\bno views?\b", re.IGNORECASE
 )
@@ -57,7 +57,7 @@ def is_video_id(value: object) -> bool:
 
 
 def item_of(shape: Lockup | Short | PlaylistVideo, tab: str) -> Item:
-    """Convert an item. The type of a video is that of its ``tab``, if the tab is known."""
+    """Convert an item. A known ``tab`` determines the type of a video."""
     if isinstance(shape, Lockup):
         return _lockup(shape, tab)
     return _short(shape) if isinstance(shape, Short) else _older_video(shape, tab)

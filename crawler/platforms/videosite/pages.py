@@ -59,7 +59,7 @@ class ChannelPage(ListPage):
     @classmethod
     def recognise(cls, body: str) -> bool:
         if ContinuationPage.has_rows_only(body):
-            return False  # it may have the channel's metadata beside the rows
+            return False  # such a response may contain the channel's metadata beside the rows
         marks = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
         if any(mark in body for mark in (*marks, '"ProfilePage"')):
             return True

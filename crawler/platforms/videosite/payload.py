@@ -33,7 +33,7 @@ class Alert(Contract):
 
 
 class Response(Contract):
-    """What any response with a page or a list may have."""
+    """The common part of responses with a page or a list."""
 
     tracked: list[Tracked] = sometimes("responseContext.serviceTrackingParams[].params[]")
     alerts: list[Alert] = sometimes("alerts[].alertRenderer")
@@ -96,7 +96,7 @@ class Banner(Contract):
 
 
 class Page(Response, PanelHolder):
-    """What every page of the platform may have."""
+    """The common part of all pages."""
 
     moved_to: list[str] = sometimes(
         "onResponseReceivedActions[].navigateAction.endpoint.browseEndpoint.browseId",

@@ -22,7 +22,7 @@ class Link(Contract):
 class Panel(Contract, one_of=True):
     """A channel's about panel.
 
-    Only one recorded response has a panel. Five are needed to declare that a key is in all of them.
+    Only one recorded response has a panel. At least five are needed to declare a key as present in all responses.
     """
 
     channel: str | None = sometimes("channelId")

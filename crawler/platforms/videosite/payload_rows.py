@@ -126,7 +126,7 @@ class NextPageModel(Contract):
 
 
 class AgeGate(Contract):
-    """What an age-restricted channel shows in place of its items."""
+    """The age gate, which an age-restricted channel shows in place of its items."""
 
     title: str | None = sometimes("channelTitle")
     image: str | None = sometimes("avatar.thumbnails[-1].url")

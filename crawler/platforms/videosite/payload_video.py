@@ -1,4 +1,4 @@
-"""Video site: the contracts of the responses about single videos, and of the one that resolves a URL."""
+"""Video site: the contracts of the responses about single videos, and of the response that resolves a URL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Metadata(Contract):
 
 
 class Broadcast(Contract):
-    """When a stream was, is or will be live."""
+    """The start and the end of a live stream."""
 
     is_now: bool | None = sometimes("isLiveNow")
     start: str | None = sometimes("startTimestamp")
@@ -81,13 +81,13 @@ class Section(Contract):
     owner_name: Text | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.title")
     owner: Owner | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.navigationEndpoint.browseEndpoint")
     joint_name: str | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.attributedTitle.content")
-    """How the page names all owners of a collaboration."""
+    """The owners' names of a collaboration."""
     owners: list[JointOwner] = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.{_DIALOG}")
     """The owners of a collaboration. The first of them is the channel that has the video."""
 
 
 class SidePanel(Contract):
-    """A panel beside a video, such as that of the comments."""
+    """A panel beside a video, such as the comments."""
 
     name: str | None = sometimes("panelIdentifier")
     info: Text | None = sometimes("header.engagementPanelTitleHeaderRenderer.contextualInfo")
@@ -105,7 +105,7 @@ class WatchPage(Contract):
 
 
 class Endpoint(Contract, one_of=True):
-    """Where one of the platform's URLs leads to."""
+    """The destination of one of the platform's URLs."""
 
     channel: str | None = sometimes("browseEndpoint.browseId")
     url: str | None = sometimes("urlEndpoint.url")
@@ -119,7 +119,7 @@ class Endpoint(Contract, one_of=True):
 
 
 class Resolved(Contract):
-    """The response that states where a URL leads to."""
+    """The response with the destination of a URL."""
 
     endpoint: Endpoint | None = sometimes("endpoint")
 

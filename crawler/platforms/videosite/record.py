@@ -16,9 +16,9 @@ ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_durat
 """Fields that another source fills if the list does not have them."""
 
 MAX_ROUNDING = 1.1
-"""How many times its rounded number a number of views can be: "1M" is stated for up to 1,099,999."""
+"""Maximum ratio of a number of views to its rounded form: "1M" is stated for up to 1,099,999."""
 MAX_GROWTH, SMALL_GROWTH = 0.05, 10
-"""How much a number of views may differ between two sources: as a share of it, and as an additional number."""
+"""Maximum difference of a number of views between two sources: as a share, and as an additional number."""
 
 ABOUT_FIELDS: Item = {
     "account_creation_date": None,
@@ -36,7 +36,7 @@ MAX_SEEN_TOKENS = 24
 def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "", more: bool = False) -> Item:
     """Build the record. ``enrichments`` are items from the feed and from video metadata, the better source first.
 
-    ``more``: whether the list goes on, although the platform's token for its next page could not be read.
+    ``more``: whether the list continues, although the platform's token for its next page could not be read.
     """
     known: dict[str, list[Item]] = {}
     for each in enrichments:
@@ -98,11 +98,11 @@ def _is_plausible(exact: int | None, stated: int | None) -> bool:
 
 
 def is_used(token: str, seen: list[int]) -> bool:
-    """Whether a token is one of the used ones. ``seen``: their checksums."""
+    """Whether a token was used before. ``seen``: the checksums of the used tokens."""
     return zlib.crc32(token.encode()) in seen
 
 
-def cursor_after(  # noqa: PLR0913  # the position in a list, by name
+def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
     profile: Item, *, username: str, kind: str, tabs: list[str], token: str, seen: list[int]
 ) -> str:
     """Return the cursor for the next page, "" after the last tab.
@@ -157,7 +157,7 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
     profile["profile_id"] = profile["profile_id"] or next(iter(ids), "")
     if "channel" not in parts:  # a response that was saved alone may contain only the handle or only the id
         profile["display_name"] = profile["display_name"] or profile["username"] or profile["profile_id"]
-    if listing is None:  # several responses of one video
+    if listing is None:  # the pages are several responses for one video
         posts = list({post["content_id"]: post for post in reversed(enrichments)}.values())[::-1]
         return record(profile, posts, enrichments)
     posts = _labelled(parts, listing)

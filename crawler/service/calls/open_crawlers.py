@@ -173,7 +173,7 @@ class OpenCrawler:
                 ) from None
             raise UpstreamTimeout("The deadline passed before the platform responded.", reason=DEADLINE) from None
         finally:
-            # This also runs if the client has disconnected: its target is then not started.
+            # Also after the client has disconnected, in which case the target is not started.
             del self._calls[target.id]
             self.source.discard(target.id)
 

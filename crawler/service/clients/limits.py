@@ -88,7 +88,7 @@ class Rate(Fact):
         if not share:
             return RateLimitStatus(calls, period, 0, period, allowed=False, processes=processes)
         spacing = period / share
-        used = min(max(self.full_at - now, 0.0), float(period))  # more: the clock was set back
+        used = min(max(self.full_at - now, 0.0), float(period))  # a larger value means that the clock was set back
         allowed = used + spacing <= period + ROUNDING_SECONDS
         if allowed:
             used += spacing
@@ -140,7 +140,7 @@ class KeyLimits:
 
 @cache
 def _parse(rate: str) -> RateLimitItem:
-    from limits import parse  # noqa: PLC0415  # slow to import, and only needed if a rate is set
+    from limits import parse  # noqa: PLC0415  # a slow import, needed only if a rate is set
 
     return parse(rate)
 

@@ -97,7 +97,7 @@ class Usage:
 
         try:
             await self.store.transact(store_counts)
-        except StoreUnavailable:  # the store has logged it
+        except StoreUnavailable:  # the store logs the outage
             for key, count in writing.items():
                 self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
             self._reserved += settling

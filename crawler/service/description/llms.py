@@ -93,7 +93,7 @@ def _scraper(entry: dict[str, Any]) -> str:
     )
 
 
-def _param(name: str, schema: dict[str, Any], required: bool) -> str:  # noqa: FBT001  # a part of the line
+def _param(name: str, schema: dict[str, Any], required: bool) -> str:  # noqa: FBT001  # whether the param is required
     choices = f" One of {', '.join(f'`{choice}`' for choice in schema['enum'])}." if "enum" in schema else ""
     default = f" Default: `{schema['default']}`." if "default" in schema else ""
     description = " ".join(schema["description"].split())

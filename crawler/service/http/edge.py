@@ -138,7 +138,7 @@ class Channel(HTTPChannel):
             return
         arrived = len(self.requests)
         super().lineReceived(line)
-        if len(self.requests) > arrived and not self.refused:  # it was the first line of a request
+        if len(self.requests) > arrived and not self.refused:  # the line was the first of a request
             self._method, self._target = line.split()[:2]
 
     def allHeadersReceived(self) -> None:
@@ -164,7 +164,7 @@ class Channel(HTTPChannel):
         """
         answer = await admission
         self._admission = None
-        if self.refused:  # its declared length is too large
+        if self.refused:  # the declared length is too large
             return
         if answer is not None:
             self._refuse(raw_bytes(answer))
@@ -235,7 +235,7 @@ class Channel(HTTPChannel):
         self._stop_arrival_timer()
         transport = cast("Any", self.transport)
         transport.write(response)
-        transport.unregisterProducer()  # the producer would resume reading
+        transport.unregisterProducer()  # otherwise the producer would resume reading
         transport.pauseProducing()
         transport.loseWriteConnection()
         self.callLater(LINGER_SECONDS, transport.abortConnection)

@@ -131,7 +131,7 @@ class Api(Resource):
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
         while calls := self._tasks - self._writer.streams:
-            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of them may begin to send
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of these calls may begin to send
         await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
@@ -148,7 +148,7 @@ class Api(Resource):
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
-                logger.exception("request_failed")  # callers do not get the traceback
+                logger.exception("request_failed")  # the response does not contain the traceback
                 answer = failure(call, unexpected())
             try:
                 packed = await compressed(answer, request)
@@ -298,7 +298,7 @@ class Api(Resource):
             try:
                 parts.addresses.count_failed_key(client)
             except RateLimited:
-                call.is_logged = False  # a warning with the address is logged once in a while
+                call.is_logged = False  # a warning with the address is logged instead, from time to time
                 raise
             raise
         call.client_id = holder.client

@@ -102,7 +102,7 @@ class Supervisor:
 
     def _reload_all(self, _signal: int, _frame: object) -> None:
         for worker in self._workers:
-            with suppress(ProcessLookupError):  # it has just exited, and is replaced
+            with suppress(ProcessLookupError):  # the worker has just exited, and will be replaced
                 assert worker.process.pid is not None  # it was started
                 os.kill(worker.process.pid, signal.SIGHUP)
 

@@ -33,7 +33,7 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
     day = usage.today()
     for finished in (each.finished for each in batch):
         claim = finished.claim
-        is_target = bool(claim.platform)  # not a line of a file that is not valid
+        is_target = bool(claim.platform)  # invalid lines of a file have no platform
         if not claim.owner or not is_target or finished.state == "paused":
             continue
         has_record = finished.state == "done" and finished.record is not None

@@ -180,7 +180,7 @@ class Runs:
                 running[task] = claim.owner
                 new.add(task)
                 task.add_done_callback(self._forget(worker, queue, claim))
-            if new:  # they count as free slots until they have taken theirs
+            if new:  # their slots count as free until they are taken
                 await asyncio.wait(new, timeout=crawler.lanes.spacing)
             if len(claims) < n:
                 with suppress(TimeoutError):
@@ -206,7 +206,7 @@ class Runs:
     def _forget(self, worker: Worker, queue: _Queue, claim: Claim) -> Callable[[asyncio.Task[None]], None]:
         def forget(task: asyncio.Task[None]) -> None:
             del queue.running[task]
-            if queue.is_holding:  # the next target of its client may have waited for this
+            if queue.is_holding:  # the next target of the client may have waited for this one
                 queue.due.set()
             if self._tasks.get(claim.target) is task:
                 del self._tasks[claim.target]
@@ -214,7 +214,7 @@ class Runs:
                 worker.drop(claim)
             elif (error := task.exception()) is not None:
                 logger.error("target_failed", exc_info=error)
-                worker.drop(claim)  # its lease ends, and it is tried again
+                worker.drop(claim)  # after its lease, the target is tried again
 
         return forget
 
@@ -277,5 +277,5 @@ class Runs:
             except StoreUnavailable:
                 await asyncio.sleep(POLL_SECONDS)
             except WorkerStoppedError:
-                return None  # the worker's own tasks report it
+                return None  # the worker's own tasks report the outage
         return None

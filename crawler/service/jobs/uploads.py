@@ -243,7 +243,7 @@ class Uploads:
                     name,
                     holder.client,
                     options=options,
-                    whole_roots=bool(upload.arguments),  # such jobs have a crawl of their own
+                    whole_roots=bool(upload.arguments),  # such a job has a crawl of its own
                     most_open=self.most,
                 )
             except TooManyJobsError:

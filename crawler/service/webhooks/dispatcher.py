@@ -93,7 +93,7 @@ class Dispatcher:
         try:
             response = await self._send(delivery)
             attempt = Attempt(at, response.status, response.error, round((loop.time() - begin) * 1000))
-            with suppress(StoreUnavailable):  # it is sent again when its claim has ended
+            with suppress(StoreUnavailable):  # the event is sent again after the end of its claim
                 goes_on = await self.store.transact(lambda session: outbox.end(session, delivery, attempt))
                 result = "delivered" if attempt.error is None else "failed" if goes_on else "given_up"
                 metrics.WEBHOOKS.labels(result).inc()

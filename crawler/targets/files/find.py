@@ -90,7 +90,7 @@ def _copy_of(file: OpenFile) -> Path:
     folder = tempfile.TemporaryDirectory(prefix="targets-")
     atexit.register(folder.cleanup)
     copy = Path(folder.name) / "copy"
-    if isinstance(file.fs, LocalFileSystem):  # a pipe, which get_file() refuses
+    if isinstance(file.fs, LocalFileSystem):  # for a pipe, which get_file() refuses
         with Path(file.path).open("rb") as source, copy.open("wb") as target:
             shutil.copyfileobj(source, target)
     else:

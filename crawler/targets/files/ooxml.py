@@ -167,7 +167,7 @@ def _parse(stream: IO[bytes], handler: Handler) -> Iterator[None]:
         if read - parser.CurrentByteIndex > MAX_TAG_BYTES:  # expat keeps a tag until its end
             refuse(DAMAGED)
         yield
-    parser.Parse(b"", True)  # noqa: FBT003  # isfinal, which has no name
+    parser.Parse(b"", True)  # noqa: FBT003  # the argument isfinal, which is positional only
     yield
 
 

@@ -33,7 +33,7 @@ def read_parquet(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
     Raises:
         UnreadableFileError: the columns do not fit. Raised before the first row.
     """
-    import pyarrow as pa  # noqa: PLC0415  # an extra, and slow to import
+    import pyarrow as pa  # noqa: PLC0415  # in an extra, and slow to import
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415
 
     schema = ParquetFile(file).schema_arrow
@@ -44,7 +44,7 @@ def read_parquet(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
         raise UnreadableFileError(1, f"the column {nested[0]!r} has lists or objects: remove it, or store it as text.")
     kinds = {pa.string(), pa.large_string(), pa.binary(), pa.large_binary()}
     texts = [name for name in columns if schema.field(name).type in kinds]
-    parquet = ParquetFile(file, read_dictionary=texts)  # a text of 3 MB in 500 rows then has 3 MB, not 1.5 GB
+    parquet = ParquetFile(file, read_dictionary=texts)  # a text of 3 MB in 500 rows then takes 3 MB, not 1.5 GB
     number = 0
     for batch in parquet.iter_batches(batch_size=_batch_size(parquet.metadata), columns=columns):
         values = [_values(batch.column(name)) for name in columns]

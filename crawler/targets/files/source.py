@@ -80,7 +80,7 @@ class FileSource(TargetSource):
         except WrongTargetsError:
             raise
         except TargetsUnavailableError:
-            return  # such as a bucket that does not respond. The crawl tries again and reports it
+            return  # such as an unavailable bucket; the crawl tries again and reports the error
 
     async def open(self) -> None:
         """Find the files, and read ``CHECKED_FILES`` of them up to the first row, to find wrong headers and encodings.
@@ -175,7 +175,7 @@ class FileSource(TargetSource):
         self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
-        target_id = f"{name}:{row.element or row.line}"  # for a row without an id; the same in each run
+        target_id = f"{name}:{row.element or row.line}"  # an id for rows without one, which is the same in each run
         where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
             cells = self._cells(row)

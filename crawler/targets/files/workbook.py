@@ -153,7 +153,7 @@ class _Strings(Handler):
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "t":
             self._in_text = not self._is_phonetic
-        elif name == "rPh":  # how a Japanese text is pronounced
+        elif name == "rPh":  # the pronunciation of a Japanese text
             self._is_phonetic = True
 
     def end(self, name: str) -> None:

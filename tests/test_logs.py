@@ -1,0 +1,30 @@
+"""Which log records are created at all."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from crawler.logs import skip_unhandled_records
+
+
+@pytest.mark.parametrize(
+    ("root", "handlers", "levels"),
+    [
+        (logging.NOTSET, [logging.INFO, logging.WARNING], (logging.INFO, logging.INFO)),  # a crawl
+        (logging.NOTSET, [logging.INFO, logging.NOTSET], (logging.NOTSET, logging.DEBUG)),  # a handler takes everything
+        (logging.WARNING, [logging.NOTSET], (logging.WARNING, logging.DEBUG)),  # the endpoint, with a level on the root
+        (logging.INFO, [], (logging.INFO, logging.DEBUG)),
+    ],
+)
+def test_records_below_all_handlers_are_not_created(
+    monkeypatch: pytest.MonkeyPatch, root: int, handlers: list[int], levels: tuple[int, int]
+) -> None:
+    scrapy = logging.getLogger("scrapy")
+    monkeypatch.setattr(logging, "root", logging.RootLogger(root))
+    monkeypatch.setattr(scrapy, "level", logging.DEBUG)
+    for level in handlers:
+        logging.root.addHandler(logging.NullHandler(level))
+    skip_unhandled_records()
+    assert (logging.root.level, scrapy.level) == levels
