@@ -15,10 +15,10 @@ QUOTE = ("<!-- Quoted from benchmarks/RESULTS.md by python -m benchmarks report 
 F = TypeVar("F", bound=Figure)
 
 INTRODUCTION = """\
-Written by `python -m benchmarks report` from {number} of `python -m benchmarks`. Each run has {rounds} rounds. A round
-measures all opponents in turn, so figures of the same round can be compared although the speed of the machine changes.
-Columns of runs have the medians of their rounds; "smallest and largest" is over all rounds of all runs. "a to b" is the
-figure of a divided by that of b, taken in each round. A goal is reached if the median of the runs reaches it.
+Written by `python -m benchmarks report` from {number} of `python -m benchmarks`. Each run has one or more rounds. A
+round measures all opponents in turn, so figures of the same round can be compared although the speed of the machine
+changes. Columns of runs have the medians of their rounds; "smallest and largest" is over all rounds of all runs. "a to
+b" is the figure of a divided by that of b, taken in each round. A goal is reached if the median of the runs reaches it.
 
 {machines}"""
 
@@ -114,9 +114,8 @@ def section(runs: list[Run], title: str) -> str:
 def results(runs: list[Run], notes: str) -> str:
     """Return the report. ``notes`` are sections that a person has written; they come last."""
     number = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
-    rounds = " or ".join(dict.fromkeys(str(run.rounds) for run in runs))
     machines = [f"- run {number}, {run.day}: {run.machine}" for number, run in enumerate(runs, 1)]
-    introduction = INTRODUCTION.format(number=number, rounds=rounds, machines="\n".join(machines))
+    introduction = INTRODUCTION.format(number=number, machines="\n".join(machines))
     parts = ["# Benchmark results", wrapped(introduction)]
     if goals(runs):
         parts += ["## Goals", goals_grid(goals(runs))]
