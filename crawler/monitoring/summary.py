@@ -154,7 +154,7 @@ class Summary:
         return list(dict.fromkeys(line for (platform, *_), line in found if platform == self._spider.platform))
 
     def _next_steps(self, stats: dict[str, Any]) -> Iterator[str]:
-        if any(key.startswith(UNREAD_PATHS) for key in stats):
+        if self._suggested or any(key.startswith(UNREAD_PATHS) for key in stats):
             yield _row("next", UNREAD_ADVICE)
             yield from (_row("line", each) for each in self._suggested[:MAX_UNREAD])
         failures = [files.uris[-1] for files in self._files.values() if files.has_failures]
