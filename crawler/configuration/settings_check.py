@@ -23,7 +23,7 @@ from crawler.settings import Settings
 
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
 PAGE = "page"
-"""The role (``page``, ``api``, ...) whose origin all roles have that ``PLATFORM_ORIGINS`` does not name."""
+"""The role whose origin is used for roles (``api``, ...) without one in ``PLATFORM_ORIGINS``."""
 PREFIX = "CRAWLER_"
 """The prefix of environment variables that set a setting."""
 SERVICE_LINK = re.compile(
@@ -146,7 +146,7 @@ def _expected(message: str) -> str:
 
 
 def _check_redis(settings: BaseSettings) -> None:
-    """Refuse the setting of version 0.2 with which processes shared limits and queues: they would share nothing."""
+    """Refuse ``REDIS_URL``, with which processes of version 0.2 shared limits and queues. It has no effect any more."""
     if settings["REDIS_URL"]:
         raise ValueError(
             "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL: jobs and endpoints share their "

@@ -140,9 +140,9 @@ def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides:
         result = Repair(
             found.names,
             result.proven + found.proven,
-            result.unproven + found.unproven,
-            result.wrong + found.wrong,
-            result.left + found.left,
+            result.unproven + [each for each in found.unproven if each.line not in {e.line for e in result.unproven}],
+            list(dict.fromkeys(result.wrong + found.wrong)),
+            list(dict.fromkeys(result.left + found.left)),
         )
     return result
 

@@ -26,7 +26,7 @@ def tune_garbage_collector(*, collect: bool = True) -> None:
     A target creates thousands of objects, of which reference counting frees nearly all. The collector would still
     search all modules and schemas again and again, which took a fifth of the CPU time of a call.
 
-    ``collect``: first free the garbage, which is never freed otherwise. This takes about 0.1 s.
+    ``collect``: first free the existing garbage, which would never be freed later. This takes about 0.1 s.
     """
     if collect:
         gc.collect()
