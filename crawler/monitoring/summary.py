@@ -124,7 +124,7 @@ class Summary:
 
     def _example(self, code: str) -> str:
         outcome = self.first.get(code)
-        if outcome is None or outcome.error is None:  # all targets with this code ended in earlier starts
+        if outcome is None or outcome.error is None:  # all targets with this code ended in earlier starts of the job
             return "see the failures feed of the earlier start"
         if not self._spider.batch:
             return outcome.error.message

@@ -38,7 +38,7 @@ class SelectorTable(ABC):
 
     @abstractmethod
     def named(self, lines: Sequence[Line]) -> Self:
-        """Return the table with the selectors of lines, which are tried before the declared ones."""
+        """Return the table with the selectors of the lines, which are tried first."""
 
 
 T = TypeVar("T", bound=SelectorTable)

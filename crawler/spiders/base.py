@@ -190,9 +190,8 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         """Restore the state of a root that another worker of the job has begun.
 
-        ``root``: ``Target.root`` of these targets. ``notes``: for each finished target with data from
-        ``TargetTracker.note``, the outcome's code and this data.
-        ``pending``: the targets without an outcome. Return the targets to scrape.
+        ``root``: the id of the root. ``notes``: the code and the note (``TargetTracker.note``) of each finished target
+        that has a note. ``pending``: the targets without an outcome. Return the targets to scrape.
         """
         return pending
 
