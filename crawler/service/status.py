@@ -17,6 +17,7 @@ import orjson
 from crawler.downloads.shared_state import platform_lanes
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time, utc_text
+from crawler.jobs.tables import insert_into, processes
 from crawler.registry import spiders
 from crawler.service import metrics, outcome_counts
 from crawler.service.calls.stored import WAITING, load
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
     from crawler.service.calls.open_crawlers import OpenCrawlers
     from crawler.targets.target import Outcome
 
-WRITE = (
-    "INSERT INTO processes (id, at, state) VALUES (:id, :at, :state)"
-    " ON CONFLICT (id) DO UPDATE SET at = excluded.at, state = excluded.state"
-)
+WRITE = insert_into(processes, replace=("at", "state"))
 
 REWRITE_SECONDS = 10.0
 """Interval in seconds at which an unchanged state is written, to show that its process is running."""

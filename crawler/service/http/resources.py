@@ -215,11 +215,7 @@ class Api(Resource):
         return selected(await self._scrape(request, call, scraper), fields)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        holder = await self._holder(request, call)
-        rate_limit = await self.parts.limits.count(holder)
-        if rate_limit:
-            call.headers.update(rate_limit.headers)
-            rate_limit.check()
+        holder = await self._counted_holder(request, call)
         given = read_object(request)
         params = check_params(scraper, given)
         call.note = limited_numbers(given, params)
