@@ -75,7 +75,7 @@ def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: N
 
 
 def _paths(read: Sequence[ReadPage]) -> set[str]:
-    return {path for each in read for path in each.paths}
+    return {path for each in read for path in each.page.problem_paths(each.error)}
 
 
 def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:

@@ -143,6 +143,12 @@ class ShortvideoSpider(PlatformSpider):
         assert page.received is not None
         return page.received
 
+    def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
+        """Keep a response. A page that has received unreadable results is not kept: the results are."""
+        session: SearchSession = request.meta["page_session"]
+        if error is None or error is not session.error or isinstance(page, ResultsPage):
+            super().keep(page, request, error)
+
     async def read_item(self, page: PlatformPage, request: Request) -> None:
         """Read the results that the page received in the browser. If there are none, raise an error with the reason."""
         session: SearchSession = request.meta["page_session"]
