@@ -10,7 +10,7 @@ from benchmarks.runs import Run
 from benchmarks.tables import goal, grid, reached, spread, value, wrapped
 
 QUOTE = ("<!-- Quoted from benchmarks/RESULTS.md by python -m benchmarks report -->", "<!-- End of the quotation -->")
-"""The lines of ``docs/speed.md`` between which the report puts the goals that are ratios of speeds."""
+"""The lines of ``docs/speed.md`` between which the report puts the goals."""
 
 F = TypeVar("F", bound=Figure)
 
@@ -77,12 +77,11 @@ def goals_grid(found: list[tuple[str, Ratio]]) -> str:
 
 
 def with_goals(page: str, found: list[tuple[str, Ratio]]) -> str:
-    """Return ``docs/speed.md`` with the goals for which more is better, instead of those of the last report."""
+    """Return ``docs/speed.md`` with the goals, instead of those of the last report."""
     start, end = QUOTE
     before, _, rest = page.partition(start)
     after = rest.partition(end)[2]
-    quoted = goals_grid([(title, each) for title, each in found if each.at_least is not None])
-    return f"{before}{start}\n\n{quoted}\n\n{end}{after}"
+    return f"{before}{start}\n\n{goals_grid(found)}\n\n{end}{after}"
 
 
 def section(runs: list[Run], title: str) -> str:

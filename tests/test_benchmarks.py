@@ -208,6 +208,7 @@ def test_the_report_replaces_the_lines_in_the_page() -> None:
         ["benchmark", "ratio", "goal", "median of the runs", "reached"],
         ["---"] * 5,
         ["A call", "endpoint / scrapyrt", "≥ 6", "5.00", "no"],
+        ["Reading", "page", "≤ 2", "1.00", "yes"],
     ]
     assert found.startswith("# Title\n\n<!--")
     assert found.endswith("-->\n\nEnd\n")
