@@ -61,7 +61,7 @@ def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> s
 
     An environment variable with the prefix ``CRAWLER_`` is misspelled if it is similar to a setting of this project or
     of Scrapy. A setting from another place (such as ``-s``) may be a setting of the user's project: it is misspelled
-    only if its name differs by one letter from that of a field of ``Settings``.
+    only if its name differs by one letter from the name of a field of ``Settings``.
     """
     known = {*Settings.model_fields, *filter(str.isupper, vars(default_settings))}
     for variable in sorted(environment):

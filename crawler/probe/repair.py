@@ -38,7 +38,7 @@ class Repair(NamedTuple):
     proven: list[Suggestion]
     unproven: list[Suggestion]
     wrong: list[str]
-    """A sentence for each line in force whose values differ from those of good pages."""
+    """A sentence for each line in force whose values differ from the values of good pages."""
     left: list[str]
     """The unread parts that remain with these names."""
 

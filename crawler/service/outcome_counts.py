@@ -86,7 +86,7 @@ class OutcomeCounts:
         return taken
 
     def put_back(self, taken: OutcomeCounts) -> None:
-        """Add counts that could not be stored, except those of minutes that are no longer kept."""
+        """Add counts that could not be stored, except counts of minutes that are no longer kept."""
         first = first_minute()
         self._counts.update({key: number for key, number in taken._counts.items() if key.minute >= first})
         self._successes = taken._successes | self._successes

@@ -1,7 +1,7 @@
 """``GET /v1/status``: the state of each platform and egress, as the sum over all processes that share the store.
 
-Each process writes its own state and its counts to the store, and reads those of all processes. So processes need no
-connections to each other. The state of a killed process is ignored after ``FORGET_SECONDS``.
+Each process writes its own state and its counts to the store, and reads the state and the counts of all processes. So
+processes need no connections to each other. The state of a killed process is ignored after ``FORGET_SECONDS``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STORE_SECONDS = 2.0
 
 
 class Status:
-    """Stores the state and the outcomes of this process, and reports those of all processes."""
+    """Stores the state and the outcomes of this process, and reports the sums of all processes."""
 
     def __init__(self, crawlers: OpenCrawlers, settings: Settings, store: Store) -> None:
         self.crawlers = crawlers

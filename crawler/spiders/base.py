@@ -352,9 +352,9 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return True
 
     def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:
-        """Compare the rows of a listing's pages with what the platform states, after the last page of the listing.
+        """Compare the number of rows on a listing's pages with the stated number, after the last page of the listing.
 
-        If they differ, add a warning to the target's outcome. The arguments are those of ``Listings.close``.
+        If they differ, add a warning to the target's outcome. The arguments are passed to ``Listings.close``.
         """
         coverage = self.listings.close(target, ended=ended, ceiling=ceiling)
         if coverage is not None and coverage.reasons:

@@ -34,7 +34,7 @@ class SearchSession(ResponseListener):
     """
 
     def __init__(self, params: PhotoSearchParams, names: Names = NO_NAMES, *, quiet: float, pause: float) -> None:
-        """``names``: the further paths of the contracts, those of the target."""
+        """``names``: the target's further paths of the contracts."""
         super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
         self.keywords, self.names = params.words, names
         self.start = int(params.cursor)

@@ -141,7 +141,7 @@ class FoundCall:
     position: int | None = None
     """The position in the queue of the platform: 1 is the next call. None if the call does not wait."""
     record: bytes = b""
-    """The JSON of the record, compressed; empty if there is none."""
+    """The JSON of the record, compressed; empty without a record."""
 
     @property
     def is_done(self) -> bool:
@@ -181,7 +181,7 @@ def accept(session: Session, call: StoredCall, claim: once.Claim | None, room: R
 
 
 def _standing_job(session: Session, client: str) -> Any:
-    """Lock the row of a client's standing job, and return it. Add it if there is none."""
+    """Lock the row of a client's standing job, and return it. Add the row if it is missing."""
     named = {"owner": client, "name": NAME}
     found = session.execute(sql.LOCK_JOB, named).fetchone()
     if found is None:
@@ -249,7 +249,7 @@ def page(session: Session, client: str, state: str | None, limit: int, cursor: s
 def delete(session: Session, client: str, request_id: str) -> Key | None:
     """Delete a client's call with its record and its ``Idempotency-Key``.
 
-    A waiting or running call is cancelled. Return the key of its target, None if there is no such call.
+    A waiting or running call is cancelled. Return the key of its target, None if the call does not exist.
     """
     row = session.execute(sql.LOCK_CALL, _named(client, request_id)).fetchone()
     if row is None:

@@ -253,7 +253,7 @@ class Channel(HTTPChannel):
 
 
 def scraper_of(target: bytes) -> str:
-    """Return the name of the scraper in the path of a request, "" if there is none.
+    """Return the name of the scraper in the path of a request, "" for other paths.
 
     >>> scraper_of(b"/v1/scrapers/microblog-profile-v4?pretty=1")
     'microblog-profile'

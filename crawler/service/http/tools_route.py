@@ -38,7 +38,7 @@ class ToolsRoute:
     """
 
     def __init__(self, address: str) -> None:
-        """``address``: the URL at which the tools call this endpoint. "": there are no tools."""
+        """``address``: the URL at which the tools call this endpoint. "": the endpoint has no tools."""
         self._address = address
         self._tools: asyncio.Task[HttpTools] | None = None
         self._is_closing = False
