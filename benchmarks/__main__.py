@@ -21,22 +21,26 @@ from benchmarks.runs import Run, machine
 from benchmarks.stack import ROOT
 from benchmarks.tables import markdown
 
-BENCHMARKS = {
-    name: f"benchmarks.{name}"
-    for name in ("endpoint", "reading", "crawl", "start", "stores", "jobs", "browser", "workers", "repairs")
-}
+NAMES = "endpoint load latency reading crawl start stores jobs browser workers repairs"
+BENCHMARKS = {name: f"benchmarks.{name}" for name in NAMES.split()}
 """Name -> module. Each has ``run(rounds)``, which returns a table or a list of tables."""
 ROUNDS = 5
 
 
 def measure(names: list[str], rounds: int, file: Path | None) -> None:
-    """Run benchmarks and print their tables. After each benchmark, write the tables so far to the file."""
+    """Run benchmarks and print their tables. After each benchmark, write the tables so far to the file.
+
+    If the file has a run, its tables are kept, except those that are measured again.
+    """
     run = Run(machine(), datetime.now(UTC).date().isoformat(), rounds)
+    if file and file.exists():
+        run.tables = Run.read(file).tables
     print(f"{run.machine}; {rounds} rounds\n", flush=True)
     for name in names or BENCHMARKS:
         measured = import_module(BENCHMARKS[name]).run(rounds)
         tables = measured if isinstance(measured, list) else [measured]
-        run.tables += tables
+        measured_again = {table.title for table in tables}
+        run.tables = [table for table in run.tables if table.title not in measured_again] + tables
         print("\n".join(map(markdown, tables)), flush=True)
         if file:
             run.write(file)
@@ -67,7 +71,7 @@ def main(arguments: list[str]) -> None:
         return
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS) + "; default: all")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the figures, from which reports are made")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file of a run, from which reports are made")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:

@@ -1,4 +1,6 @@
-"""The callers of the benchmarks: connections in a process of their own, which call a server as fast as it responds.
+"""The callers of the benchmarks: connections in a process of their own, which call a server.
+
+They call as fast as it responds, or at a fixed rate.
 
 ``python -m benchmarks.callers`` reads one job per line of its input, and prints one result per line.
 """
@@ -28,13 +30,18 @@ Products = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Job:
-    """Calls of a server: each caller repeats the request over one connection for some seconds."""
+    """Calls of a server: each caller repeats the request over one connection for some seconds.
+
+    ``rate``: calls per second that are sent at even distances, over as many connections as this takes. None: each
+    caller sends its next call when it has the response of its last one.
+    """
 
     port: int
     request: str
     callers: int
     seconds: float
     expected: Products
+    rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,14 +73,27 @@ async def run(job: Job) -> Result:
     request, latencies, bodies = job.request.encode(), [], []
     start = time.perf_counter()
 
-    async def call(client: Client) -> None:
+    async def send(client: Client, due: float) -> None:
+        bodies.append((await client.send(request))[1])
+        latencies.append((time.perf_counter() - due) * 1000)
+
+    async def repeat(client: Client) -> None:
         before = start
         while before < start + job.seconds:
             before = time.perf_counter()
-            bodies.append((await client.send(request))[1])
-            latencies.append((time.perf_counter() - before) * 1000)
+            await send(client, before)
 
-    await asyncio.gather(*map(call, clients))
+    async def send_when_due(due: float) -> None:
+        await asyncio.sleep(due - time.perf_counter())
+        client = clients.pop() if clients else (await loop.create_connection(Client, "127.0.0.1", job.port))[1]
+        await send(client, due)
+        clients.append(client)
+
+    if job.rate is None:
+        await asyncio.gather(*map(repeat, clients))
+    else:
+        numbers = range(int(job.rate * job.seconds))
+        await asyncio.gather(*(send_when_due(start + number / job.rate) for number in numbers))
     seconds = time.perf_counter() - start
     for client in clients:
         client.transport.close()

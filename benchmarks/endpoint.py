@@ -208,8 +208,8 @@ def run(rounds: int) -> list[Table]:
     """Measure the endpoint and its opponents."""
     results = measure_all(rounds)
     return [
-        speed_table("A call, light page", CONDITIONS, results, LIGHT_PAGE, {ORDINARY: 6, BARE: 0.5}),
-        speed_table("A call, page of 0.66 MB", AS_ABOVE, results, LARGE_PAGE, {ORDINARY: 3, BARE: 0.85}),
+        speed_table("A call, light page", CONDITIONS, results, LIGHT_PAGE, {ORDINARY: 8, BARE: 0.5}),
+        speed_table("A call, page of 0.66 MB", AS_ABOVE, results, LARGE_PAGE, {ORDINARY: 5, BARE: 0.85}),
         speed_table("A call, light page with TLS and gzip", TLS_CONDITIONS, results, LIGHT_TLS),
         speed_table("A call, page of 0.66 MB with TLS and gzip", TLS_CONDITIONS, results, LARGE_TLS),
         latency_table(results),

@@ -10,15 +10,15 @@ from benchmarks.runs import Run
 from benchmarks.tables import goal, grid, reached, spread, value, wrapped
 
 QUOTE = ("<!-- Quoted from benchmarks/RESULTS.md by python -m benchmarks report -->", "<!-- End of the quotation -->")
-"""The lines of ``docs/speed.md`` between which the report puts the goals that are ratios of speeds."""
+"""The lines of ``docs/speed.md`` between which the report puts the goals."""
 
 F = TypeVar("F", bound=Figure)
 
 INTRODUCTION = """\
-Written by `python -m benchmarks report` from {number} of `python -m benchmarks`. Each run has {rounds} rounds. A round
-measures all opponents in turn, so figures of the same round can be compared although the speed of the machine changes.
-Columns of runs have the medians of their rounds; "smallest and largest" is over all rounds of all runs. "a to b" is the
-figure of a divided by that of b, taken in each round. A goal is reached if the median of the runs reaches it.
+Written by `python -m benchmarks report` from {number} of `python -m benchmarks`. Each run has one or more rounds. A
+round measures all opponents in turn, so figures of the same round can be compared although the speed of the machine
+changes. Columns of runs have the medians of their rounds; "smallest and largest" is over all rounds of all runs. "a to
+b" is the figure of a divided by that of b, taken in each round. A goal is reached if the median of the runs reaches it.
 
 {machines}"""
 
@@ -77,12 +77,11 @@ def goals_grid(found: list[tuple[str, Ratio]]) -> str:
 
 
 def with_goals(page: str, found: list[tuple[str, Ratio]]) -> str:
-    """Return ``docs/speed.md`` with the goals for which more is better, instead of those of the last report."""
+    """Return ``docs/speed.md`` with the goals, instead of those of the last report."""
     start, end = QUOTE
     before, _, rest = page.partition(start)
     after = rest.partition(end)[2]
-    quoted = goals_grid([(title, each) for title, each in found if each.at_least is not None])
-    return f"{before}{start}\n\n{quoted}\n\n{end}{after}"
+    return f"{before}{start}\n\n{goals_grid(found)}\n\n{end}{after}"
 
 
 def section(runs: list[Run], title: str) -> str:
@@ -114,9 +113,8 @@ def section(runs: list[Run], title: str) -> str:
 def results(runs: list[Run], notes: str) -> str:
     """Return the report. ``notes`` are sections that a person has written; they come last."""
     number = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
-    rounds = " or ".join(dict.fromkeys(str(run.rounds) for run in runs))
     machines = [f"- run {number}, {run.day}: {run.machine}" for number, run in enumerate(runs, 1)]
-    introduction = INTRODUCTION.format(number=number, rounds=rounds, machines="\n".join(machines))
+    introduction = INTRODUCTION.format(number=number, machines="\n".join(machines))
     parts = ["# Benchmark results", wrapped(introduction)]
     if goals(runs):
         parts += ["## Goals", goals_grid(goals(runs))]

@@ -54,6 +54,17 @@ def rss_megabytes(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def pss_megabytes(pid: int) -> float:
+    """Return the proportional set size of a process and its descendants: what several share is divided among them."""
+    found = [re.search(r"^Pss:\s+(\d+) kB$", smaps(each), re.MULTILINE) for each in processes(pid)]
+    return sum(int(each[1]) for each in found if each) * 1024 / 1e6
+
+
+def smaps(pid: int) -> str:
+    """Return what Linux says about the memory of a process."""
+    return Path(f"/proc/{pid}/smaps_rollup").read_text()
+
+
 def peak_megabytes(pid: int) -> float | None:
     """Return the peak of a process's resident memory; None once it has exited.
 

@@ -1,4 +1,4 @@
-"""One ``scrapy crawl`` of one target, compared with the start of an empty Scrapy project."""
+"""Commands that do little, compared with those of an empty Scrapy project."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, Table, ratio
 from benchmarks.stack import ROOT, Stack, stack
+from crawler.platforms.retail import PLATFORM as RETAIL
 
 CATEGORY = "976759"
-EMPTY = "benchmarks.opponents.empty_settings"
+OWN, EMPTY = "crawler.settings", "benchmarks.opponents.empty_settings"
+ONE = "one target"
 
 CONDITIONS = """\
-The whole process of one `scrapy crawl`, from its start to its exit: CPU time, and seconds by the clock. "One target" is
-a crawl of this project for one category page of the sandbox, with a feed. The opponents are the spiders of a project
-as `scrapy startproject` makes it, with the add-on of scrapy-poet: one that yields nothing, and one that fetches the
-same page, writes a feed and reads nothing from it. All log warnings only. The sandbox is a process of its own, and is
-not counted. The commands run in turn in each round; a first round, which fills the caches of files, is not counted."""
+The whole process of a command, from its start to its exit: CPU time, and seconds by the clock. "One target" is
+`scrapy crawl` of this project for one category page of the sandbox, with a feed, and "one link" is `scrapy collect` of
+a file with the link of the same page. The opponents are the spiders of a project as `scrapy startproject` makes it,
+with the add-on of scrapy-poet: one that yields nothing, and one that fetches the same page, writes a feed and reads
+nothing from it. All log warnings only. The sandbox is a process of its own, and is not counted. The commands run in
+turn in each round; a first round, which fills the caches of files, is not counted."""
+OUT = "out.jsonl"
 
 
 @dataclass
 class Command:
-    """A crawl, and its figures by round."""
+    """A command, and its figures by round."""
 
     name: str
     settings_module: str
     arguments: list[str]
-    lines: int
+    lines: int = 0
     """Lines that its feed must have."""
     cpu_seconds: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -45,30 +49,35 @@ class Command:
 
 
 def commands(running: Stack) -> list[Command]:
-    """Return this project's crawl twice, and the crawls of the empty project."""
+    """Return this project's commands, and those of the empty project."""
     origin = json.loads(running.env["CRAWLER_PLATFORM_ORIGINS"])["retail"]
-    own = ["retail", "-a", f"cat_id={CATEGORY}"]
-    page = ["page", "-a", f"url={origin}/browse/{CATEGORY}"]
+    out = ["-s", "LOG_LEVEL=WARNING", "-O", str(running.folder / OUT)]
+    link = running.folder / "link.txt"
+    link.write_text(f"{RETAIL.origin}/browse/{CATEGORY}\n")
+    own = ["crawl", "retail", "-a", f"cat_id={CATEGORY}", *out]
+    page = ["crawl", "page", "-a", f"url={origin}/browse/{CATEGORY}", *out]
     return [
-        Command("one target", "crawler.settings", own, lines=1),
-        Command("empty project", EMPTY, ["nothing"], lines=0),
+        Command(ONE, OWN, own, lines=1),
+        Command("empty project", EMPTY, ["crawl", "nothing", *out]),
         Command("empty project, one page", EMPTY, page, lines=1),
-        Command("one target again", "crawler.settings", own, lines=1),
+        Command("one link", OWN, ["collect", str(link), "--fresh", *out], lines=1),
+        Command("--help", OWN, ["--help"]),
+        Command("empty project, --help", EMPTY, ["--help"]),
+        Command("one target again", OWN, own, lines=1),
     ]
 
 
 def execute(command: Command, running: Stack) -> None:
-    """Run a crawl, and add its figures.
+    """Run a command, and add its figures.
 
     Raises:
-        SystemExit: the crawl failed.
+        SystemExit: the command failed.
     """
-    out: Path = running.folder / "out.jsonl"
+    out: Path = running.folder / OUT
     env = {**running.env, "SCRAPY_SETTINGS_MODULE": command.settings_module}
-    options = ["-s", "LOG_LEVEL=WARNING", "-O", str(out)]
     started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", "crawl", *command.arguments, *options], cwd=ROOT, env=env
+        [sys.executable, "-m", "scrapy", *command.arguments], cwd=ROOT, env=env, stdout=subprocess.DEVNULL
     )
     _, status, usage = os.wait4(process.pid, 0)
     command.seconds.append(time.perf_counter() - started)
@@ -91,13 +100,16 @@ def run(rounds: int = 5) -> Table:
         del command.cpu_seconds[0], command.seconds[0]
     table = Table("The start of a crawl", CONDITIONS)
     table.figures.extend(figure for command in tested for figure in command.figures())
-    own, empty, page, again = (command.figures() for command in tested)
+    cpu = {command.name: command.figures()[0] for command in tested}
     table.ratios.extend(
         (
-            ratio("one target to empty project, CPU time", own[0], empty[0], at_most=1.1),
-            ratio("one target to empty project, wall", own[1], empty[1]),
-            ratio("one target to empty project with one page, CPU time", own[0], page[0]),
-            ratio("one target to itself, CPU time", own[0], again[0]),
+            ratio(
+                f"{ONE} to empty project with one page, CPU time", cpu[ONE], cpu["empty project, one page"], at_most=0.8
+            ),
+            ratio(f"{ONE} to empty project, CPU time", cpu[ONE], cpu["empty project"]),
+            ratio("one link to empty project with one page, CPU time", cpu["one link"], cpu["empty project, one page"]),
+            ratio("--help to that of the empty project, CPU time", cpu["--help"], cpu["empty project, --help"]),
+            ratio(f"{ONE} to itself, CPU time", cpu[ONE], cpu["one target again"]),
         )
     )
     return table

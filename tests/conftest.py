@@ -73,8 +73,8 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # pytest may run without the plugin
 def pytest_xdist_auto_num_workers() -> int:
-    """Use two workers more than there are processors with ``-n auto``, because many tests wait."""
-    return (os.cpu_count() or 1) + 2
+    """Use three workers more than there are processors with ``-n auto``: half of the time, tests wait."""
+    return (os.cpu_count() or 1) + 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

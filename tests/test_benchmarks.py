@@ -6,17 +6,21 @@ import asyncio
 import doctest
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import tables
-from benchmarks.callers import products
+from benchmarks.callers import Job, Result, products
+from benchmarks.callers import run as call
+from benchmarks.crawl import TARGETS, write_targets
 from benchmarks.endpoint import percentile
 from benchmarks.figures import Figure, Ratio, Table, ratio
 from benchmarks.opponents.http import Client, Messages, get, ok, post
+from benchmarks.opponents.listing import requests
+from benchmarks.opponents.pages import LIMIT, category_pages
 from benchmarks.plot import plot
 from benchmarks.report import QUOTE, goals, results, with_goals
 from benchmarks.runs import Run
@@ -171,6 +175,24 @@ def test_the_command_writes_the_file_and_the_report(tmp_path: Path, monkeypatch:
     assert "1.00 × (goal 1)" in (tmp_path / "docs/benchmarks.svg").read_text()
 
 
+def test_a_run_can_be_measured_in_several_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Module:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def run(self, rounds: int) -> Table:
+            return Table(self.name, "", [Figure("calls", "calls/s", [1.0] * rounds)])
+
+    monkeypatch.setattr(command, "import_module", Module)
+    for name, rounds in [("endpoint", "2"), ("crawl", "3"), ("endpoint", "4")]:
+        command.main([name, "--rounds", rounds, "--json", str(tmp_path / "run.json")])
+    tables = Run.read(tmp_path / "run.json").tables
+    assert [(each.title, len(each.figures[0].values)) for each in tables] == [
+        ("benchmarks.crawl", 3),
+        ("benchmarks.endpoint", 4),
+    ]
+
+
 def test_sp_4_the_page_about_speed_quotes_only_lines_of_the_results() -> None:
     start, end = QUOTE
     quote = (ROOT / "docs/speed.md").read_text().partition(start)[2].partition(end)[0]
@@ -186,6 +208,7 @@ def test_the_report_replaces_the_lines_in_the_page() -> None:
         ["benchmark", "ratio", "goal", "median of the runs", "reached"],
         ["---"] * 5,
         ["A call", "endpoint / scrapyrt", "≥ 6", "5.00", "no"],
+        ["Reading", "page", "≤ 2", "1.00", "yes"],
     ]
     assert found.startswith("# Title\n\n<!--")
     assert found.endswith("-->\n\nEnd\n")
@@ -196,7 +219,7 @@ def test_the_report_replaces_the_lines_in_the_page() -> None:
 def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["endpiont"])
-    assert "unknown benchmark: endpiont. Choose from endpoint, reading," in capsys.readouterr().err
+    assert "unknown benchmark: endpiont. Choose from endpoint, load," in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("share", "expected"), [(50, 2.0), (75, 3.0), (76, 4.0), (95, 4.0), (99, 4.0)])
@@ -246,6 +269,36 @@ def test_messages_are_split_wherever_their_bytes_are(size: int) -> None:
         (b"POST /b HTTP/1.1", b"12345"),
         (b"HTTP/1.1 200 OK", b""),
     ]
+
+
+class Patient(Messages):
+    """Responds to no request before a number of them have arrived."""
+
+    waiting: ClassVar[list[Patient]] = []
+
+    def message_received(self, head: bytes, body: bytes) -> None:
+        self.waiting.append(self)
+        if len(self.waiting) == 10:
+            for each in self.waiting:
+                each.transport.write(ok(b'{"items": []}'))
+
+
+def test_calls_at_a_fixed_rate_do_not_wait_for_the_responses_of_earlier_ones() -> None:
+    async def calling() -> Result:
+        server = await asyncio.get_running_loop().create_server(Patient, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            return await call(Job(port, get("127.0.0.1", "/").decode(), 1, 0.05, [], rate=200))
+
+    assert len(asyncio.run(calling()).latencies) == 10
+
+
+def test_every_target_of_the_crawls_is_another_one_with_a_ready_page(tmp_path: Path) -> None:
+    write_targets(tmp_path / "targets.jsonl")
+    urls = [each.url for each in requests(str(tmp_path / "targets.jsonl"), "http://shop")]
+    assert len(set(urls)) == TARGETS
+    paths = {url.removeprefix("http://shop").encode().partition(LIMIT)[0] for url in urls}
+    assert paths == category_pages().keys()
 
 
 class Connection(asyncio.Transport):

@@ -87,7 +87,7 @@ def test_re3_7_us3_6_a_crawl_warns_of_a_renamed_key_in_all_outputs(tmp_path: Pat
     assert code == 0, "an unread value leaves the exit code 0"
     assert {line["id"]: line["warnings"] for line in out} == {"0": [RATING_LINE], "1": [], "2": [RATING_LINE]}
     assert {row["target_id"]: row["warnings"] for row in pq.read_table(parquet).to_pylist()} == {
-        line["id"]: [dict.fromkeys(COVERAGE_KEYS) | each for each in line["warnings"]] for line in out
+        line["id"]: [dict.fromkeys((*COVERAGE_KEYS, "suggestion")) | each for each in line["warnings"]] for line in out
     }
     stored = sqlite3.connect(database).execute("SELECT DISTINCT row_warnings FROM retail_products")
     assert [RATING_LINE] in [json.loads(text) for (text,) in stored]

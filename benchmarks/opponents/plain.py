@@ -24,7 +24,8 @@ class PlainSpider(Spider):
         with Path(self.targets).open() as lines:  # noqa: ASYNC230  # as plain spiders do
             for line in lines:
                 target = json.loads(line)
-                url = f"{self.origin}/browse/{target['cat_id']}?page={target['page']}"
+                page = f"page={target['page']}&" if target["page"] > 1 else ""
+                url = f"{self.origin}/browse/{target['cat_id']}?{page}max_price={target['max_price']:.2f}"
                 yield Request(url, dont_filter=True, callback=self.parse_page, cb_kwargs={"page": target["page"]})
 
     def parse_page(self, response: Response, page: int) -> Iterator[dict[str, Any]]:

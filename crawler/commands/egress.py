@@ -143,7 +143,7 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Ma
 
 
 def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[BreakerKey, Suspension]:
-    """Return the circuit breakers of platforms that processes share through ``STORE``. Empty if there is no store."""
+    """Return the circuit breakers of platforms that processes share through ``STORE``. Empty without a store."""
     with suppress(UsageError):  # the store cannot be a file here
         location = store_location(settings)
         if "://" in location or Path(location).exists():

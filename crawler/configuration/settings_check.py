@@ -23,7 +23,7 @@ from crawler.settings import Settings
 
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
 PAGE = "page"
-"""The role (``page``, ``api``, ...) whose origin all roles have that ``PLATFORM_ORIGINS`` does not name."""
+"""The role whose origin is used for roles (``api``, ...) without one in ``PLATFORM_ORIGINS``."""
 PREFIX = "CRAWLER_"
 """The prefix of environment variables that set a setting."""
 SERVICE_LINK = re.compile(
@@ -61,7 +61,7 @@ def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> s
 
     An environment variable with the prefix ``CRAWLER_`` is misspelled if it is similar to a setting of this project or
     of Scrapy. A setting from another place (such as ``-s``) may be a setting of the user's project: it is misspelled
-    only if its name differs by one letter from that of a field of ``Settings``.
+    only if its name differs by one letter from the name of a field of ``Settings``.
     """
     known = {*Settings.model_fields, *filter(str.isupper, vars(default_settings))}
     for variable in sorted(environment):
@@ -146,7 +146,7 @@ def _expected(message: str) -> str:
 
 
 def _check_redis(settings: BaseSettings) -> None:
-    """Refuse the setting of version 0.2 with which processes shared limits and queues: they would share nothing."""
+    """Refuse ``REDIS_URL``, with which processes of version 0.2 shared limits and queues. It has no effect any more."""
     if settings["REDIS_URL"]:
         raise ValueError(
             "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL: jobs and endpoints share their "

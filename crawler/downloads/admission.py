@@ -47,7 +47,7 @@ class _Pending:
     background: bool
     """Whether the requests of all other targets have priority."""
     deadline: float | None
-    """The time of the event loop before which the download must start, None if there is none."""
+    """The time of the event loop before which the download must start. None: no deadline."""
     refused: bool = False
     """Whether the platform has refused the target before. The request then does not wait for its lane."""
 

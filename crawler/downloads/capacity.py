@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from crawler import platforms
-from crawler.platforms.platform import Platform
 
 HOUR = 3_600.0
 
 
-def targets_per_hour(platform: Platform, budget: Mapping[str, Any]) -> float:
-    """Return the targets per hour that a platform's budget for one egress allows.
+def platform_capacity(name: str, budget: Mapping[str, Any]) -> float:
+    """Return the targets per hour that the budget of the platform ``name`` for one egress allows.
 
     ``budget``: ``concurrency``, ``delay`` and ``sources``. The estimate assumes ``Platform.downloads`` downloads per
     target, and one of them from each source that has its own budget.
     """
+    platform = platforms.platforms()[name]
     whole = _rate(budget, platform.seconds) / platform.downloads
     return HOUR * min([whole, *(_rate(each, platform.seconds) for each in budget["sources"].values())])
 
@@ -27,8 +27,3 @@ def _rate(budget: Mapping[str, Any], seconds: float) -> float:
     delay = budget.get("delay", 0)
     by_delay = 1 / delay if delay else math.inf
     return float(min(by_delay, budget.get("concurrency", 1) / seconds))
-
-
-def platform_capacity(name: str, budget: Mapping[str, Any]) -> float:
-    """Return ``targets_per_hour`` for the platform with this name."""
-    return targets_per_hour(platforms.platforms()[name], budget)

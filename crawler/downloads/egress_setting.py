@@ -136,7 +136,7 @@ class Egress(_Strict):
 
     @cached_property
     def can_fail(self) -> bool:
-        """Whether failures may be the egress's own. Without a proxy and ``bind``, all count as the platform's."""
+        """Whether the egress itself can fail. Without a proxy and ``bind``, all failures count as the platform's."""
         return self.proxy is not None or self.bind is not None
 
     def serves(self, platform: str) -> bool:

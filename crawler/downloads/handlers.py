@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
-from crawler.downloads.connecting import LimitedEndpoint
+from crawler.downloads.connect_limits import LimitedEndpoint
 from crawler.downloads.egress_handler import ThroughEgress
 from crawler.targets.shutdown import Closing
 

@@ -185,9 +185,8 @@ class PageSpider(Spider):
         """Keep the response of a page in a file if it was not read completely. ``error``: the page has no data."""
         if not self.keeper.keep:
             return
-        parts = [error] if error else page.skipped
-        unread = [f"{each.code}: {each.message}" for each in parts] + list(map(str, page.unread))
-        response, params, source, now = page.response, page.page_params, page.source, datetime.now(UTC)
+        unread, response, params = page.problems(error), page.response, page.page_params
+        source, now = page.source, datetime.now(UTC)
 
         def kept() -> KeptResponse:  # without the page, because it holds its payload
             head = Head(
@@ -207,9 +206,7 @@ class PageSpider(Spider):
             return KeptResponse(head, response.body, secrets, public)
 
         if unread:
-            paths = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
-            paths |= {each.path for each in page.unread}
-            self.keeper.unread(kept()._replace(paths=frozenset(paths)))
+            self.keeper.unread(kept()._replace(paths=page.problem_paths(error)))
         else:
             self.keeper.good(self.platform, source, kept)
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 import structlog
 from filelock import FileLock
 
-from crawler.jobs.core import compiled, named_rows
+from crawler.jobs.compiled_statements import compiled, named_rows
 from crawler.jobs.schema_version import VersionedSchema
 from crawler.storage.sqlite import SqliteFile, transaction
 

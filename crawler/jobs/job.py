@@ -52,7 +52,7 @@ def checked_name(what: str, text: str) -> str:
 
 
 def target_key(scraper: str, params: Mapping[str, Any]) -> bytes:
-    """Return the key of a target. Targets with equal params have the same key, whatever the order of the params."""
+    """Return the key of a target. Targets with equal params have the same key, in any order of the params."""
     return _digest(orjson.dumps([scraper, params], option=orjson.OPT_SORT_KEYS))
 
 

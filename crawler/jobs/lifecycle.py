@@ -217,7 +217,7 @@ class Jobs:
             pass
 
     async def check(self, job: Job) -> list[str]:
-        """Compare the counters of a job with its targets, records and sequence numbers. Return what differs."""
+        """Compare the counters of a job with its targets, records and sequence numbers. Return the differences."""
         return await self.reads.transact(lambda session: check(session, job), write=False)
 
     async def _sweep(

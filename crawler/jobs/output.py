@@ -117,7 +117,7 @@ class WritableFile(Protocol):
         """Complete the file."""
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Remove the written files."""
 
 
 @dataclass

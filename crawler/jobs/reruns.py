@@ -21,7 +21,7 @@ from crawler.jobs.store import Session
 async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
     """Make a job of the targets of a job that are done with an unread part. Return it, and the number of its lines.
 
-    Its options are those of the job, and its name is ``<job>-unread-1``, or with the next free number. A call that was
+    It has the options of the job, and its name is ``<job>-unread-1``, or with the next free number. A call that was
     killed can be repeated. None: no target has an unread part.
 
     Raises:

@@ -61,7 +61,7 @@ PURGE = sa.delete(limits).where(L.ends < param("now"))
 
 
 def scope_of(kind: type[Fact], name: str) -> str:
-    """Return the name of the facts that ``Facts.refresh`` reads together."""
+    """Return the scope of a fact: the facts of one kind and platform, which ``Facts.refresh`` reads together."""
     return f"{kind.kind}:{group_of(name)}"
 
 

@@ -163,7 +163,7 @@ class JobSource(TargetSource):
         """Take the waiting targets of a root, after the spider has restored its state from the root's finished
         targets.
         """
-        notes = await self._notes(root)
+        notes = await self._read(lambda: export.notes(self.jobs, self.job.id, root))
         found = [self._target(claim) for claim in claims]
         waiting = [each for each in found if isinstance(each, Target)]
         name = next((each.root for each in waiting if each.root), None)
@@ -186,9 +186,6 @@ class JobSource(TargetSource):
         rows = await self._read(lambda: export.paused(self.jobs, self.job.id, root))
         loaded = (self.parser.load(SavedTarget.model_validate(work), row=row) for work, row in rows)
         return [each for each in loaded if isinstance(each, Target)]
-
-    async def _notes(self, root: bytes) -> list[tuple[str, dict[str, Any]]]:
-        return await self._read(lambda: export.notes(self.jobs, self.job.id, root))
 
     async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
         while True:

@@ -182,8 +182,8 @@ def _counts(name: str, *keys: str) -> sa.Table:
     return sa.Table(name, metadata, minute, *(sa.Column(key, sa.Text, primary_key=True) for key in keys), number)
 
 
-_counts("outcomes", *_OF_EGRESS, "code", "source", "reason")
-_counts("unread", *_OF_EGRESS, "source", "path")
+outcomes = _counts("outcomes", *_OF_EGRESS, "code", "source", "reason")
+unread = _counts("unread", *_OF_EGRESS, "source", "path")
 sa.Table(
     "successes",
     metadata,

@@ -71,7 +71,8 @@ class Skipped:
 def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[str]:
     """Divide ``n`` free places among owners, so that each has the same number of running targets if possible.
 
-    ``turns``: owner -> when it had the last place. Of owners with equal numbers, the one that waited longest is first.
+    ``turns``: owner -> when it had the last place. Of owners with equal numbers, the owner that has waited longest is
+    first.
 
     >>> shares({"busy": 5, "new": 0, "other": 1}, 4, {}) == {"new": 3, "other": 1}
     True
@@ -89,7 +90,7 @@ def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[
 
 
 def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim]:
-    """Claim at most ``n`` targets, first those of the owners with the fewest running targets.
+    """Claim at most ``n`` targets, first the targets of the owners with the fewest running targets.
 
     In a job of whole roots, claim one root. An owner's calls are claimed before the targets of its jobs.
     """

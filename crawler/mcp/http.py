@@ -1,6 +1,6 @@
 """``/mcp``: the tools over Streamable HTTP, in a process of the endpoint.
 
-There are no sessions: each request has an API key. So any process can answer it, also after a restart.
+The server has no sessions: each request has an API key. So any process can answer it, also after a restart.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ JOB_BYTES = 2_000
 INSTRUCTIONS = f"""\
 Each tool scrapes one public page or listing, and returns one structured record or one typed error. {THIRD_PARTY} If
 `status.retryable` is true, the same call may succeed later: wait for `error.retry_after` seconds first. `partial` lists
-the sources and the parts of pages whose data is missing. `cut` describes what was left out to keep the result small.
+the sources and the parts of pages whose data is missing. `cut` describes the parts that were left
+out to keep the result small.
 For many links, call `collect` once, and then `records` until the job is done."""
 
 VIEW = View.model_fields.keys()

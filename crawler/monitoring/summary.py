@@ -124,7 +124,7 @@ class Summary:
 
     def _example(self, code: str) -> str:
         outcome = self.first.get(code)
-        if outcome is None or outcome.error is None:  # all targets with this code ended in earlier starts
+        if outcome is None or outcome.error is None:  # all targets with this code ended in earlier starts of the job
             return "see the failures feed of the earlier start"
         if not self._spider.batch:
             return outcome.error.message
@@ -154,7 +154,7 @@ class Summary:
         return list(dict.fromkeys(line for (platform, *_), line in found if platform == self._spider.platform))
 
     def _next_steps(self, stats: dict[str, Any]) -> Iterator[str]:
-        if any(key.startswith(UNREAD_PATHS) for key in stats):
+        if self._suggested or any(key.startswith(UNREAD_PATHS) for key in stats):
             yield _row("next", UNREAD_ADVICE)
             yield from (_row("line", each) for each in self._suggested[:MAX_UNREAD])
         failures = [files.uris[-1] for files in self._files.values() if files.has_failures]

@@ -147,7 +147,7 @@ class LinkParams(Params):
 
     @classmethod
     def with_link(cls, given: Mapping[str, Any], *, text: bool) -> dict[str, Any]:
-        """Return params with what their ``url`` means beside the target, such as the page of a listing.
+        """Return params with the values that their ``url`` has beside the target, such as the page of a listing.
 
         Given params take precedence. ``text``: all values are texts, as in ``model_validate_strings``.
         """

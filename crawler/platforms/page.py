@@ -130,6 +130,17 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
             raise unread_error(f"The payload is not a {kind.__name__}.", reading.unread, reason="unreadable")
         return reading.value
 
+    def problems(self, error: ScrapeError | None = None) -> list[str]:
+        """Return what could not be read, [] if the response was read completely. ``error``: the page has no item."""
+        parts = [error] if error else self.skipped
+        return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.unread))
+
+    def problem_paths(self, error: ScrapeError | None = None) -> frozenset[str]:
+        """Return the paths of what could not be read. ``error``: the page has no item."""
+        parts = [error] if error else self.skipped
+        of_errors = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
+        return frozenset(of_errors | {each.path for each in self.unread})
+
     def skip(self, error: ExtractionFailed) -> None:
         """Leave a part of the page out of the item: add its error to ``skipped``, once."""
         if all(error.details != known.details or error.reason != known.reason for known in self.skipped):

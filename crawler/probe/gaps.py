@@ -58,8 +58,8 @@ def gaps(kind: type[Contract], own: type[Contract], rows: list[dict[str, Any]]) 
 def break_of(rows: list[dict[str, Any]], value: Value) -> tuple[tuple[Step, ...], bool, tuple[Step, ...]] | None:
     """Return the path up to the key that is absent from all rows, whether it is absent inside it, and the rest.
 
-    Of several paths, it is the one of which the most keys are present. None: one of the paths is present, or no row has
-    an object that could have the key.
+    Of several paths, it is the path with the most present keys. None: one of the paths is present, or no row has an
+    object that could have the key.
     """
     found = [(_depth(rows, steps(path), is_plain=not (value.contracts or value.many)), path) for path in value.paths]
     if not rows or any(depth is None for depth, _ in found):

@@ -128,7 +128,7 @@ def are_known(values: Iterable[Any], before: Iterable[Any]) -> bool:
 
 
 class Agreement(NamedTuple):
-    """The number of rows whose values equal those of the same rows of a good page."""
+    """The number of rows with the same values as the same rows of a good page."""
 
     compared: int
     matching: int

@@ -38,7 +38,7 @@ class Repair(NamedTuple):
     proven: list[Suggestion]
     unproven: list[Suggestion]
     wrong: list[str]
-    """A sentence for each line in force whose values differ from those of good pages."""
+    """A sentence for each line in force whose values differ from the values of good pages."""
     left: list[str]
     """The unread parts that remain with these names."""
 
@@ -75,7 +75,7 @@ def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: N
 
 
 def _paths(read: Sequence[ReadPage]) -> set[str]:
-    return {path for each in read for path in each.paths}
+    return {path for each in read for path in each.page.problem_paths(each.error)}
 
 
 def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:
@@ -140,9 +140,9 @@ def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides:
         result = Repair(
             found.names,
             result.proven + found.proven,
-            result.unproven + found.unproven,
-            result.wrong + found.wrong,
-            result.left + found.left,
+            result.unproven + [each for each in found.unproven if each.line not in {e.line for e in result.unproven}],
+            list(dict.fromkeys(result.wrong + found.wrong)),
+            list(dict.fromkeys(result.left + found.left)),
         )
     return result
 

@@ -35,15 +35,7 @@ class ReadPage(NamedTuple):
     @property
     def problems(self) -> list[str]:
         """The unread parts, [] if the response was read completely."""
-        parts = [self.error] if self.error else self.page.skipped
-        return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.page.unread))
-
-    @property
-    def paths(self) -> set[str]:
-        """The paths of the unread parts."""
-        parts = [self.error] if self.error else self.page.skipped
-        of_errors = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
-        return of_errors | {each.path for each in self.page.unread}
+        return self.page.problems(self.error)
 
 
 def overrides_for(url: str, settings: BaseSettings) -> Mapping[type, type]:

@@ -1,9 +1,9 @@
 """Suggests lines of the file of ``PAYLOAD_NAMES`` for a changed payload: a key was renamed, or moved to another level.
 
-A line is *proven* if it is the only one for which there is evidence: the values are those of the same rows of a good
-page; or the new key is called alike, is the same key at another level, or has an object with the same keys. A value of
-the same type proves nothing, because likes and views have the same type. All other lines are unproven. They are shown
-with their values and those of good pages, for a person to compare.
+A line is *proven* if it is the only line with evidence: the values equal the values of the same rows of a good page; or
+the new key is called alike, is the same key at another level, or has an object with the same keys. A value of the same
+type proves nothing, because likes and views have the same type. All other lines are unproven. They are shown with their
+values and the values of good pages, for a person to compare.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def suggestions(changed: Rows, good: Rows, names: Names) -> list[Suggestion]:
 
     Args:
         changed: the objects of changed payloads.
-        good: those of good pages of the same sources, as far as there are any.
+        good: the objects of good pages of the same sources. May be empty.
         names: the names in force.
     """
     found: list[Suggestion] = []
@@ -150,7 +150,7 @@ def _is_path(keys: Keys) -> bool:
 
 
 def _paths(data: dict[str, Any], depth: int) -> list[Keys]:
-    """Return the paths of the keys of an object and of the objects in it, those of the object first."""
+    """Return the paths of the keys of an object and of the objects in it, the object's own keys first."""
     found: list[Keys] = [(key,) for key in data]
     for keys in found:
         value = find(data, keys).value
@@ -170,9 +170,9 @@ class _Candidate:
     inner: int
     """The number of declared keys that its objects have."""
     shape: bool | None
-    """Whether its objects have the keys of those in good pages. None: there are no such objects."""
+    """Whether its objects have the keys of the objects in good pages. None: good pages have no objects."""
     is_known: bool
-    """Whether the values are among those of good pages, and not among those of another key."""
+    """Whether the values are among the values of good pages, and not among the values of another key."""
     has_good: bool
     """Whether there are good pages, which show the keys that are new."""
     compared: Agreement
@@ -183,21 +183,21 @@ class _Candidate:
         return Suggestion(line, evidence, self.values, self.before)
 
     def agrees(self) -> str:
-        """Return whether the values are those of the same rows of a good page, "" or a sentence."""
+        """Return a sentence if the values equal the values of the same rows of a good page, else ""."""
         compared = self.compared
         return f"{compared.equal} of {compared.compared} values are those of a good page" if compared.is_proof else ""
 
     def has_known_values(self) -> str:
-        """Likewise, whether the values are among those of good pages, and not among those of a key beside it."""
+        """Return a sentence if the values are among the values of good pages, and not of a key beside it, else ""."""
         return "its values are among those of good pages" if self.is_known else ""
 
     def is_called_alike(self) -> str:
-        """Likewise, whether the key beside the absent one has the same words."""
+        """Return a sentence if the key is beside the absent key and has the same words, else ""."""
         is_beside = self.keys[:-1] == self.gap.keys[:-1]
         return "the keys have the same words" if is_beside and alike(self.keys[-1], self.gap.keys[-1]) else ""
 
     def has_moved(self) -> str:
-        """Likewise, whether it is the same key at another level, and not one that many objects have."""
+        """Return a sentence if it is the same key at another level, and not a key of many objects, else ""."""
         key = self.gap.keys[-1]
         is_special = self.has_good and (self.shape or not is_general(key))
         return "the same key at another level" if self.keys[-1] == key and is_special else ""
@@ -244,7 +244,7 @@ def _beside(gap: Gap, before: list[Any]) -> list[Keys]:
 
 
 def _flat(found: Iterable[Any]) -> list[Any]:
-    """Return the values that are not null, those of lists one by one."""
+    """Return the values that are not null, and the values of lists one by one."""
     return [each for value in found for each in (value if isinstance(value, list) else [value]) if each is not None]
 
 
@@ -289,7 +289,7 @@ def _shape(value: Any, depth: int = SHAPE_DEPTH) -> frozenset[Keys]:
 
 
 def _has_shape(gap: Gap, keys: Keys, anchors: list[Any], before: list[Any]) -> bool | None:
-    """Whether the objects at a path have the keys that those of good pages have, and no objects beside them do.
+    """Whether the objects at a path have the keys of the objects in good pages, and the objects beside them do not.
 
     None: the good pages have no such objects.
     """
@@ -310,7 +310,7 @@ def _is_same(one: frozenset[Keys], other: frozenset[Keys]) -> bool:
 
 
 def _agreement(gap: Gap, keys: Keys, rows: list[dict[str, Any]], good: list[dict[str, Any]], names: Names) -> Agreement:
-    """Compare the values at a path with those of the same rows of good pages."""
+    """Compare the values at a path with the values of the same rows of good pages."""
     value, tail = gap.parts[0]
     if value.contracts:
         return Agreement(0, 0, 0)

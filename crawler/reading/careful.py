@@ -75,7 +75,7 @@ def objects(kind: type[Contract], data: object) -> dict[tuple[type[Contract], st
 
 
 class Found(NamedTuple):
-    """The value at a path, or the reason why there is none."""
+    """The value at a path, or the reason why it is absent."""
 
     value: Any = None
     """The value, None if it is null or absent. A list of values for a path with ``[]`` or ``*``."""
@@ -88,7 +88,7 @@ _WRONG = Found(cause="type")
 
 
 def find(data: Any, path: tuple[Step, ...]) -> Found:
-    """Return the value at a path. If an object on the path is null, there is no value."""
+    """Return the value at a path. If an object on the path is null, the value is absent."""
     for index, key in enumerate(path):  # the usual case: keys of objects
         if type(data) is not dict or key not in data:
             path = path[index:]
@@ -127,7 +127,7 @@ def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
 
 
 class _Place(NamedTuple):
-    """Objects of the payload: those of a contract at a path."""
+    """Objects of the payload: the objects of a contract at a path."""
 
     path: str
     kind: type[Contract] | None = None

@@ -21,7 +21,7 @@ A value has a name, a type, a kind and a path. There are four kinds:
   both.
 - ``sometimes``: everything else.
 
-Which is which is counted over whole recorded payloads, never guessed (``docs/contracts.md``).
+The kinds are counted over whole recorded payloads, never guessed (``docs/contracts.md``).
 
 ``read`` decodes the payload in one strict pass, in which a missing key is an error that costs nothing to find. Only if
 this pass fails, the careful pass reads the plain data, and reports each path that could not be read as ``Unread``.

@@ -133,7 +133,7 @@ def per_contract(function: Callable[[type[Contract]], R]) -> Callable[[type[Cont
 
 @per_contract
 def values(kind: type[Contract]) -> tuple[Value, ...]:
-    """Return the declared values of a contract, with those of its base classes.
+    """Return the declared values of a contract and of its base classes.
 
     Raises:
         TypeError: a declaration contradicts itself. This is a mistake in the project, not in a payload.

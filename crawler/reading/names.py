@@ -38,7 +38,7 @@ class SelectorTable(ABC):
 
     @abstractmethod
     def named(self, lines: Sequence[Line]) -> Self:
-        """Return the table with the selectors of lines, which are tried before the declared ones."""
+        """Return the table with the selectors of the lines, which are tried first."""
 
 
 T = TypeVar("T", bound=SelectorTable)
@@ -75,7 +75,7 @@ class Names:
         return cast("type[C]", self._named[kind])
 
     def old(self, kind: type[C]) -> type[C] | None:
-        """Return the contract of pages with the old keys: the one without the further paths. None: there are none."""
+        """Return the contract of pages with the old keys, without the further paths. None: it has no further paths."""
         return None if self.contract(kind) is kind else kind
 
     def table(self, table: T) -> T:

@@ -1,7 +1,7 @@
 """The strict pass: one decode of a payload into typed objects, by msgspec.
 
 A contract is compiled to msgspec Structs: one for the contract, and one for each object on the paths of its values. A
-key of an ``identity`` or ``always`` value is a required field, so that the decoder itself finds what is missing. The
+key of an ``identity`` or ``always`` value is a required field, so that the decoder itself finds missing values. The
 Struct of a contract is a subclass of the contract. It has a field for each value that is one key below it, and a
 property for each other value.
 

@@ -1,4 +1,4 @@
-"""Finds another project's package ``crawler`` that this package hides.
+"""Finds another project's package ``crawler``, which this package hides.
 
 ``scrapy`` searches the project's folder after the installed packages, and Scrapyd an egg. If social-retail-crawler is
 installed in the same environment, such a project would get the settings and the spiders of this package.
@@ -16,7 +16,7 @@ OWN = Path(__file__).parents[1]
 
 
 def hidden_package() -> str | None:
-    """Return the location of the package ``crawler`` of the project or egg that is to be run, if this one hides it."""
+    """Return the location of the package ``crawler`` of the project or egg to run, if this package hides it."""
     config = closest_scrapy_cfg()
     eggs = [entry for entry in sys.path if entry.endswith(".egg")]
     for entry in [*([str(Path(config).parent)] if config else []), *eggs]:

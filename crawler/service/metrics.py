@@ -281,10 +281,9 @@ def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> Non
         WAITING.labels(platform).set(waiting)
         IN_FLIGHT.labels(platform).set(in_flight)
         PAGES.labels(platform).set(pages[platform])
-        BREAKER.labels(platform).set(
-            any(lane.breakers.any_open for lane in platform_lanes(crawlers.shared, platform, settings))
-        )
-        for lane in platform_lanes(crawlers.shared, platform, settings):
+        lanes = platform_lanes(crawlers.shared, platform, settings)
+        BREAKER.labels(platform).set(any(lane.breakers.any_open for lane in lanes))
+        for lane in lanes:
             _collect_lane(platform, lane)
     CONNECTIONS.set(connections)
 
@@ -319,12 +318,10 @@ def prepare() -> dict[str, Any]:
         for state in STATES:
             ASYNC_CALLS.labels(name, state)
         for scraper in spider.scrapers:
-            CALLS.labels(scraper.name, "OK")
-            BILLABLE.labels(scraper.name)
-            DURATION.labels(scraper.name)
-            OUTCOMES.labels(scraper.name, "OK")
-            REPLAYS.labels(scraper.name)
-            ACCEPTED.labels(scraper.name)
+            for counter in (CALLS, OUTCOMES):
+                counter.labels(scraper.name, "OK")
+            for metric in (BILLABLE, DURATION, REPLAYS, ACCEPTED):
+                metric.labels(scraper.name)
             for result in ("hit", "miss"):
                 CACHE.labels(scraper.name, result)
     return {"crawler.service.metrics.CrawlerMetrics": 500}

@@ -11,24 +11,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crawler.jobs import tables
 from crawler.jobs.clock import store_time
+from crawler.jobs.tables import insert_into
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import unread_paths
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Session
 
-ADD = (
-    "INSERT INTO outcomes (minute, platform, egress, code, source, reason, number)"
-    " VALUES (:minute, :platform, :egress, :code, :source, :reason, :number)"
-    " ON CONFLICT (minute, platform, egress, code, source, reason)"
-    " DO UPDATE SET number = outcomes.number + excluded.number"
-)
-ADD_UNREAD = (
-    "INSERT INTO unread (minute, platform, egress, source, path, number)"
-    " VALUES (:minute, :platform, :egress, :source, :path, :number)"
-    " ON CONFLICT (minute, platform, egress, source, path) DO UPDATE SET number = unread.number + excluded.number"
-)
+ADD = [(table, insert_into(table, add=["number"])) for table in (tables.outcomes, tables.unread)]
+"""The tables of counts, and the statements that add to them."""
 SUCCEEDED = (
     "INSERT INTO successes (platform, egress, at) VALUES (:platform, :egress, :at)"
     " ON CONFLICT (platform, egress) DO UPDATE SET at = excluded.at WHERE excluded.at > successes.at"
@@ -93,20 +86,18 @@ class OutcomeCounts:
         return taken
 
     def put_back(self, taken: OutcomeCounts) -> None:
-        """Add counts that could not be stored, except those of minutes that are no longer kept."""
+        """Add counts that could not be stored, except counts of minutes that are no longer kept."""
         first = first_minute()
         self._counts.update({key: number for key, number in taken._counts.items() if key.minute >= first})
         self._successes = taken._successes | self._successes
 
     def store(self, session: Session) -> None:
         """Add the counts to those in the store."""
-        for key, number in sorted(self._counts.items()):  # all processes use the same order, to prevent deadlocks
-            values = {**key._asdict(), "number": number}
-            if key.path:
-                session.run(ADD_UNREAD, **{name: values[name] for name in values.keys() - {"code", "reason"}})
-            else:
-                del values["path"]
-                session.run(ADD, **values)
+        # All processes use the same order, to prevent deadlocks.
+        rows = [{**key._asdict(), "number": number} for key, number in sorted(self._counts.items())]
+        for table, statement in ADD:
+            own = (row for row in rows if bool(row["path"]) == (table is tables.unread))
+            session.execute(statement, [{each.name: row[each.name] for each in table.c} for row in own])
         for (platform, egress), at in sorted(self._successes.items()):
             session.run(SUCCEEDED, platform=platform, egress=egress, at=at)
 

@@ -1,7 +1,7 @@
 """``GET /v1/status``: the state of each platform and egress, as the sum over all processes that share the store.
 
-Each process writes its own state and its counts to the store, and reads those of all processes. So processes need no
-connections to each other. The state of a killed process is ignored after ``FORGET_SECONDS``.
+Each process writes its own state and its counts to the store, and reads the state and the counts of all processes. So
+processes need no connections to each other. The state of a killed process is ignored after ``FORGET_SECONDS``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import orjson
 from crawler.downloads.shared_state import platform_lanes
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time, utc_text
+from crawler.jobs.tables import insert_into, processes
 from crawler.registry import spiders
 from crawler.service import metrics, outcome_counts
 from crawler.service.calls.stored import WAITING, load
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
     from crawler.service.calls.open_crawlers import OpenCrawlers
     from crawler.targets.target import Outcome
 
-WRITE = (
-    "INSERT INTO processes (id, at, state) VALUES (:id, :at, :state)"
-    " ON CONFLICT (id) DO UPDATE SET at = excluded.at, state = excluded.state"
-)
+WRITE = insert_into(processes, replace=("at", "state"))
 
 REWRITE_SECONDS = 10.0
 """Interval in seconds at which an unchanged state is written, to show that its process is running."""
@@ -46,7 +44,7 @@ STORE_SECONDS = 2.0
 
 
 class Status:
-    """Stores the state and the outcomes of this process, and reports those of all processes."""
+    """Stores the state and the outcomes of this process, and reports the sums of all processes."""
 
     def __init__(self, crawlers: OpenCrawlers, settings: Settings, store: Store) -> None:
         self.crawlers = crawlers

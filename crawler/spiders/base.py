@@ -190,9 +190,8 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
         """Restore the state of a root that another worker of the job has begun.
 
-        ``root``: ``Target.root`` of these targets. ``notes``: for each finished target with data from
-        ``TargetTracker.note``, the outcome's code and this data.
-        ``pending``: the targets without an outcome. Return the targets to scrape.
+        ``root``: the id of the root. ``notes``: the code and the note (``TargetTracker.note``) of each finished target
+        that has a note. ``pending``: the targets without an outcome. Return the targets to scrape.
         """
         return pending
 
@@ -353,9 +352,9 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return True
 
     def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:
-        """Compare the rows of a listing's pages with what the platform states, after the last page of the listing.
+        """Compare the number of rows on a listing's pages with the stated number, after the last page of the listing.
 
-        If they differ, add a warning to the target's outcome. The arguments are those of ``Listings.close``.
+        If they differ, add a warning to the target's outcome. The arguments are passed to ``Listings.close``.
         """
         coverage = self.listings.close(target, ended=ended, ceiling=ceiling)
         if coverage is not None and coverage.reasons:

@@ -115,8 +115,8 @@ class PhotoappSpider(PlatformSpider):
         try:
             return await reading
         except UpstreamRateLimited as error:
-            # The rate limit is that of the visitor, and applies to the embed page, too. So the embed page must not
-            # replace the post's page.
+            # The rate limit applies to the visitor, hence to the embed page, too. So the embed page must not replace
+            # the post's page.
             await self.lanes.count(target, EmbedPage.source, error)
             raise
         except (UpstreamBlocked, CircuitOpen) as error:

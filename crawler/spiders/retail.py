@@ -244,7 +244,7 @@ class RetailSpider(PlatformSpider):
 
 
 def _is_last(data: Data) -> bool:
-    """Whether the platform states that a page is the last one, or that there is none."""
+    """Whether the platform states that a page is the last page, or that the listing is empty."""
     return bool(data["products"]) or data["total_results"] == 0
 
 

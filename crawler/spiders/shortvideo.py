@@ -34,7 +34,7 @@ class SearchSession(ResponseListener):
     """
 
     def __init__(self, params: PhotoSearchParams, names: Names = NO_NAMES, *, quiet: float, pause: float) -> None:
-        """``names``: the further paths of the contracts, those of the target."""
+        """``names``: the target's further paths of the contracts."""
         super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
         self.keywords, self.names = params.words, names
         self.start = int(params.cursor)
@@ -142,6 +142,12 @@ class ShortvideoSpider(PlatformSpider):
         page = await first.page(SearchPage)
         assert page.received is not None
         return page.received
+
+    def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
+        """Keep a response. A page that has received unreadable results is not kept: the results are."""
+        session: SearchSession = request.meta["page_session"]
+        if error is None or error is not session.error or isinstance(page, ResultsPage):
+            super().keep(page, request, error)
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
         """Read the results that the page received in the browser. If there are none, raise an error with the reason."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -285,12 +286,12 @@ class ChannelReader:
         following = cursor_after(
             profile, username=self.params.name, kind=self.params.type, tabs=tabs, token=token, seen=seen
         )
-        if self.include_about:
-            page = await self._with_about(page)
-        self.recent.add(channel, page, about=self.include_about)
         if not isinstance(self.params, ProfileParams):
+            self.recent.add(channel, page, about=False)
             return record(without_about(profile), posts, [], cursor=following, more=more)
-        enrichments = await Enrichment(self, channel, tabs[0]).items(posts, self.params.max_details)
+        details = Enrichment(self, channel, tabs[0]).items(posts, self.params.max_details)
+        page, enrichments = await asyncio.gather(self._with_about(page), details)
+        self.recent.add(channel, page, about=self.include_about)
         return record(page["profile"], posts, enrichments, cursor=following, more=more)
 
     def _tabs(self, page: Item) -> list[str]:
@@ -350,10 +351,11 @@ class ChannelReader:
         """Return the page with the channel's about panel, from the page itself, the API call, or the panel's own page.
 
         If all of these lack the panel, the joining date comes from the feed, and the links from the page's linked data.
+        Without the param ``include_about``, nothing is requested.
         """
         profile, token = page["profile"], page["about_token"]
         channel = profile["profile_id"]
-        if page["has_about"]:
+        if page["has_about"] or not self.include_about:
             return page
         requests = [upstream.about_page_request(self.origin, channel)]
         if token:

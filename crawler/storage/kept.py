@@ -77,7 +77,7 @@ class KeptResponse(NamedTuple):
     secrets: Callable[[], Iterable[tuple[str, str]]] = tuple
     """Returns the headers of the request and the response: their secret values are removed from the body."""
     origins: Mapping[str, str] = MappingProxyType({})
-    """Origins that are not the platform's, such as that of the sandbox -> the platform's."""
+    """Origins that are not the platform's, such as the sandbox's -> the platform's."""
     paths: frozenset[str] = frozenset()
     """The paths of ``head.unread``."""
 
@@ -89,8 +89,8 @@ class KeptError(ValueError):
 class Keeper:
     """Writes the responses of a process in a thread of its own.
 
-    The last good response of each source is held in memory, and written together with the next one that is not good. A
-    comparison of both shows the change of the platform.
+    The last good response of each source is held in memory, and written together with the next response that is not
+    good. A comparison of both shows the change of the platform.
     """
 
     def __init__(self, keep: int, folder: Callable[[], Path]) -> None:

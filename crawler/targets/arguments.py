@@ -15,7 +15,7 @@ from crawler.targets.target import Scraper
 A = TypeVar("A", bound="CrawlArguments")
 
 JOB = "_job"
-"""An argument that Scrapyd adds to those of the user."""
+"""An argument that Scrapyd adds to the user's arguments."""
 REPLACED = {
     "resume": "scrapy collect FILE -O OUT continues an interrupted job, as does scrapy crawl SPIDER -a job=NAME",
     "queue": "scrapy jobs push NAME FILE, then scrapy work or scrapy crawl SPIDER -a job=NAME, with STORE=postgresql://...",
@@ -106,7 +106,7 @@ class CrawlArguments(BaseModel):
 def with_params(model: type[A], scrapers: Iterable[Scraper]) -> type[A]:
     """Return a model of arguments with the params of scrapers as further fields, which are texts.
 
-    The first description of a param is that of the argument. A param that the model has as a field is not added.
+    The first description of a param is used for the argument. A param that the model has as a field is not added.
     """
     added: dict[str, Any] = {}
     for scraper in scrapers:

@@ -23,7 +23,7 @@ NOTES = frozenset({CEILING, FEWER})
 class Coverage(NamedTuple):
     """The numbers of rows of a listing: stated by the platform, and collected from all of its pages.
 
-    docs/completeness.md lists what each platform states, and the reasons.
+    docs/completeness.md lists the numbers that each platform states, and the reasons.
     """
 
     expected: int | None

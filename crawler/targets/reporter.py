@@ -74,7 +74,7 @@ class OutcomeReporter:
         self._announce_repeats(sys.maxsize)
 
     def report(self, outcome: Outcome) -> None:
-        """Report an outcome, and those of the rows that repeat its target."""
+        """Report an outcome, also for the rows that repeat its target."""
         assert self.source is not None
         if not self.source.stores:
             self._announce(outcome)

@@ -47,7 +47,7 @@ class AnnounceClosing:
         close = engine.close_spider_async
 
         async def close_spider_async(*, reason: str = "cancelled") -> None:
-            # The log context may be that of a target, whose id must not be in the log lines about closing.
+            # The log context may belong to a target, whose id must not be in the log lines about closing.
             unbind_contextvars("request_id")
             self._announce(reason)
             await close(reason=reason)

@@ -22,14 +22,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from structlog.contextvars import bind_contextvars
 
-from crawler.errors import (
-    DEADLINE,
-    InvalidRequest,
-    ScrapeError,
-    ServiceError,
-    ShuttingDown,
-    UpstreamTimeout,
-)
+from crawler.errors import DEADLINE, InvalidRequest, ScrapeError, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.targets.exceptions import as_scrape_error
 from crawler.targets.reporter import OutcomeReporter
 from crawler.targets.shutdown import crawler_closing

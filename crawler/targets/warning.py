@@ -69,7 +69,7 @@ class OutcomeWarning(NamedTuple):
 
     @classmethod
     def of_limit(cls, source: str, path: str, count: int, of: int, error: type[ScrapeError]) -> OutcomeWarning:
-        """Return the warning that a limit left out the source for ``count`` rows ``of`` those of the record.
+        """Return the warning that a limit left out the source for ``count`` of the ``of`` rows of the record.
 
         ``path``: the rows, as in the record. ``error``: the class of errors whose code describes the limit.
         """
@@ -121,7 +121,7 @@ class OutcomeWarning(NamedTuple):
 
 
 def add_warning(warnings: list[OutcomeWarning], new: OutcomeWarning) -> None:
-    """Add a warning to those of an outcome, once for each cause.
+    """Add a warning to an outcome, once for each cause.
 
     If several pages of a target lack the same path for the same cause, their rows are added up.
     """
@@ -149,7 +149,7 @@ def _sum(one: Unread, other: Unread) -> Unread:
 
 
 def unread_paths(warnings: Iterable[OutcomeWarning]) -> dict[tuple[str, str], Unread]:
-    """Return the unread parts of a target's payloads by source and path: one for each path, whatever the causes."""
+    """Return the unread parts of a target's payloads by source and path: one for each path, of any number of causes."""
     return {(each.source, each.unread.path): each.unread for each in warnings if each.unread and each.reason == UNREAD}
 
 

@@ -1,7 +1,7 @@
 """Crawls a page that tries to reach private networks, and prints what it reached: a program for ``test_proxy.py``.
 
-It runs in a network namespace of its own, as root in it: ``unshare --net --mount python -m tests.browser.canary``. All
-addresses there are addresses of the loopback interface, and all names are resolved by a stub.
+It runs in a network namespace of its own, as root in it: ``unshare --net --mount python -m tests.browser.canary HOST
+...``. All addresses there are addresses of the loopback interface, and all names are resolved by a stub.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ HOSTS = (
     *("127.0.0.1", "127.0.0.2", "localhost", "2130706433", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]"),
     *PRIVATE,
     *(f"[{address}]" for address in PRIVATE_V6),
+    *("private.test", "mixed.test", REBINDING),
+)
+ONE_OF_EACH_KIND = (
+    *("public.test", "127.0.0.1", "10.1.2.3", OWN_PUBLIC, "[fd00::5]"),
     *("private.test", "mixed.test", REBINDING),
 )
 
@@ -117,7 +121,7 @@ class Canary:
             body += b"new WebSocket(`ws://${host}/worker`);"
         else:
             page = (Path(__file__).parent / "canary.html").read_text()
-            body = page.replace("CANARIES", json.dumps([f"{host}:{PORT}" for host in HOSTS])).encode()
+            body = page.replace("CANARIES", json.dumps([f"{host}:{PORT}" for host in sys.argv[1:]])).encode()
         writer.write(f"HTTP/1.1 {status}\r\n{headers}\r\nContent-Length: {len(body)}\r\n".encode())
         writer.write(b"Connection: close\r\n\r\n" + body)
         writer.close()

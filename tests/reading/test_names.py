@@ -184,9 +184,10 @@ def test_a_wrong_file_leaves_the_old_names_in_force(tmp_path: Path) -> None:
     path.write_text('{"retail.Row": {"averageRating": "rating.value"}}')
     names = PayloadNames(Settings({"PAYLOAD_NAMES": str(path)}))
     first = names.current
-    path.write_text("{")
-    names.reload()
-    assert names.current is first
+    for wrong in ("{", json.dumps({"professional.sections": {"skills[].name": "li["}})):
+        path.write_text(wrong)
+        names.reload()
+        assert names.current is first
     path.write_text('{"retail.Row": {"averageRating": ["a", "b"]}}')
     names.reload()
     assert [each.further for each in names.current.lines] == ["a", "b"]

@@ -16,10 +16,18 @@ from typing import Any, cast
 
 import pytest
 from openapi_schema_validator import OAS31Validator
+from prometheus_client import REGISTRY
 from scrapy.settings import Settings
 
 from crawler.downloads.shared_state import SharedState, platform_lanes
-from crawler.errors import ScrapeError, StoreUnavailable, TargetNotFound, UpstreamBlocked, UpstreamRateLimited
+from crawler.errors import (
+    ScrapeError,
+    StoreUnavailable,
+    TargetNotFound,
+    UpstreamBlocked,
+    UpstreamRateLimited,
+    UpstreamTimeout,
+)
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
@@ -167,6 +175,22 @@ async def test_outcomes_are_counted_by_minute_and_summed_over_processes(location
         assert platform["outcomes"] == platform["egresses"][0]["outcomes"] == expected
         assert platform["last_success"] == "2026-11-22T12:01:30.000Z"
         assert (await other.report())["first_minute"] == "2026-11-22T11:02:00.000Z"
+
+
+async def test_ho3_11_metrics_and_status_count_the_same_warnings(tmp_path: Path) -> None:
+    def left_out(path: str) -> OutcomeWarning:
+        return OutcomeWarning.of_limit("video", path, 3, 30, UpstreamTimeout)
+
+    def in_metrics() -> float:
+        labels = {"platform": "retail", "source": "video", "reason": "limit"}
+        return REGISTRY.get_sample_value("crawler_source_failures_total", labels) or 0.0
+
+    before = in_metrics()
+    async with processes(str(tmp_path / "service.sqlite3")) as (process,):
+        process.complete(1, warnings=(left_out("posts[]"), left_out("shorts[]")))
+        platform = await process.platform()
+    assert [each["count"] for each in platform["warnings"]] == [1]
+    assert in_metrics() - before == 1
 
 
 async def test_outcomes_of_the_last_60_minutes_are_kept(location: str, clock: list[float]) -> None:

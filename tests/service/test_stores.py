@@ -43,8 +43,8 @@ def locked(path: Path) -> Iterator[None]:
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for locks, and read keys again at once after a failure."""
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
-    monkeypatch.setattr("crawler.service.clients.keys.READ_SECONDS", 0.0)
-    monkeypatch.setattr("crawler.service.clients.keys.RETRY_SECONDS", 0)
+    monkeypatch.setattr("crawler.service.clients.key_store.READ_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.clients.key_store.RETRY_SECONDS", 0)
 
 
 # Keys
@@ -128,7 +128,7 @@ async def test_a_new_key_is_not_refused_while_the_file_is_read(tmp_path: Path, m
     assert await valid(ring, key)
     new = store.create("new")
     may_read = threading.Event()
-    monkeypatch.setattr("crawler.service.clients.keys.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.clients.key_store.WAIT_SECONDS", 0.0)
     monkeypatch.setattr(store, "read", lambda: may_read.wait(60) and KeyStore.read(store))
     try:
         assert (await ring.holder(key)).client == "acme", "a known key does not wait"

@@ -338,7 +338,7 @@ def test_a_body_of_1_gb_is_refused_after_32_mib(tmp_path: Path, chunked: bool) -
 
 
 READERS = {"slow": 6, "stops": 6, "leaves": 6}
-READERS_MB = 20
+READERS_MB = 40
 """How much more memory an endpoint may take for readers that do not read, and for refused bodies."""
 UNREAD_SECONDS = 45
 """After 30 s without reading, the endpoint closes the connection."""

@@ -60,8 +60,15 @@ def crawl(
     return data, failed, log
 
 
-def test_every_fault_has_its_code(tmp_path: Path) -> None:
-    names = sorted(FAULTS.keys() - TIMEOUT_FAULTS - QUIET_FAULTS - {"silent-wall"})
+VISITED = sorted(FAULTS.keys() - TIMEOUT_FAULTS - QUIET_FAULTS - {"silent-wall"})
+OF_EACH_CODE = sorted({FAULTS[name].code: name for name in VISITED}.values())
+
+
+@pytest.mark.parametrize(
+    "names", [OF_EACH_CODE, pytest.param(VISITED, marks=pytest.mark.soak)], ids=["one of each code", "all"]
+)
+def test_every_fault_has_its_code(tmp_path: Path, names: list[str]) -> None:
+    """Each page takes a second of processor time."""
     targets = [{"id": name, "keywords": name} for name in names]
     followups = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
     followups |= {"login-prompt-returns": "TARGET_RESTRICTED"}

@@ -29,7 +29,7 @@ from crawler.spiders.base import First
 from crawler.spiders.videosite import ChannelReader
 from crawler.targets.parser import check_params
 from crawler.targets.target import Target
-from tests.videosite import PAGE_ALONE, SCRAPER, Stub, comparable, first_of, scrape
+from tests.videosite import PAGE_ALONE, SCRAPER, Stub, comparable, fake_request, first_of, scrape
 
 KINDS = ("video", "short", "live", "all")
 CONNECTION_FAULTS = {"slow", "slow-once", "hang", "truncated", "reset", "flaky", "foreign-redirect"}
@@ -353,6 +353,27 @@ def test_sp3_7_as_many_details_are_in_flight_as_the_budget_allows(concurrency: i
     stub.seconds = 0.001
     assert dated(scrape(stub, username="harborlights")) == 30
     assert stub.most == concurrency
+
+
+class Together(Stub):
+    """A site whose about panel comes only when the feed was requested."""
+
+    asked: asyncio.Event
+
+    async def fetch(self, request: Request, target: Target) -> Response:
+        kind = self.site.kind(fake_request(request))
+        if kind == "feed":
+            self.asked.set()
+        elif kind == "about":
+            await asyncio.wait_for(self.asked.wait(), 10)
+        return await super().fetch(request, target)
+
+
+def test_sp3_7_the_about_panel_is_requested_beside_the_details() -> None:
+    stub, params = Together(site()), {"username": "harborlights", "include_about": True}
+    stub.asked = asyncio.Event()
+    assert comparable(scrape(stub, **params)) == comparable(scrape(Stub(site()), **params))
+    assert sorted(stub.kinds()) == ["about", "feed", "page", *["player"] * 15]
 
 
 def test_videos_that_are_not_public_are_not_left_out() -> None:

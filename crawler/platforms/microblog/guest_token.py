@@ -37,7 +37,7 @@ class SharedToken:
 
     @property
     def value(self) -> str:
-        """The current token, or "" if there is no valid token."""
+        """The current token, "" without a valid token."""
         return self._value if time.monotonic() < self._until and self._refusal is None else ""
 
     async def get(self, fetch: Callable[[], Awaitable[str]]) -> str:

@@ -235,7 +235,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """The records of the timeline's entries by the entries' ids. Of two records, the one with content is used."""
+        """The records of the timeline's entries by entry id. Of two records, the record with content is used."""
         found: dict[str, dict[str, Any]] = {}
         for each in self._by_type.get("TimelineTimelineEntry", []):
             entry_id = text(each.get("entry_id"))

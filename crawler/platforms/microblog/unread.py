@@ -35,7 +35,7 @@ class Contradictions:
         self._found[path, cause, loses_row] += 1
 
     def unread(self) -> list[Unread]:
-        """Return what could not be read, with one entry for each path and cause."""
+        """Return the unread parts, with one entry for each path and cause."""
         return [
             Unread(path, cause, rows, max(rows, self._rows), loses_rows=lost)
             for (path, cause, lost), rows in self._found.items()

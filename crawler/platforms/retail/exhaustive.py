@@ -1,8 +1,8 @@
 """Exhaustive crawls: collect all products of a category, although a listing serves only about 500.
 
 A crawl splits the category into *slices* of at most about 500 products (the ceiling), as ``plan.py`` describes. At the
-end it compares what it has collected with what the platform states. If products are missing, the crawl ends with a
-report: a target that fails, and whose error contains both numbers and the reasons.
+end it compares the number of collected products with the number that the platform states. If products are missing, the
+crawl ends with a report: a target that fails, and whose error contains both numbers and the reasons.
 
 Products are identified by item id, and each is returned once. Each finished page has a *note*: JSON data with the
 page's content. A job stores the notes, and the worker that continues a crawl restores its state from them.

@@ -23,7 +23,7 @@ def target_of(url: Url) -> Found | None:
     """Return the category or the search that a URL leads to, with the page, order and prices that the URL states.
 
     Raises:
-        LinkError: the URL selects products in a way for which there is no param. Without the selection, the record
+        LinkError: the URL selects products in a way that the params cannot express. Without the selection, the record
             would have other products than the page.
     """
     arguments = url.arguments()

@@ -300,9 +300,9 @@ class ListingPage(PlatformPage):
     def _raise_if_blind(self) -> None:
         """Raise an error if the page has products, but none can be read.
 
-        A page has products if the listing's total is above what the pages before it may have shown. Later pages may be
-        empty: the measured listing stated 6,446 products and 25 pages, and served none from page 12 on (specification,
-        section 8). The capture 25d700b25e6f states 53 products and 3 pages.
+        A page has products if the listing's total is above the number that the pages before it may have shown. Later
+        pages may be empty: the measured listing stated 6,446 products and 25 pages, and served none from page 12 on
+        (specification, section 8). The capture 25d700b25e6f states 53 products and 3 pages.
         """
         if self._products:
             self._check_prices()

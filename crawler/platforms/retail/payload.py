@@ -1,7 +1,7 @@
 """Retail: the contract of a listing's data, in a page (``__NEXT_DATA__``), in a response of the page's API, or saved.
 
 Counted over the rows and pages since 2024-12 (``tests/contracts``). Rows of 2022 lack some of the keys: their layout is
-no longer served. Of whole pages there are only searches, so that what only a category page may lack is ``sometimes``.
+no longer served. All recorded whole pages are searches, so values that only a category page may lack are ``sometimes``.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def _text(value: str | int | None) -> str:
 
 
 def _rating(row: RenderedRow | ApiRow) -> dict[str, Any]:
-    """Return the average and the number of reviews. If there is no average, 0 reviews means an unknown number: null.
+    """Return the average and the number of reviews. Without an average, 0 reviews means an unknown number: null.
 
     The row's object ``rating`` is not read, because both of its values are only placeholders.
     """
@@ -63,7 +63,8 @@ def _rating(row: RenderedRow | ApiRow) -> dict[str, Any]:
 
 
 def _badges(row: RenderedRow | ApiRow, flags: list[Badge]) -> list[str]:
-    """Return the texts of a row's badges as its tile shows them: the flags, then the tags, then those of the groups.
+    """Return the texts of a row's badges as its tile shows them: the flags, then the tags, then the badges of the
+    groups.
 
     For a tag of the type ``ICON``, return its key: its text is incomplete. Since August 2026 the list of tags is empty,
     and the groups have all badges.

@@ -1,4 +1,4 @@
-"""Slices of a category, for exhaustive crawls: listings with filters, and what their pages contain.
+"""Slices of a category, for exhaustive crawls: listings with filters, and the contents of their pages.
 
 Prices are in cents. Both ends of a price range are inclusive.
 """
@@ -41,7 +41,7 @@ class Slice:
         return self.low is not None and self.low == self.high
 
     def contains(self, other: Slice) -> bool:
-        """Whether the price range contains that of another slice."""
+        """Whether the price range contains the range of another slice."""
         is_below = self.high is None or (other.high is not None and other.high <= self.high)
         return (self.low or 0) <= (other.low or 0) and is_below
 

@@ -55,11 +55,11 @@ class VideositePage(PlatformPage):
         """Raise an error for a failed or blocked response, or for an error that the platform reports in it.
 
         Raises:
-            TargetNotFound: the status is 404, or the body is that of a 404 page.
-            UpstreamBlocked: the response has a blocking status or an empty body, or is the cookie consent page.
-            UpstreamRateLimited: the status is 429, or the response is the CAPTCHA page for unusual traffic.
-            UpstreamError: the status is 5xx, or the data contains an error that the platform reports.
-            ExtractionFailed: the page has no data block, or the data is not valid JSON.
+            TargetNotFound: the status is 404, or the body is a 404 page. UpstreamBlocked: the response has a blocking
+            status or an empty body, or is the cookie consent page. UpstreamRateLimited: the status is 429, or the
+            response is the CAPTCHA page for unusual traffic. UpstreamError: the status is 5xx, or the data contains an
+            error that the platform reports. ExtractionFailed: the page has no data block, or the data is not valid
+            JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._bad_request_error()
@@ -90,7 +90,7 @@ class VideositePage(PlatformPage):
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The JSON text of the data: the whole body, or part of a script in the page. None if there is no data."""
+        """The JSON text of the data: the whole body, or part of a script in the page. None: the page has no data."""
         return self._body if is_bare_json(self._body) else assigned_block(self._body, DATA)
 
     @property

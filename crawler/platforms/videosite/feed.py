@@ -21,7 +21,7 @@ _GROUP = "media:group/media:"
 
 
 class Entry(Contract):
-    """An item of a feed. ``platforms/videosite.md`` lists what each entry has."""
+    """An item of a feed. ``platforms/videosite.md`` lists the values of an entry."""
 
     id: str = identity("yt:videoId")
     url: str = identity("link:alternate@href")

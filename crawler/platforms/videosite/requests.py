@@ -1,7 +1,6 @@
 """Video site: builds the requests for a channel's page, further items, about panel and feed, and for single videos.
 
-The channel's page is what every visitor loads. The page itself sends the same API requests, without a key
-or a login.
+Every visitor loads the channel's page. The page itself sends the same API requests, without a key or a login.
 """
 
 from __future__ import annotations

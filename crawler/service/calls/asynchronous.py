@@ -76,7 +76,7 @@ class CallSettings:
 
 
 class AsyncCalls:
-    """Runs the asynchronous calls of all platforms in this process, and waits for those of other processes."""
+    """Runs the asynchronous calls of all platforms in this process, and waits for calls of other processes."""
 
     def __init__(
         self, store: Store, crawlers: OpenCrawlers, cache: Cache, limits: KeyLimits, settings: CallSettings

@@ -23,7 +23,7 @@ MAX_UNREAD = 8
 """Maximum number of unread parts in the headers of a response. Reverse proxies limit the size of headers."""
 
 _CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
-"""Translates the base 32 digits of RFC 4648 to those of a ULID."""
+"""Translates the base 32 digits of RFC 4648 to the digits of a ULID."""
 _BYTES, _DIGITS = 20, 26
 """The number of bytes to encode, which needs no padding, and the number of digits of a ULID."""
 _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)

@@ -67,7 +67,7 @@ MAX_CRASHES = 2
 
 
 def settings_of_crawlers(settings: Settings) -> Settings:
-    """Return the settings of all open crawlers. They share this copy, because each one takes a megabyte."""
+    """Return the settings of all open crawlers, which share this copy: a copy takes a megabyte."""
     own = settings.copy()
     extensions = settings.getdict("EXTENSIONS") | dict.fromkeys(UNREAD_STATS)
     own.setdict(OVERLAY | {"EXTENSIONS": extensions}, priority="cmdline")
@@ -77,7 +77,7 @@ def settings_of_crawlers(settings: Settings) -> Settings:
 class OpenCrawler:
     """Runs a spider's crawler, starts it again when it ends, and returns its outcomes to the waiting calls.
 
-    ``settings``: those that ``settings_of_crawlers`` returns.
+    ``settings``: the result of ``settings_of_crawlers``.
     """
 
     def __init__(self, spider: type[PlatformSpider], settings: Settings, shared: SharedState) -> None:
@@ -135,7 +135,7 @@ class OpenCrawler:
 
     @property
     def unhealthy(self) -> bool:
-        """Whether the crawler crashed repeatedly, without an outcome in between, and is not running again."""
+        """Whether the crawler crashed repeatedly without an outcome, and is not running."""
         return self._crashes >= MAX_CRASHES and not self.source.iterated
 
     def open(self) -> None:
@@ -252,7 +252,7 @@ class OpenCrawlers:
 
     @property
     def load(self) -> dict[str, tuple[int, int]]:
-        """Platform -> the number of calls in its queue, and the number of all of its calls that wait for an outcome."""
+        """Platform -> the number of calls in its queue, and the number of all its calls without an outcome."""
         return {name: (len(crawler.source), crawler.in_flight) for name, crawler in self._crawlers.items()}
 
     def of(self, platform: str) -> OpenCrawler:
@@ -302,6 +302,6 @@ class OpenCrawlers:
     async def drain(self) -> None:
         """Refuse new calls, wait until the calls in flight have an outcome, and close the crawlers."""
         self.draining = True
-        while self.in_flight:  # noqa: ASYNC110  # polls only at shutdown; an event would cost time in every call
+        while self.in_flight:  # noqa: ASYNC110  # polled only at shutdown: an event would cost time in every call
             await asyncio.sleep(0.05)
         await asyncio.wait_for(asyncio.gather(*(c.close() for c in self._crawlers.values())), timeout=10)

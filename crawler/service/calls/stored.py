@@ -1,8 +1,8 @@
 """Asynchronous calls in the store of jobs: accept, find, list, count and delete them.
 
-The calls of a client are the targets of its standing job, whose kind is ``calls``. So calls have the claims, leases,
-outcomes and bills of all targets, and a call that waits or runs is a reservation of its client's quota. With one job
-for each call, the fair shares of clients and the counts of quotas would take as long as there are calls.
+The calls of a client are the targets of its standing job, whose kind is ``calls``. So calls have the same claims,
+leases, outcomes and bills as other targets, and a waiting or running call is a reservation of its client's quota. With
+one job for each call, computing fair shares and quotas would take time proportional to the number of calls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from crawler.service.clients.keys import Holder
 
 NAME, KIND = "calls", "calls"
-"""The name and the kind of the standing jobs. Jobs that clients make have other names."""
+"""The name and the kind of the standing jobs. Other jobs of clients have other names."""
 WAITING, RUNNING, DONE = STATES = ("waiting", "running", "done")
 """The states of a call. ``done`` is a target's ``done``, ``failed`` or ``dead``."""
 ENDED = ("done", "failed", "dead")
@@ -42,7 +42,7 @@ BYTES, NUMBER = "bytes", "ended"
 OVERHEAD_BYTES = 1_000
 """Estimated bytes of a stored call in addition to its response, for rows and indexes."""
 GONE = "CLIENT_GONE"
-"""The code in usage of a call that its client has deleted before it was done."""
+"""The code in usage for a call that its client deleted before it was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class StoredCall:
     work: dict[str, Any]
     """The scraper, the params, the values of the headers, and the id and the limit of the API key."""
     expires: float
-    """When a waiting call ends, or an ended call is deleted: a time of the store."""
+    """The time of the store at which a waiting call ends, or an ended call is deleted."""
     state: str = WAITING
     code: str | None = None
     outcome: dict[str, Any] = field(default_factory=dict)
-    """How the call ended."""
+    """The result of the call."""
     job: int = 0
 
     @classmethod
@@ -68,7 +68,7 @@ class StoredCall:
     ) -> StoredCall:
         """Return the call of a client for a target.
 
-        ``seconds``: for how long it may wait. ``key``: its ``Idempotency-Key``.
+        ``seconds``: the maximum time for which it may wait. ``key``: its ``Idempotency-Key``.
         """
         now, scraper = store_time(), target.scraper
         params = target.params.model_dump(mode="json", exclude_none=True)
@@ -125,12 +125,12 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a call was not accepted."""
+    """The reason why a call was not accepted. If both values are None, the store is full."""
 
     ahead: int | None = None
-    """Number of calls ahead of it, if they are too many; None if that is not the cause."""
+    """Number of calls ahead of it, if too many calls are waiting; None for other reasons."""
     quota: int | None = None
-    """The client's quota, if it is used up; None if that is not the cause. If both are None, the store is full."""
+    """The client's quota, if it is used up; None for other reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class FoundCall:
     position: int | None = None
     """The position in the queue of the platform: 1 is the next call. None if the call does not wait."""
     record: bytes = b""
-    """The JSON of the record, compressed; empty if there is none."""
+    """The JSON of the record, compressed; empty without a record."""
 
     @property
     def is_done(self) -> bool:
@@ -149,7 +149,7 @@ class FoundCall:
         return self.call.state == DONE
 
     def answer(self, service_url: str) -> Answer:
-        """Return the response of a call that is done: always the same, so without ``Retry-After``."""
+        """Return the response of a call that is done, without ``Retry-After``, so that it is always the same."""
         own, outcome = self.call, self.call.outcome
         seconds = outcome.get("duration_ms", 0) / 1_000
         call = Call(own.request_id, own.client, own.scraper, service_url=service_url, started=0.0, ended=seconds)
@@ -181,7 +181,7 @@ def accept(session: Session, call: StoredCall, claim: once.Claim | None, room: R
 
 
 def _standing_job(session: Session, client: str) -> Any:
-    """Lock the row of a client's standing job, and return it. Add it if there is none."""
+    """Lock the row of a client's standing job, and return it. Add the row if it is missing."""
     named = {"owner": client, "name": NAME}
     found = session.execute(sql.LOCK_JOB, named).fetchone()
     if found is None:
@@ -202,9 +202,9 @@ def _refused(session: Session, client: str, ahead: int, room: Room) -> Refused |
 
 
 def _count_ahead(session: Session, platform: str, job: int, own: int | None = None) -> int:
-    """Return the number of calls ahead of one that has ``own`` calls of its client ahead of it. None: all that wait.
+    """Return the number of calls ahead of a call, if clients take turns.
 
-    Clients take turns.
+    ``own``: the number of its client's calls ahead of it. None: the number of all waiting calls.
     """
     waiting: dict[int, int] = dict(session.rows(sql.WAITING_CALLS, platform=platform))
     own = waiting.get(job, 0) if own is None else own
@@ -247,9 +247,9 @@ def page(session: Session, client: str, state: str | None, limit: int, cursor: s
 
 
 def delete(session: Session, client: str, request_id: str) -> Key | None:
-    """Delete a client's call with its record and its ``Idempotency-Key``. A call that is not done is thereby cancelled.
+    """Delete a client's call with its record and its ``Idempotency-Key``.
 
-    Return what identified its target. None: there is no such call.
+    A waiting or running call is cancelled. Return the key of its target, None if the call does not exist.
     """
     row = session.execute(sql.LOCK_CALL, _named(client, request_id)).fetchone()
     if row is None:
@@ -271,7 +271,7 @@ def delete_expired(session: Session, limit: int) -> int:
 
 
 def _drop(session: Session, rows: list[Any]) -> None:
-    """Delete targets that are locked, with their records."""
+    """Delete locked targets with their records."""
     changes = Changes(session, lock_jobs(session, (row.job for row in rows)))
     for row in rows:
         changes.move(row.job, out=row.state)

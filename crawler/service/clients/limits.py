@@ -46,7 +46,7 @@ class RateLimitStatus:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Response headers that show the rate limit: those of the IETF draft, and the common ``X-RateLimit-*``."""
+        """Response headers that show the rate limit, by the IETF draft and as the common ``X-RateLimit-*``."""
         return {
             "RateLimit-Policy": f'"key";q={self.quota};w={self.window}',
             "RateLimit": f'"key";r={self.remaining};t={self.reset}',

@@ -71,7 +71,7 @@ def as_text(service_url: str) -> StaticContent:
 
 
 def _scraper(entry: dict[str, Any]) -> str:
-    """Return the section of a scraper in the catalogue: what it returns, its params, and an example."""
+    """Return the section of a scraper in the catalogue: its record, its params, and an example."""
     schema = entry["params_schema"]
     required = schema.get("required", ())
     params = [_param(name, param, name in required) for name, param in schema["properties"].items()]

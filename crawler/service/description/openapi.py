@@ -219,7 +219,7 @@ def _call_paths(ref: Refs) -> Json:
 
 
 def _failures(ref: Refs) -> Json:
-    """Return the responses of the errors of calls by their names, with those of the same status in one response."""
+    """Return the responses of the errors of calls by their names. Errors with the same status have one response."""
     by_status: dict[int, list[type[ScrapeError]]] = {}
     for error in CALL_ERRORS:
         by_status.setdefault(error.http_status, []).append(error)

@@ -153,16 +153,16 @@ class Channel(HTTPChannel):
         if limits is not None and is_upload and not self.refused:
             self.max_body = limits.max_bytes
             self._must_continue = False
-            self._admission = asyncio.ensure_future(self._begin_upload(limits.admit(self.requests[-1], self._target)))
+            self._admission = asyncio.ensure_future(self._begin_upload(limits, self.requests[-1]))
             cast("Any", self.transport).pauseProducing()
         super().allHeadersReceived()
 
-    async def _begin_upload(self, admission: Awaitable[Answer | None]) -> None:
+    async def _begin_upload(self, limits: Uploads, request: Request) -> None:
         """Receive the body if the headers are valid.
 
         A client without a valid key must not take the place of an upload.
         """
-        answer = await admission
+        answer = await limits.admit(request, self._target)
         self._admission = None
         if self.refused:  # the declared length is too large
             return
@@ -253,7 +253,7 @@ class Channel(HTTPChannel):
 
 
 def scraper_of(target: bytes) -> str:
-    """Return the name of the scraper in the path of a request, "" if there is none.
+    """Return the name of the scraper in the path of a request, "" for other paths.
 
     >>> scraper_of(b"/v1/scrapers/microblog-profile-v4?pretty=1")
     'microblog-profile'

@@ -215,11 +215,7 @@ class Api(Resource):
         return selected(await self._scrape(request, call, scraper), fields)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        holder = await self._holder(request, call)
-        rate_limit = await self.parts.limits.count(holder)
-        if rate_limit:
-            call.headers.update(rate_limit.headers)
-            rate_limit.check()
+        holder = await self._counted_holder(request, call)
         given = read_object(request)
         params = check_params(scraper, given)
         call.note = limited_numbers(given, params)
@@ -287,11 +283,11 @@ class Api(Resource):
         return await self.parts.tools.answer(request, call, str(key))
 
     async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
-        """Return the client that owns the call's API key. ``key``: instead of the header's.
+        """Return the client that owns the call's API key. ``key``: the API key, by default from the header.
 
         Raises:
-            AuthError: the key is missing, unknown or revoked.
-            RateLimited: the same, and the caller's address has sent too many such calls.
+            AuthError: the key is missing, unknown or revoked. RateLimited: the key is not valid, and the caller's
+            address has sent too many such calls.
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)
@@ -309,7 +305,7 @@ class Api(Resource):
         return holder
 
     def _root(self, _: Request, call: Call) -> Answer:
-        """Redirect a person who opens the service's address in a browser to the documentation."""
+        """Redirect to the documentation, for people who open the service's address in a browser."""
         if "/docs" not in self._public_routes:
             raise ScraperNotFound(UNKNOWN_ROUTE)
         return raw_response(call, "text/plain; charset=utf-8", b"", {"Location": "docs"}, status=HTTPStatus.FOUND)

@@ -48,12 +48,12 @@ MIN_COMPRESSED_BYTES = 2_048
 MAX_LOOP_BYTES = 262_144
 """Larger responses are compressed in a thread."""
 LEVEL = 1
-"""Takes a third of the time of the default level."""
+"""The compression level, which takes a third of the time of the default level."""
 PACKERS: dict[str, Callable[[], Any]] = {
     "gzip": partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16),
     "zstd": partial(zstd.ZstdCompressor, level=LEVEL),
 }
-"""Content coding -> makes what compresses one body."""
+"""Content coding -> the function that makes a compressor for one body."""
 
 
 async def compressed(answer: Answer, request: Request) -> Answer:
@@ -86,7 +86,7 @@ async def compressed_pieces(pieces: AsyncIterator[bytes], coding: str) -> AsyncI
 
 @implementer(IPushProducer)
 class _Gate:
-    """Is open while the transport's buffer has room."""
+    """A gate that is open while the transport's buffer has room."""
 
     def __init__(self) -> None:
         self.is_open = asyncio.Event()
@@ -103,7 +103,7 @@ class _Gate:
 
 
 async def send_pieces(request: Request, pieces: AsyncIterator[bytes] | None) -> None:
-    """Send the pieces of a response. The next one is made when the client has read enough of the former ones."""
+    """Send the pieces of a response. Each piece is made when the client has read enough of the former pieces."""
     if pieces is not None:
         gate = _Gate()
         request.registerProducer(gate, True)  # noqa: FBT003  # Twisted's: a push producer

@@ -1,4 +1,4 @@
-"""Content that is the same for all callers: compressed once, and not sent again to a client that already has it."""
+"""Static content: compressed once, and not sent to clients that already have it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StaticContent:
 
     @classmethod
     def of_file(cls, name: str, body: bytes, cache_control: str = REVALIDATE) -> StaticContent:
-        """Return the content of a file, whose suffix decides its media type."""
+        """Return the content of a file. The suffix determines the media type."""
         return cls(MEDIA_TYPES[name.rpartition(".")[2]], body, cache_control)
 
     @cached_property

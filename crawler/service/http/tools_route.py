@@ -32,10 +32,13 @@ def api_key(request: Request) -> str | None:
 
 
 class ToolsRoute:
-    """Answers MCP clients. The library is loaded for the first of them, in a thread, because it takes a second."""
+    """Answers MCP clients.
+
+    The library is imported for the first client, in a thread, because the import takes a second.
+    """
 
     def __init__(self, address: str) -> None:
-        """``address``: the URL at which this endpoint is called by the tools. "": there are no tools."""
+        """``address``: the URL at which the tools call this endpoint. "": the endpoint has no tools."""
         self._address = address
         self._tools: asyncio.Task[HttpTools] | None = None
         self._is_closing = False
@@ -44,7 +47,7 @@ class ToolsRoute:
         """Respond to an authenticated request.
 
         Raises:
-            MethodNotAllowed: the request is not a POST. There are no sessions, and so no streams of notifications.
+            MethodNotAllowed: the request is not a POST. Without sessions, there are no streams of notifications.
             ScraperNotFound: the endpoint has no tools.
             ShuttingDown: the service is shutting down.
         """
@@ -63,7 +66,7 @@ class ToolsRoute:
         return raw_response(call, headers.get("content-type", "application/json"), body, status=status)
 
     async def close(self) -> None:
-        """End the tools in progress: they would wait for calls of this endpoint."""
+        """End the tools in progress, which would wait for calls of this endpoint."""
         self._is_closing = True
         if self._tools is not None:
             try:

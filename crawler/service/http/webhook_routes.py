@@ -30,7 +30,7 @@ LIST_QUERY = {
     "limit": PAGE_LIMIT,
 }
 AFTER_ALL = "msg_~"
-"""Sorts after all ids."""
+"""A text that sorts after all ids."""
 
 
 @dataclass

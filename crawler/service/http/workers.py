@@ -119,12 +119,12 @@ class Supervisor:
         self._selector.register(channel, selectors.EVENT_READ, lambda: self._read(worker))
 
     def _work(self, number: int, channel: socket.socket, supervisor_end: socket.socket, delay: float) -> None:
-        """Run in a new worker process: release what it inherited from the supervisor, and serve."""
+        """Run in a new worker process: release the inherited resources of the supervisor, and serve."""
         structlog.contextvars.bind_contextvars(worker=number)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # A terminal sends SIGINT to all processes. The supervisor then terminates the workers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until ``serve`` handles it: the worker reads its files later
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until ``serve`` sets its handler
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         self._selector.close()
         for inherited in (self.listener, supervisor_end, *(worker.channel for worker in self._workers)):

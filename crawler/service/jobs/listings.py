@@ -1,7 +1,7 @@
 """Runs the clients' jobs that have spider arguments: ``max_pages``, ``exhaustive`` and ``since``.
 
-Their spiders keep state between the pages of a listing, so each has a crawl of its own. Its downloads wait for those of
-all calls, as the downloads of other jobs do.
+Their spiders keep state between the pages of a listing, so each has a crawl of its own. Downloads of calls have
+priority, as over the downloads of other jobs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 POLL_SECONDS = 2.0
-"""Interval in seconds at which a platform without work searches the store."""
+"""Interval in seconds at which a platform without work looks for jobs in the store."""
 RESTART_SECONDS = 30.0
-"""Seconds until the next crawl of a job, after one has failed. The jobs after it go on meanwhile."""
+"""Seconds until the next crawl of a job whose crawl has failed. Other jobs continue meanwhile."""
 
 
 class Listings:
@@ -47,10 +47,10 @@ class Listings:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._rests: dict[int, float] = {}
-        """Job -> the event loop's time before which it is not crawled, because a crawl of it has failed."""
+        """Job -> the event loop's time before which it is not crawled, because its last crawl has failed."""
 
     def open(self) -> None:
-        """Start to search for jobs."""
+        """Start to look for jobs."""
         self._tasks = [asyncio.ensure_future(self._work(platform)) for platform in spiders()]
 
     def stop(self) -> None:
@@ -59,7 +59,7 @@ class Listings:
         self._tasks.append(asyncio.ensure_future(self.runner.stop()))
 
     async def close(self) -> None:
-        """Wait for the ends of the crawls, which store their outcomes."""
+        """Wait until the crawls have ended and stored their outcomes."""
         await asyncio.gather(*self._tasks)
 
     async def _work(self, platform: str) -> None:

@@ -1,7 +1,7 @@
 """The records of a job as a response: pages of JSON Lines, JSON or CSV, or a whole Excel or Parquet file.
 
-Each page is read in a short transaction of its own. A response has the outcomes up to the last one at its start, so
-that its end, and the cursor of the next response, are known before it begins.
+Each page is read in a short transaction of its own. A response has the outcomes that were stored at its start, so that
+the cursor of the next response is known at once.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ MEDIA_TYPES = {
     "parquet": "application/vnd.apache.parquet",
 }
 FILES = {"xlsx", "parquet"}
-"""Formats that cannot be sent before they are complete."""
+"""Formats whose files can be sent only when they are complete."""
 PAGE = 8
-"""Outcomes that are read at once. A record may have 100 kB, and takes ten times as much as objects."""
+"""Number of outcomes that are read at once. A record may have 100 kB, and its objects take ten times as much."""
 PIECE_BYTES = 65_536
 MAX_FILE_BYTES = 1_000_000_000
 """Maximum bytes of a file that is written before it is sent."""
@@ -50,7 +50,7 @@ MAX_FILE_BYTES = 1_000_000_000
 
 @dataclass(frozen=True)
 class Selected:
-    """The outcomes and values that a response has."""
+    """The outcomes and values of a response."""
 
     format: str = "jsonl"
     fields: str | None = None
@@ -72,13 +72,13 @@ class Selected:
 
 
 class Buffer:
-    """What an exporter has written since the last page."""
+    """A buffer for the output of an exporter."""
 
     def __init__(self, _path: str = "") -> None:
         self.content: IO[bytes] = io.BytesIO()
 
     def take(self) -> bytes:
-        """Return and forget the content."""
+        """Return the content, and clear the buffer."""
         self.content.seek(0)
         data = self.content.read()
         self.content.seek(0)
@@ -86,10 +86,10 @@ class Buffer:
         return data
 
     def commit(self) -> None:
-        """Do nothing: the content is taken."""
+        """Do nothing, because ``take`` clears the buffer."""
 
     def discard(self) -> None:
-        """Do nothing: the memory is freed with the object."""
+        """Do nothing, because the memory is freed with the object."""
 
 
 async def last_of(jobs: Jobs, job: Job, after: int, limit: int | None) -> int:
@@ -178,7 +178,7 @@ async def _pages(
 async def _file(
     pages: AsyncIterator[list[Line]], kind: str, rows: dict[str, Shape], settings: BaseSettings, created: datetime
 ) -> IO[bytes]:
-    """Write a file whose name is removed, so that nothing is left of it when it is closed.
+    """Write an unlinked file, whose space is freed when it is closed.
 
     Raises:
         InvalidRequest: the file would be too large.

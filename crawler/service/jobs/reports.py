@@ -1,4 +1,4 @@
-"""What the endpoint's responses contain about a job."""
+"""The descriptions of jobs in the endpoint's responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY_SECONDS = 86_400.0
 
 
 def describe(job: Job, keep_days: float) -> dict[str, Any]:
-    """Return a job as the list of jobs has it. ``keep_days``: the setting ``JOBS_KEEP``."""
+    """Return the description of a job in a list. ``keep_days``: the setting ``JOBS_KEEP``."""
     left = job.counts["waiting"] + job.counts["running"]
     rate, estimate = None, None
     if job.state == "open" and job.seq:
@@ -38,7 +38,7 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
 
 
 def detail(job: Job, tallies: dict[tuple[str, str], int], keep_days: float) -> dict[str, Any]:
-    """Return a job with its tallies."""
+    """Return the description of a job, with its tallies."""
 
     def of(kind: str) -> dict[str, int]:
         return {name: n for (each, name), n in sorted(tallies.items()) if each == kind and n}

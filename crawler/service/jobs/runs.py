@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
-"""Interval in seconds at which a platform without work searches the store."""
+"""Interval in seconds at which a platform without work looks for targets in the store."""
 GATHER_SECONDS = 0.02
-"""While other targets run, new ones wait this long for more, so that one transaction claims them."""
+"""Seconds for which new targets wait for more while other targets run, so that one transaction claims them all."""
 REST_SECONDS = 1.0
-"""Seconds until the next claim after a target could not start, if the error does not say more."""
+"""Seconds until the next claim after a target could not start, if the error has no ``retry_after``."""
 MAX_REST_SECONDS = 60.0
 RESTART_SECONDS = 5.0
-"""Seconds until the next worker, after one has stopped."""
+"""Seconds until a new worker starts after one has stopped."""
 
 
 @dataclass
 class _Queue:
-    """The waiting targets of one platform, as this process claims them."""
+    """The state of the claims for one platform in this process."""
 
     platform: str
     crawler: OpenCrawler
@@ -58,13 +58,13 @@ class _Queue:
     running: dict[asyncio.Task[None], str] = field(default_factory=dict)
     """The task of each running target -> its owner."""
     rests_until: float = 0.0
-    """Time of the event loop before which nothing is claimed, because a target could not start."""
+    """Time of the event loop before which no target is claimed, because a target could not start."""
     is_holding: bool = False
-    """Whether the last claim was for clients without a running target only."""
+    """Whether the last claim was only for clients without a running target."""
 
 
 class Runs:
-    """The worker of a process of the endpoint. After an outage or the loss of the store, a new one starts."""
+    """The worker of an endpoint's process. After an outage or the loss of the store, a new worker starts."""
 
     def __init__(self, jobs: Jobs, crawlers: OpenCrawlers, calls: AsyncCalls, lease: float, exits: int) -> None:
         self.jobs = jobs
@@ -85,7 +85,7 @@ class Runs:
         self._main = asyncio.ensure_future(self._run())
 
     def added(self, platform: str | None = None) -> None:
-        """Search the store at once, because targets of a platform were added. None: of any platform."""
+        """Look for targets in the store at once, because targets of a platform were added. None: of any platform."""
         for each in self._queues if platform is None else (platform,):
             self._queues[each].due.set()
 
@@ -95,13 +95,13 @@ class Runs:
             task.cancel()
 
     def stop(self) -> None:
-        """Claim no more targets. Those in flight go on."""
+        """Stop claiming targets. Targets in flight continue."""
         self._stopping = True
         if self._main is not None:
             self._main.cancel()
 
     async def close(self) -> None:
-        """Store the outcomes of the targets in flight, and release the other ones."""
+        """Store the outcomes of the targets in flight, and release the other targets."""
         if self._main is not None:
             with suppress(asyncio.CancelledError):
                 await self._main
@@ -131,7 +131,7 @@ class Runs:
             except* WorkerStoppedError as stopped:
                 logger.error("job_worker_stopped", error=str(stopped.exceptions[0]))  # noqa: TRY400
             except* Exception:
-                logger.exception("job_worker_failed")  # the calls of the endpoint go on
+                logger.exception("job_worker_failed")  # the calls of the endpoint continue
             await asyncio.sleep(RESTART_SECONDS)
 
     def _stored(self, finished: Finished) -> None:
@@ -147,7 +147,7 @@ class Runs:
             await asyncio.wait(tasks)
 
     async def _end_unstarted(self, worker: Worker) -> None:
-        """End the lines of jobs that are not targets, and the calls that have waited for too long."""
+        """End the invalid lines of jobs, and the calls that have waited for too long."""
         while True:
             lines = await worker.claim(NO_PLATFORM, BATCH)
             for claim in lines:
@@ -190,10 +190,10 @@ class Runs:
                     await asyncio.sleep(GATHER_SECONDS)
 
     def _wanted(self, queue: _Queue) -> tuple[int, Skipped]:
-        """Return the number of targets to claim, and those to leave waiting.
+        """Return the number of targets to claim, and the clients and jobs to skip.
 
-        The last slot is kept for clients without a running target: the targets of one client may all hang, and those of
-        other clients must not wait for their timeouts.
+        The last slot is kept for clients without a running target: if all targets of a client hang, other clients must
+        not wait for their timeouts.
         """
         crawler, running = queue.crawler, queue.running
         now, slots = asyncio.get_running_loop().time(), crawler.slots
@@ -229,7 +229,7 @@ class Runs:
             return float(error.retry_after or REST_SECONDS)
 
     async def _scrape(self, worker: Worker, crawler: OpenCrawler, claim: Claim) -> None:
-        """Scrape a target, and store its outcome. If it cannot start now, let it wait again."""
+        """Scrape a target, and store its outcome. If it cannot start now, return it to its queue."""
         try:
             if claim.kind == CALLS:
                 outcome = await self.calls.scrape(claim)

@@ -1,4 +1,4 @@
-"""Continues jobs that wait for quota, deletes expired ones, and repeats what was interrupted."""
+"""Continues jobs that wait for quota, deletes expired jobs, and repeats interrupted changes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 UPKEEP_SECONDS = 60.0
 DAY_SECONDS = 86_400.0
 UPLOAD_SECONDS = 3_600.0
-"""A job that is loading for longer was interrupted: its process was killed."""
+"""Seconds after which a loading job counts as interrupted, because its process was killed."""
 JOBS_PER_PAGE = 500
 
 
 async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
-    """Continue paused targets of clients with quota, delete expired jobs, and end what was interrupted.
+    """Continue paused targets of clients with quota, delete expired jobs, and end interrupted changes.
 
     ``keep_days``: the setting ``JOBS_KEEP``. An error of one job is logged, and does not stop the round.
     """
@@ -35,7 +35,7 @@ async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
 
 
 async def _tend(jobs: Jobs, keys: Keys, keep_days: float, job: Job) -> None:
-    """Do what a job needs. Nothing expires just after a jump of the clock (AT-10)."""
+    """Do the upkeep of a job. Jobs do not expire just after a jump of the clock (AT-10)."""
     if job.kind == "removed" or (job.owner and STORE_TIME.is_steady and _is_over(job, store_time(), keep_days)):
         await jobs.remove(job)
     elif not job.owner:
@@ -47,7 +47,7 @@ async def _tend(jobs: Jobs, keys: Keys, keep_days: float, job: Job) -> None:
 
 
 async def _continue(jobs: Jobs, keys: Keys, job: Job) -> None:
-    """Let as many paused targets wait as the client's quota allows. A client without a valid key has none.
+    """Resume as many paused targets as the client's quota allows. A client without a valid key has no quota.
 
     The workers of a job with follow-ups get the quota from its options.
     """

@@ -87,10 +87,11 @@ class Contents:
             )
 
     def check(self) -> None:
-        """Check that there is a target, and that all scrapers have the arguments.
+        """Check that the upload has a target, and that all scrapers have the arguments.
 
         Raises:
-            InvalidRequest: there is none, with the details of the first invalid lines, or a scraper lacks an argument.
+            InvalidRequest: the upload has no target, or a scraper lacks an argument. The details are the first invalid
+                lines.
         """
         if not self.valid:
             first = f" {self.listed[0]['message']}" if self.listed else ""
@@ -103,7 +104,7 @@ class Contents:
             raise InvalidRequest.of(next(iter(self.arguments)), problem)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the part of a response that describes the lines, and what they cost at most."""
+        """Return the part of a response about the lines and their maximum cost."""
         lines = {"valid": self.valid.total(), "invalid": self.invalid, "invalid_lines": self.listed}
         return lines | self._cost()
 
@@ -135,7 +136,7 @@ class Upload:
     key: str | None = None
     """The value of the header Idempotency-Key."""
     arguments: dict[str, str] = field(default_factory=dict)
-    """The spider arguments: which pages of listings are read."""
+    """The spider arguments, which select the pages of listings."""
 
     def check(self) -> None:
         """Check the headers.
@@ -273,7 +274,7 @@ class Uploads:
         return found or job, contents
 
     async def _abandon(self, job: Job) -> None:
-        """Hide the job of a failed upload. It is deleted in a task, for which the next upload need not wait.
+        """Hide the job of a failed upload. A task deletes it, so that the next upload need not wait.
 
         Another upload with the same key may have opened the job meanwhile.
         """

@@ -200,7 +200,7 @@ def seconds_until_due(session: Session) -> float | None:
 
 
 def undelivered_age(session: Session) -> float:
-    """Return the age in seconds of the oldest event that is not delivered and has not failed; 0 if there is none."""
+    """Return the age in seconds of the oldest event that is neither delivered nor failed, 0 without events."""
     ((created,),) = session.rows(OLDEST)
     return 0.0 if created is None else max(0.0, session.now() - created)
 

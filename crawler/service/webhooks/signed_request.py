@@ -106,7 +106,7 @@ async def send(url: str, secret: str, delivery_id: str, body: bytes, *, private:
 
 
 def _reason(error: Exception) -> str:
-    """Describe why there is no response, without addresses of the operator's network."""
+    """Describe the failure of a request, without addresses of the operator's network."""
     match error:
         case AddressRefusedError():
             return "the host has no allowed address"

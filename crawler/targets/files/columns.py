@@ -22,7 +22,7 @@ def candidates(parser: TargetParser) -> tuple[Scraper, ...]:
 
 
 def known_names(names: Iterable[str], parser: TargetParser) -> tuple[str, ...]:
-    """Return the names of the columns or keys of a row that are not the user's own. ``names``: those of the row."""
+    """Return the names of the columns or keys of a row that are not the user's own. ``names``: all names in the row."""
     scrapers = parser.scrapers if "scraper" in names else candidates(parser)
     return tuple(dict.fromkeys([*OWN_KEYS, *(name for each in scrapers for name in each.params.model_fields)]))
 

@@ -33,7 +33,7 @@ _INVISIBLE = "\u200b\ufeff"
 def read_table(text: TextFile, parser: TargetParser, separators: str = ",;\t") -> Iterator[Row]:
     """Yield the rows of a table whose first row names the columns. Rows and cells without content are left out.
 
-    Of the separators, the one that yields the most known column names is used.
+    The separator that yields the most known column names is used.
 
     Raises:
         UnreadableFileError: the file is not text, or its columns do not fit. Raised before the first row.
@@ -88,7 +88,7 @@ class _Table:
         return "".join(line.text for line in self._record)
 
     def _cells(self) -> list[str] | None:
-        """Read the cells of the next record. None: there is no further one.
+        """Read the cells of the next record. None: the file has ended.
 
         Raises:
             csv.Error: the record is not valid CSV, or too long.

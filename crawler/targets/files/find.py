@@ -68,7 +68,8 @@ def find_files(location: str) -> list[TargetsFile]:
 
 
 _copies: dict[tuple[str, str, str], Path] = {}
-"""Location, path and version of a file -> its copy. File systems are no keys: fsspec makes new ones in each thread."""
+"""Location, path and version of a file -> its copy. File systems cannot be keys: fsspec makes new ones in each
+thread."""
 
 
 def _rereadable(file: OpenFile, location: str) -> OpenFile:

@@ -36,7 +36,7 @@ _END_OF_DIRECTORY = struct.Struct("<4s8xI6x")
 """Matches the record at the end of a zip archive: its mark, and the size of the directory in bytes."""
 _END_MARK = b"PK\x05\x06"
 _ZIP64_MARK = b"PK\x06\x07"
-"""The mark of a second record, 20 bytes before the end record, whose sizes replace those of the end record."""
+"""The mark of a second record, 20 bytes before the end record. Its sizes replace the sizes in the end record."""
 
 
 class Relation(NamedTuple):

@@ -54,7 +54,8 @@ class Row:
 
 
 _REPLACED = re.compile(r"\d(?:[.,]\d+)?E[+-]\d+|#(?:N/A|NAME\?|REF!|VALUE!|DIV/0!|NULL!|NUM!)|#{3,}|\\N")
-"""Matches what spreadsheets write for long numbers (9.77E+05), errors and narrow columns, and databases for null."""
+"""Matches the texts of spreadsheets for long numbers (9.77E+05), errors and narrow columns, and of databases for
+null."""
 
 
 def replaced_value(texts: Iterable[str]) -> str | None:

@@ -73,7 +73,7 @@ class TextFile:
 
     @classmethod
     def of(cls, file: IO[bytes], encoding: str | None) -> Self:
-        """Detect the encoding of a file: that of its byte order mark, else the given encoding, else UTF-8.
+        """Detect the encoding of a file: the encoding of its byte order mark, else the given encoding, else UTF-8.
 
         The byte order mark takes precedence, because the files of a glob may have different encodings.
 

@@ -16,7 +16,7 @@ from crawler.targets.files.ooxml import DAMAGED, Handler, Package, refuse
 from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_BYTES
 
 MAX_ROWS = 1_048_576
-"""Rows of a sheet. This limit and that of the columns are Excel's own."""
+"""Rows of a sheet. This limit and the limit of columns are Excel's own."""
 MAX_COLUMNS = 16_384
 MAX_SHEET_BYTES = 1024**3
 """Bytes of a sheet's XML: a million rows with 16 cells have about 600 MB."""
@@ -111,7 +111,7 @@ class _Styles(Handler):
 
     def __init__(self) -> None:
         self.is_date: list[bool] = []
-        """Whether the number format is that of a date, by the index of the style."""
+        """Whether the number format is a date's, by the index of the style."""
         self._own: dict[str, bool] = {}
         self._in_cells = False
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import orjson
 import pytest
+from scrapy import Request
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse
+from crawler.downloads.page_spider import PageSpider
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.payload import Music
@@ -19,7 +21,7 @@ from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.reading.names import Line, Names
 from crawler.reading.unread import Unread
 from crawler.sandbox.shortvideo.site import Site
-from crawler.spiders.shortvideo import ShortvideoSpider
+from crawler.spiders.shortvideo import SearchSession, ShortvideoSpider
 from crawler.targets.target import Target
 from tests.mutations import fixtures
 
@@ -109,3 +111,24 @@ def test_the_results_in_the_browser_are_read_with_the_names_of_the_target() -> N
     session = request.meta["page_session_factory"]()
     asyncio.run(session.take(CapturedResponse("https://video.example/", 200, {}, orjson.dumps(payload))))
     assert (session.unread, list(session.rows.values())) == ([], fixture.item["search_item_list"])
+
+
+def test_results_without_their_page_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[tuple[str, str | None]] = []
+    monkeypatch.setattr(
+        PageSpider, "keep", lambda _self, page, _request, error=None: kept.append((page.source, error and error.reason))
+    )
+    spider, response = ShortvideoSpider(), HttpResponse("https://video.example/", b"x")
+    session = SearchSession(PhotoSearchParams(keywords="whales"), quiet=1, pause=0)
+    session.error = ExtractionFailed("unreadable", reason="of the results")
+    request = Request("https://video.example/", meta={"page_session": session})
+    results = ResultsPage(response=response, page_params=PageParams({}))
+    page = SearchPage(response=response, page_params=PageParams({}))
+    for each, error in (
+        (results, session.error),
+        (page, session.error),
+        (page, ExtractionFailed("another page", reason="of the page")),
+        (page, None),
+    ):
+        spider.keep(each, request, error)
+    assert kept == [("search", "of the results"), ("search page", "of the page"), ("search page", None)]

@@ -1,0 +1,39 @@
+"""The work that all crawls with the page object share: requests, page object, validation, and a line of the feed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+from scrapy import Request
+from web_poet import HttpResponse, PageParams
+
+from crawler.pipelines import validated
+from crawler.platforms.retail.pages import ListingPage
+from crawler.platforms.retail.requests import listing_request
+from crawler.platforms.retail.schema import Listing
+
+DOWNLOADS = 16
+"""Downloads at once of each crawl."""
+
+
+def requests(targets: str, origin: str) -> Iterator[Request]:
+    """Yield the request of each line of a targets file."""
+    with Path(targets).open() as lines:
+        for line in lines:
+            target = json.loads(line)
+            yield listing_request(origin, cat_id=target["cat_id"], page=target["page"], max_price=target["max_price"])
+
+
+async def read(url: str, status: int, body: bytes, page_params: dict[str, Any]) -> dict[str, Any]:
+    """Return the validated record of a page of a category."""
+    page = ListingPage(response=HttpResponse(url, body, status=status), page_params=PageParams(page_params))
+    return validated(Listing, await page.to_item())
+
+
+def line(record: dict[str, Any]) -> bytes:
+    """Return a record as a line of a feed."""
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
