@@ -27,7 +27,7 @@ ROWS_PER_BATCH = 1_000
 FIRST_ROWS = 16
 BATCH_BYTES = 1024 * 1024
 """Size in bytes at which fewer rows are converted at once. Their objects take ten times as much memory."""
-ROW_GROUP_BYTES = 8 * 1024 * 1024
+ROW_GROUP_BYTES = 4 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
 JSON_COLUMNS = frozenset({"params", "columns"})
 TIME_COLUMN = "fetched_at"
