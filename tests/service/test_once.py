@@ -274,7 +274,8 @@ from crawler.registry import scrapers
 from crawler.service.calls import once
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.envelope import Call, Served
-from crawler.targets.target import Target, check_params
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 
 scraper = scrapers()["retail-category-v4"]
 

@@ -22,15 +22,17 @@ from tests.crawls import lines, sandbox
 from tests.service.client import HEADERS, SEARCH, call
 from tests.soak.fleet import Fleet, serve, wait_for
 
-CALLS = int(os.environ.get("SOAK_ASYNC_CALLS", "1970"))
+CALLS = int(os.environ.get("SOAK_ASYNC_CALLS", "1140"))
 """Number of asynchronous calls, except those of short video."""
-BROWSER_CALLS = int(os.environ.get("SOAK_ASYNC_BROWSER_CALLS", "30"))
-SYNCHRONOUS = int(os.environ.get("SOAK_SYNCHRONOUS_CALLS", "50"))
+BROWSER_CALLS = int(os.environ.get("SOAK_ASYNC_BROWSER_CALLS", "10"))
+SYNCHRONOUS = int(os.environ.get("SOAK_SYNCHRONOUS_CALLS", "30"))
 KILLS = int(os.environ.get("SOAK_KILLS", "5"))
 WORKERS = int(os.environ.get("SOAK_WORKERS", "1"))
 DELAY = 0.25
 SLOTS = 4
 """Concurrent downloads of each platform."""
+LEASE = 2
+"""Until the leases of a killed process end, its targets count as running, and the other client goes first."""
 SHORT_VIDEO = "shortvideo"
 SPACING_SECONDS = 4 * DELAY
 """Seconds between two synchronous calls, so that they do not wait for each other."""
@@ -38,8 +40,9 @@ SPACING_SECONDS = 4 * DELAY
 pytestmark = pytest.mark.soak
 
 
-def synchronous(fleet: Fleet, number: int, requests: Path) -> tuple[list[float], list[float]]:
-    """Make synchronous calls. Return how long each took to start, and to end.
+def synchronous(fleet: Fleet, number: int, requests: Path) -> tuple[list[int], list[float], list[float]]:
+    """Make synchronous calls. Return how many other requests the platform got before each started, and its seconds
+    until it started and ended.
 
     A call starts with its request to the platform, which is in the sandbox's log of ``requests``. The calls that a kill
     has interrupted are left out.
@@ -55,11 +58,10 @@ def synchronous(fleet: Fleet, number: int, requests: Path) -> tuple[list[float],
                 begun[query] = begin
                 ends.append(time.time() - begin)
         time.sleep(SPACING_SECONDS)
-    seen = lines(requests)
-    starts = [
-        min(each["time"] for each in seen if quote_plus(query) in each["uri"]) - begin for query, begin in begun.items()
-    ]
-    return starts, ends
+    seen = [each for each in lines(requests) if each["platform"] == "retail"]
+    starts = {query: min(each["time"] for each in seen if quote_plus(query) in each["uri"]) for query in begun}
+    before = [sum(begin < each["time"] < starts[query] for each in seen) for query, begin in begun.items()]
+    return before, [starts[query] - begin for query, begin in begun.items()], ends
 
 
 def p95(seconds: list[float]) -> float:
@@ -82,6 +84,8 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
                 f"PLATFORM_ORIGINS={origins['PLATFORM_ORIGINS']}",
                 f"PLATFORM_BUDGETS={json.dumps(budgets)}",
                 "BROWSER_SCROLL_PAUSE=0",
+                "VIDEOSITE_ENRICH_MAX=0",  # each item with details would take a request
+                f"JOB_LEASE={LEASE}",
                 "DOWNLOAD_TIMEOUT=60",
             ),
             {"busy": keys.create("busy"), "small": keys.create("small")},
@@ -93,7 +97,7 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
         wanted += [name for name, platform in platforms.items() if platform == SHORT_VIDEO] * BROWSER_CALLS
         with ThreadPoolExecutor(9) as threads:
             with serve(fleet):
-                starts_alone, ends_alone = synchronous(fleet, SYNCHRONOUS, requests)
+                _, starts_alone, ends_alone = synchronous(fleet, SYNCHRONOUS, requests)
                 # The busy client makes three quarters of the calls, and the small one comes last.
                 split = len(wanted) * 3 // 4
                 first = [*threads.map(lambda n: fleet.accept("busy", n, wanted[n]), range(split))]
@@ -107,21 +111,22 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
                 with serve(fleet):
                     wait_for(fleet, total * (kill + 1) // (KILLS + 1))
                     if kill == KILLS:
-                        starts, ends = beside.result()
+                        before, starts, ends = beside.result()
                         figures = report(fleet, {"busy": first, "small": second})
     figures["seconds"] = time.time() - begun
     figures["p95 of the synchronous calls"] = {
         "alone": {"start": p95(starts_alone), "end": p95(ends_alone)},
         "beside": {"start": p95(starts), "end": p95(ends)},
     }
-    (tmp_path / "figures.json").write_text(json.dumps(figures, indent=1))
-    assert p95(starts) <= p95(starts_alone) + 1.5 * DELAY
+    figures["requests before a synchronous call"] = before
+    print(json.dumps(figures))  # noqa: T201  # the measured figures
+    assert max(before) <= 2, "a call waits for the target that is starting, not for those that wait"
 
 
 def report(fleet: Fleet, made: dict[str, list[str]]) -> dict[str, Any]:
     """Check that each call was answered and billed once, and that the clients have taken turns. Return figures."""
     figures: dict[str, Any] = {}
-    by_scraper: dict[str, list[dict[str, Any]]] = {}
+    by_platform: dict[str, list[dict[str, Any]]] = {}
     for client, ids in made.items():
         calls = [{**each, "client": client} for each in fleet.calls(client)]
         assert Counter(each["request_id"] for each in calls) == Counter(ids), "none lost, none twice"
@@ -132,13 +137,13 @@ def report(fleet: Fleet, made: dict[str, list[str]]) -> dict[str, Any]:
         usage = fleet.send(client, "GET", "/v1/usage").body
         figures[client] = {"codes": codes, "usage": {key: usage[key] for key in ("calls", "billable")}}
         for each in calls:
-            by_scraper.setdefault(each["scraper"], []).append(each)
+            by_platform.setdefault(scrapers()[each["scraper"]].platform, []).append(each)
     busy = figures["busy"]
-    assert busy["usage"] == {"calls": len(made["busy"]), "billable": busy["codes"]["OK"]}, "none billed twice"
-    for scraper, calls in by_scraper.items():
-        figures[scraper] = turns_taken(calls)
-        small, others = figures[scraper]
-        assert others <= small + SLOTS * (KILLS + 3), f"{scraper}: the busy client went first"
+    assert busy["usage"]["billable"] == busy["codes"]["OK"], "none billed twice"
+    for platform, calls in by_platform.items():
+        small, others = figures[platform] = turns_taken(calls)
+        most = small + SLOTS * (KILLS + 3) + KILLS * LEASE / DELAY
+        assert others <= most, f"{platform}: the busy client went first"
     return figures
 
 

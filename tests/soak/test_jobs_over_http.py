@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
 import os
+import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -18,8 +21,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -30,10 +33,13 @@ import openpyxl
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
+from crawler.jobs.job import Finished
+from crawler.jobs.lifecycle import Jobs
 from crawler.service.clients.key_store import KeyStore
 from tests import forks
 from tests.crawls import ROOT, sandbox
 from tests.jobs.postgresql_server import PostgreSqlServer
+from tests.jobs.workers import Process, lines
 from tests.service.client import SEARCH, call
 from tests.service.conftest import Service, running
 
@@ -292,6 +298,131 @@ def report(  # noqa: PLR0913, PLR0917  # the measured values
     print(  # noqa: T201  # a measured figure
         f"{database}, {n} lines: memory {before:.0f} MB, at most {max(samples):.0f}, then {after:.0f}; calls {calls}"
     )
+
+
+GIGABYTE = 1_000
+"""Pieces of 1 MB."""
+ARRIVED_MB = 64
+"""The limit of 32 MiB, and what the buffers of the kernel hold."""
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_body_of_1_gb_is_refused_after_32_mib(tmp_path: Path, chunked: bool) -> None:  # noqa: FBT001  # a table
+    """``http.client`` sends its whole body before it reads, and so gets a broken pipe, with the response after it."""
+    sent = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(GIGABYTE):
+            sent += 1
+            yield b"x" * 1_000_000
+
+    with running(tmp_path / "log") as service, ExitStack() as stack:
+        endpoint = Endpoint(service, "sandbox")
+        before = endpoint.megabytes
+        parts = urlsplit(service.url)
+        connection = stack.enter_context(closing(HTTPConnection(parts.hostname or "", parts.port, timeout=60)))
+        size = {} if chunked else {"Content-Length": str(GIGABYTE * 1_000_000)}
+        headers = {"X-API-Key": "sandbox", "Content-Type": "text/plain", **size}
+        with endpoint.sampled(), suppress(BrokenPipeError, ConnectionResetError):
+            connection.request("POST", "/v1/jobs", pieces(), headers, encode_chunked=chunked)
+        assert connection.sock is not None
+        head = connection.sock.recv(100)
+        grown = max(endpoint.samples, default=before) - before
+        jobs = json.loads(endpoint.get("/v1/jobs"))["jobs"]
+    print(f"chunked: {chunked}, {sent} MB sent, memory +{grown:.1f} MB")  # noqa: T201  # a measured figure
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert sent <= ARRIVED_MB
+    assert grown <= READERS_MB
+    assert jobs == []
+
+
+READERS = {"slow": 6, "stops": 6, "leaves": 6}
+READERS_MB = 40
+"""How much more memory an endpoint may take for readers that do not read, and for refused bodies."""
+UNREAD_SECONDS = 45
+"""After 30 s without reading, the endpoint closes the connection."""
+
+
+def test_readers_that_are_slow_stop_or_leave_hold_nothing(tmp_path: Path) -> None:
+    """No transaction stays open, the memory is bounded, and connections that are not read are closed."""
+    store = tmp_path / "store.sqlite3"
+    with running(tmp_path / "log", f"STORE={store}") as service:
+        endpoint = Endpoint(service, "sandbox")
+        job_id = asyncio.run(large_job(str(store)))
+        size = len(endpoint.get(f"/v1/jobs/{job_id}/records"))
+        before = endpoint.megabytes
+        readers = [reader(endpoint, job_id) for _ in range(sum(READERS.values()))]
+        slow, rest = readers[: READERS["slow"]], readers[READERS["slow"] :]
+        stopped, leaving = rest[: READERS["stops"]], rest[READERS["stops"] :]
+        with endpoint.sampled():
+            for each in leaving:
+                each.close()
+            deadline = time.monotonic() + UNREAD_SECONDS
+            while time.monotonic() < deadline:
+                for each in slow:
+                    assert each.recv(100_000, socket.MSG_WAITALL), "a slow reader keeps its connection"
+                endpoint.get("/v1/usage")
+                time.sleep(0.5)
+            assert not has_open_transaction(store)
+        assert all(was_closed(each) for each in stopped)
+        grown, after = max(endpoint.samples) - before, endpoint.megabytes - before
+        for each in slow:
+            each.close()
+        assert "Traceback" not in service.logged()
+    print(  # noqa: T201  # measured figures
+        f"{len(readers)} readers of {size / 1e6:.1f} MB: memory +{grown:.1f} MB at most, then +{after:.1f} MB"
+    )
+    assert grown <= READERS_MB
+
+
+async def large_job(store: str) -> int:
+    """Make a job whose records do not fit into the buffers of connections."""
+    jobs = Jobs(store)
+    job = await jobs.create("large", "sandbox")
+    work = {"scraper": SCRAPERS[0], "params": {}}
+    await jobs.push(job, [replace(each, work={**work, "id": each.id}) for each in lines(300)])
+    await jobs.describe(job, [SCRAPERS[0]], ())
+    await jobs.open(job)
+    outcome = {"warnings": [], "fetched_at": "2026-11-25T12:00:00Z"}
+    record = {"query": "x" * 100_000}
+    await Process(jobs, lambda claim: Finished(claim, "done", "OK", outcome, record)).run(job)
+    await jobs.close()
+    return job.id
+
+
+def reader(endpoint: Endpoint, job_id: int) -> socket.socket:
+    """Request the records of a job with a small buffer, and read the first bytes."""
+    parts = urlsplit(endpoint.service.url)
+    opened = socket.socket()
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    opened.settimeout(30)
+    opened.connect((parts.hostname, parts.port))
+    opened.sendall(f"GET /v1/jobs/{job_id}/records HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\n\r\n".encode())
+    assert opened.recv(100).startswith(b"HTTP/1.1 200 ")
+    return opened
+
+
+def was_closed(connection: socket.socket) -> bool:
+    """Whether the response of a reader that has stopped was cut off."""
+    received = b""
+    try:
+        while piece := connection.recv(65_536):
+            received = (received + piece)[-5:]
+    except ConnectionResetError:
+        return True
+    return received != b"0\r\n\r\n"
+
+
+def has_open_transaction(store: Path) -> bool:
+    """Whether a process reads the store: then its log cannot be emptied."""
+    with closing(sqlite3.connect(store, timeout=1)) as database:
+        for _ in range(20):
+            ((is_busy, _, _),) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            if not is_busy:
+                return False
+            time.sleep(0.1)
+    return True
 
 
 def test_a_job_and_racing_calls_are_billed_exactly_the_quota(tmp_path: Path) -> None:

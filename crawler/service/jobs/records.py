@@ -41,7 +41,7 @@ MEDIA_TYPES = {
 }
 FILES = {"xlsx", "parquet"}
 """Formats whose files can be sent only when they are complete."""
-PAGE = 32
+PAGE = 8
 """Number of outcomes that are read at once. A record may have 100 kB, and its objects take ten times as much."""
 PIECE_BYTES = 65_536
 MAX_FILE_BYTES = 1_000_000_000
@@ -168,7 +168,9 @@ async def _pages(
         return buffer.take()
 
     async for page in pages:
-        yield await asyncio.to_thread(encoded, page)
+        data = await asyncio.to_thread(encoded, page)
+        page.clear()  # as above
+        yield data
     close()
     yield buffer.take()
 
@@ -220,4 +222,6 @@ async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[l
     cursor = Cursor(job.id, selected.after)
     while page := await by_seq(jobs, cursor, until=selected.until, limit=PAGE):
         cursor = Cursor(job.id, page[-1].seq or selected.until)
-        yield [each for line in page if selected.has(line) for each in line.by_input()]
+        lines = [each for line in page if selected.has(line) for each in line.by_input()]
+        page.clear()  # the client may read slowly
+        yield lines
