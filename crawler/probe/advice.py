@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from crawler.storage.kept import Keeper
 
 logger = structlog.get_logger(__name__)
+
+WAIT_SECONDS = 5.0
+"""Maximum number of seconds for which the end of a crawl waits for suggestions."""
 
 
 class Advice:
@@ -44,7 +48,8 @@ class Advice:
 
     async def spider_closed(self) -> None:
         """Wait for the suggestions of the last responses, so that they are in the log before the end of the crawl."""
-        await asyncio.to_thread(self._keeper.wait)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.to_thread(self._keeper.wait), WAIT_SECONDS)
 
 
 def suggested(names: PayloadNames, settings: BaseSettings, folder: Path) -> dict[str, str]:

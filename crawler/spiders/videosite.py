@@ -117,7 +117,7 @@ class ChannelReader:
     """Reads a channel: sends the requests for one target, and builds its record.
 
     ``ids`` are the values in API requests that the platform changes. The client version in the channel's page replaces
-    the one in ``ids``. ``recent`` are the channels that other targets have read.
+    the version in ``ids``. ``recent`` are the channels that other targets have read.
     """
 
     def __init__(self, spider: PlatformSpider, target: Target, recent: RecentChannels) -> None:
@@ -131,7 +131,6 @@ class ChannelReader:
         self.continuation = continuation = self.params.continuation
         self.address = f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.channel)[0]
         self.tab = continuation.tabs[0] if continuation else TABS.get(self.params.type, TABS["video"])
-
         self.leads_back = False
         """Whether the page's token for the next page leads to a page that was read before."""
         self.include_about = isinstance(self.params, ProfileParams) and self.params.include_about
@@ -230,10 +229,9 @@ class ChannelReader:
         Raises:
             ScrapeError: a call failed.
         """
+        request = upstream.browse_request(self.origin, channel, self.tab, ids=self.ids)
         try:
-            return await self.item(
-                ChannelPage, upstream.browse_request(self.origin, channel, self.tab, ids=self.ids), retry=False
-            )
+            return await self.item(ChannelPage, request, retry=False)
         except ExtractionFailed as error:
             if error.reason != "wrong_tab":
                 raise
@@ -305,13 +303,11 @@ class ChannelReader:
     async def _list_page(self, page: Item, channel: str, tab: str) -> Item:
         """Return the page of the list for this target: ``posts``, ``continuation`` and ``more``."""
         if self.continuation and self.continuation.token:
-            request = self._continuation_request(channel, tab, self.continuation.token)
-            return await self.item(ContinuationPage, request)
+            return await self.item(ContinuationPage, self._continuation_request(channel, tab, self.continuation.token))
         if page["age_gated"] or not page["tabs"]:
             return await self._without_tabs(page["profile"], tab)
         if page["tab"] != tab and tab in page["tabs"]:
-            request = upstream.channel_request(self.origin, f"channel/{channel}", tab)
-            return await self.item(ChannelPage, request)
+            return await self.item(ChannelPage, upstream.channel_request(self.origin, f"channel/{channel}", tab))
         return page
 
     def _continuation_request(self, channel: str, tab: str, token: str) -> Request:
