@@ -414,6 +414,7 @@ def test_a_job_of_another_client_does_not_exist(made: Made) -> None:
             reply = call(made.url, f"/v1/jobs/{job_id}{route}", method=method)
             assert (reply.status, reply.code) == (404, "JOB_NOT_FOUND")
     assert call(made.url, f"/v1/jobs/{made.id}/nosuch", method="GET").code == "JOB_NOT_FOUND"
+    assert call(made.url, "/v1/jobs//records", method="GET").code == "JOB_NOT_FOUND"
     assert call(made.url, f"/v1/jobs/{made.id}/retry", method="GET").code == "METHOD_NOT_ALLOWED"
     assert call(made.url, "/v1/jobs", method="GET", headers={}).code == "MISSING_API_KEY"
 

@@ -108,7 +108,7 @@ class JobRoutes:
         """
         call.is_counted = False
         job_id, _, part = path.removeprefix(PATH).removeprefix("/").partition("/")
-        if not job_id:
+        if not job_id and not part:
             require_method(request, "GET", "POST")
             return await (self._post if request.method == b"POST" else self._list)(request, call, holder)
         job = await self._find(holder, job_id)
