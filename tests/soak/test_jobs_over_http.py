@@ -367,7 +367,7 @@ def test_readers_that_are_slow_stop_or_leave_hold_nothing(tmp_path: Path) -> Non
             assert not has_open_transaction(store)
         assert all(was_closed(each) for each in stopped)
         grown, after = max(endpoint.samples) - before, endpoint.megabytes - before
-        for each in slow:
+        for each in readers:
             each.close()
         assert "Traceback" not in service.logged()
     print(  # noqa: T201  # measured figures
