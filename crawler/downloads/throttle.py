@@ -68,7 +68,7 @@ class Starts(Fact):
     ) -> Start | None:
         """Take a slot and the next start, if it is at most ``patience`` seconds from now.
 
-        None: no slot is free, or the free slots are reserved for processes without a slot that have waited for longer.
+        None: no slot is free, or other processes, which have no slot and have waited for longer, have precedence.
         ``spacing``: seconds from this start to the next one.
         """
         if self.slots and min(self.slots.values()) <= now:

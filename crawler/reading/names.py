@@ -30,7 +30,7 @@ class SelectorTable(ABC):
     @property
     @abstractmethod
     def paths(self) -> list[str]:
-        """The paths that lines may name: parts of the page, rows and values."""
+        """The declared paths that a line may have: those of the page's sections, of their rows and of their cells."""
 
     @abstractmethod
     def check(self, line: Line) -> None:

@@ -29,7 +29,7 @@ logger = structlog.get_logger(__name__)
 GUEST_TOKEN = "X-Guest-Token"  # noqa: S105  # the name of a header
 
 
-class GuestApi:
+class GuestClient:
     """Sends the queries for a user and for a user's posts.
 
     ``load_page``: loads the profile's page of a target. The page names the current ids of the queries.

@@ -131,7 +131,7 @@ class GraphComment(Comment):
 
 
 class Tag(Contract):
-    """A tagged account in the newer forms."""
+    """A tagged account in the newer forms of a post, ``Relay`` and ``Item``."""
 
     user: GraphAccount | None = always("user")
     x: Number | None = always("position[0]")

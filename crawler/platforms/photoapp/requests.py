@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from scrapy import Request
 
-from crawler.platforms.navigation import NAVIGATION_HEADERS
+from crawler.platforms.browser_headers import NAVIGATION_HEADERS
 
 
 def post_request(origin: str, shortcode: str) -> Request:

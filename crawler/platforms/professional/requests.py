@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from scrapy import Request
 
-from crawler.platforms.navigation import NAVIGATION_HEADERS
+from crawler.platforms.browser_headers import NAVIGATION_HEADERS
 from crawler.platforms.professional import PLATFORM
 
 

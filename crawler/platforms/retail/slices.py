@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
 
 class PageRead(NamedTuple):
-    """The content of a page that decides which pages of its slice, or which parts of it, are requested next."""
+    """The data of a page from which a crawl chooses its next requests: the slice's next page, or narrower slices."""
 
     number: int
     total: int

@@ -97,7 +97,7 @@ class AsyncCalls:
 
     def open(self) -> None:
         """Start the periodic tasks."""
-        loops = ((self._wake, TICK_SECONDS), (self._keep_house, LOAD_SECONDS))
+        loops = ((self._wake, TICK_SECONDS), (self._maintain, LOAD_SECONDS))
         self._tasks = [asyncio.ensure_future(repeat(*each, "calls_failed")) for each in loops]
 
     def stop(self) -> None:
@@ -233,8 +233,8 @@ class AsyncCalls:
                 if key[1] not in left:
                     self.deleted(key)
 
-    async def _keep_house(self) -> None:
-        """Read the numbers of the stored calls, and delete expired calls.
+    async def _maintain(self) -> None:
+        """Read how many calls are stored and how large they are, and delete expired calls.
 
         Nothing is deleted just after the clock was changed.
         """

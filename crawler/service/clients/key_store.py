@@ -156,7 +156,7 @@ class KeyRing:
         return holder_of(key, self._valid or {})
 
     async def find(self, client: str) -> Holder | None:
-        """Return a client, as in ``Keys``."""
+        """Return a client with its quota. None: it has no valid key, or the keys could not be read yet."""
         await self._refresh()
         return find_client(client, self._valid or {})
 

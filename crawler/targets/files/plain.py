@@ -45,7 +45,7 @@ def _problem(entry: str) -> str | None:
 
 
 def params_of(entry: str, parser: TargetParser) -> dict[str, str]:
-    """Return the scraper and the param whose form an entry has: ``{"scraper": ..., "cat_id": "976759"}``.
+    """Return the scraper that accepts an entry, and the entry as its param: ``{"scraper": ..., "cat_id": "976759"}``.
 
     A param that accepts any text, such as the words of a search, is used only if no other scraper fits. If several
     scrapers of one platform accept the entry, the first of them is used.

@@ -16,7 +16,7 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed
 from crawler.pipelines import validated
-from crawler.platforms.navigation import NAVIGATION_HEADERS
+from crawler.platforms.browser_headers import NAVIGATION_HEADERS
 from crawler.platforms.professional.link import slug_of_url
 from crawler.platforms.professional.markup import dates
 from crawler.platforms.professional.pages import ProfilePage
