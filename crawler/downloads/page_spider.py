@@ -90,9 +90,9 @@ class PageSpider(Spider):
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
         """Give a new request a callback that gets the response as a page object of ``kind``. Return the same request.
 
-        The request's source is ``kind.source``, unless ``request.meta`` has another. ``fallbacks`` are groups of
-        sources: each group can replace the request's source. If the circuit breaker of the request's source is open,
-        and all circuit breakers of one of these groups are closed, the request fails at once.
+        The request's source is ``kind.source``, unless ``request.meta`` has another. Each entry of ``fallbacks`` is a
+        group of sources that together can replace the request's source. If the circuit breaker of the request's source
+        is open, and all circuit breakers of one of these groups are closed, the request fails at once.
         """
         request.callback = self.page_callback(kind)
         request.meta.setdefault("source", kind.source)

@@ -151,7 +151,7 @@ class Lanes:
 
     @property
     def usable_in(self) -> float:
-        """Seconds until one of the lanes can be used, by the facts of this process. 0 if one can be used now."""
+        """Seconds until one of the lanes can be used, as far as this process knows. 0 if one can be used now."""
         return min(lane.usable_in for lane in self.lanes)
 
     # Results

@@ -1,4 +1,4 @@
-"""The transactions of workers: claim, renew, expire, release and finish targets.
+"""Leases of targets: the transactions in which workers claim, renew, expire, release and finish targets.
 
 A worker holds a target by a lease. ``tries`` is a fencing token: if the lease expires and another worker claims the
 target, outcomes of the first worker are refused.

@@ -1,4 +1,4 @@
-"""Runs transactions in a thread, on SQLite or PostgreSQL. The database may be locked, full, restarted or lost.
+"""The store: runs transactions in a thread, on SQLite or PostgreSQL. It may be locked, full, restarted or lost.
 
 SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. Statements
 are objects of SQLAlchemy Core, or texts that both databases accept, with named parameters (``:client``).

@@ -13,12 +13,12 @@ import structlog
 
 from crawler.downloads.facts import process_name
 from crawler.errors import StoreUnavailable
-from crawler.jobs import transactions
+from crawler.jobs import leases
 from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import SteadyClock, lease_clock
 from crawler.jobs.job import Claim, Finished, Key, Stored
+from crawler.jobs.leases import Holder, Result, Skipped
 from crawler.jobs.store import Session, Store, StoreRefused
-from crawler.jobs.transactions import Holder, Result, Skipped
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -110,11 +110,11 @@ class Worker:
             WorkerStoppedError: the worker has stopped.
         """
         values: dict[str, Any] = {"platform": platform, "n": n, "skipped": skipped or Skipped()}
-        return await self._claimed(partial(transactions.claim, holder=self._holder, **values))
+        return await self._claimed(partial(leases.claim, holder=self._holder, **values))
 
     async def claim_late(self, n: int) -> list[Claim]:
         """Claim calls that have waited for too long, as with ``claim()``."""
-        return await self._claimed(lambda session: transactions.claim_late(session, self._holder, n))
+        return await self._claimed(lambda session: leases.claim_late(session, self._holder, n))
 
     async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         self._check()
@@ -153,7 +153,7 @@ class Worker:
                 if each.target in self.held and each.target not in self._unstored
             ]
             if given:
-                await self._transact(lambda session: transactions.release(session, self._holder, given, ready))
+                await self._transact(lambda session: leases.release(session, self._holder, given, ready))
             for each in given:
                 self.held.pop(each.target, None)
 
@@ -281,7 +281,7 @@ class Worker:
     async def _finish(self, batch: Sequence[Stored]) -> None:
         async with self._lock:
             results, own = await self._transact(
-                lambda session: transactions.finish(session, self._holder, batch, self.also_store, self.room)
+                lambda session: leases.finish(session, self._holder, batch, self.also_store, self.room)
             )
             self.held |= {each.target: each for each in own}
             done: list[tuple[Finished, Result]] = []
@@ -310,7 +310,7 @@ class Worker:
                 if lease_clock() - self._renewed >= self.lease / 3:
                     await self._renew()
                 expire = partial(
-                    transactions.expire, holder=self._holder, is_steady=self._clock.is_steady, also=self.also_store
+                    leases.expire, holder=self._holder, is_steady=self._clock.is_steady, also=self.also_store
                 )
                 await self._transact(expire)
             except StoreUnavailable as error:
@@ -320,7 +320,7 @@ class Worker:
         async with self._lock:
             claims = list(self.held.values())
             if claims:
-                kept = await self._transact(lambda session: transactions.renew(session, self._holder, claims))
+                kept = await self._transact(lambda session: leases.renew(session, self._holder, claims))
                 # After an outage, the state of a target whose outcome was sent is known only from the answer to the
                 # repeated transaction.
                 missing = [c for c in claims if (c.job, c.key, c.tries) not in kept and c.target not in self._unstored]

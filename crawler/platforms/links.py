@@ -130,7 +130,7 @@ class PlatformLinks:
 
 @cache
 def all_links() -> tuple[PlatformLinks, ...]:
-    """Return the links of all platforms."""
+    """Return one ``PlatformLinks`` for each platform: its hosts, and how links on them are read."""
     return tuple(import_module(f"crawler.platforms.{name}.link").LINKS for name in platforms())
 
 

@@ -1,4 +1,4 @@
-"""The current state of one process, and the sum of the states of several processes, for ``GET /v1/status``.
+"""Makes the state of this process from its crawlers, and adds up the states of several processes.
 
 Times are Unix seconds. Times in the past are None, so that the state of an idle process does not change.
 """

@@ -116,7 +116,7 @@ class FetchedOnce(TargetSource):
 
 
 def _outcome_of(outcome: Outcome, target: Target) -> Outcome:
-    """Return the outcome with another id and other columns. Its follow-ups and notes remain with the first row."""
+    """Return the outcome with another id and other columns. Follow-ups and notes are not copied from the first row."""
     record = outcome.record
     if record is not None:
         content = dict(record)

@@ -13,11 +13,11 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.errors import InvalidRequest
-from crawler.jobs import transactions
+from crawler.jobs import leases
 from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
+from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
-from crawler.jobs.transactions import Holder, Skipped
 from crawler.service.clients import keys as api_keys
 from crawler.service.clients import quotas, usage
 from crawler.service.jobs import billing, records, upkeep
@@ -79,8 +79,8 @@ async def test_each_record_is_billed_once_and_nothing_stays_reserved(jobs: Jobs,
 async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
     job = await owned_job(jobs, "acme", 1)
     holder = Holder("exited", lease=-1, exits=0, owned_only=True)
-    await jobs.writes.transact(lambda s: transactions.claim(s, holder, "retail", 1, Skipped()))
-    await jobs.writes.transact(lambda s: transactions.expire(s, holder, lambda _: True, billing.store_bills))
+    await jobs.writes.transact(lambda s: leases.claim(s, holder, "retail", 1, Skipped()))
+    await jobs.writes.transact(lambda s: leases.expire(s, holder, lambda _: True, billing.store_bills))
     assert (await current(jobs, job)).counts["dead"] == 1
     used = await jobs.reads.transact(lambda s: usage.report(s, "acme"), write=False)
     assert (used["billable"], used["usage"][0]["outcomes"]) == (0, {"INTERNAL_ERROR": 1})

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from crawler.jobs import leases
 from crawler.jobs import statements as sql
-from crawler.jobs import transactions
 from crawler.jobs import worker as worker_module
 from crawler.jobs.job import Claim, Finished, Stored
 from crawler.jobs.lifecycle import Jobs
@@ -243,11 +243,11 @@ async def test_a_repeated_finish_is_already_stored(jobs: Jobs) -> None:
     batch = [Stored.of(done(claim)) for claim in claims]
     holder = process.worker._holder
     for expected in ("stored", "already stored", "already stored"):
-        results, _ = await jobs.writes.transact(lambda session: transactions.finish(session, holder, batch))
+        results, _ = await jobs.writes.transact(lambda session: leases.finish(session, holder, batch))
         assert results == [expected] * 3
     await assert_books(jobs, job, done=3)
     other = replace(holder, worker="another")
-    results, _ = await jobs.writes.transact(lambda session: transactions.finish(session, other, batch))
+    results, _ = await jobs.writes.transact(lambda session: leases.finish(session, other, batch))
     assert results == ["lost"] * 3
 
 

@@ -14,13 +14,13 @@ import pytest
 import sqlalchemy as sa
 
 from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
-from crawler.jobs import transactions
+from crawler.jobs import leases
 from crawler.jobs.clock import store_time
 from crawler.jobs.job import Claim, Stored
+from crawler.jobs.leases import Holder as Worker
+from crawler.jobs.leases import Skipped
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
-from crawler.jobs.transactions import Holder as Worker
-from crawler.jobs.transactions import Skipped
 from crawler.registry import scrapers
 from crawler.service.calls import once, stored
 from crawler.service.calls.asynchronous import AsyncCalls, CallSettings
@@ -76,7 +76,7 @@ def claimed(
     session: Callable[..., Any], owner: str = "one", *, lease: float = 60, n: int = 1, skipped: Skipped | None = None
 ) -> list[Claim]:
     """Claim calls as the worker of a process does it."""
-    found: list[Claim] = session(transactions.claim, Worker(owner, lease, 5), "retail", n, skipped or Skipped())
+    found: list[Claim] = session(leases.claim, Worker(owner, lease, 5), "retail", n, skipped or Skipped())
     return found
 
 
@@ -89,12 +89,12 @@ def complete(
 ) -> str:
     calls = AsyncCalls(None, None, None, None, settings)  # type: ignore[arg-type]  # not used
     finished = calls.done(claim, ending) if isinstance(ending, Served) else calls.failed(claim, ending)
-    finish = partial(transactions.finish, batch=[Stored.of(finished)], also=store_bills)
+    finish = partial(leases.finish, batch=[Stored.of(finished)], also=store_bills)
     return str(session(finish, Worker(owner, 60, 5))[0][0])
 
 
 def expire(session: Callable[..., Any]) -> None:
-    session(transactions.expire, Worker("other", 60, 5), lambda _: True)
+    session(leases.expire, Worker("other", 60, 5), lambda _: True)
 
 
 def state(session: Callable[..., Any], call: StoredCall) -> str:
@@ -132,7 +132,7 @@ def test_at_12_clients_take_turns_in_a_single_slot(session: Callable[..., Any]) 
         accepted(session, client)
     worker, order = Worker("one", 60, 5), []
     for _ in range(5):
-        (claim,) = session(transactions.claim, worker, "retail", 1, Skipped())
+        (claim,) = session(leases.claim, worker, "retail", 1, Skipped())
         complete(session, claim)
         order.append(claim.owner)
     assert order == ["busy", "small", "busy", "small", "busy"]
@@ -218,10 +218,10 @@ def test_a_call_is_completed_and_billed_once(session: Callable[..., Any]) -> Non
 def test_a_call_whose_workers_exited_is_billed_as_a_failure(session: Callable[..., Any]) -> None:
     call = accepted(session, key="k")
     claimed(session, lease=-1)
-    session(transactions.expire, Worker("of a user", 60, 0), lambda _: True)
+    session(leases.expire, Worker("of a user", 60, 0), lambda _: True)
     assert state(session, call) == "waiting", "it has no bills"
     claimed(session, lease=-1)
-    session(transactions.expire, Worker("other", 60, 0, owned_only=True), lambda _: True, store_bills)
+    session(leases.expire, Worker("other", 60, 0, owned_only=True), lambda _: True, store_bills)
     answer = session(stored.find, "acme", call.request_id).answer("")
     assert (answer.status, answer.code) == (500, "INTERNAL_ERROR")
     assert session(rows) == [("acme", "INTERNAL_ERROR", 1, 0, 0)]
@@ -300,19 +300,19 @@ def test_a_call_that_is_not_done_counts_as_a_reservation_of_the_quota(session: C
 def test_a_released_call_keeps_its_turn(session: Callable[..., Any]) -> None:
     first, second = accepted(session), accepted(session)
     (claim,) = claimed(session)
-    session(transactions.release, Worker("other", 60, 5), [claim])
+    session(leases.release, Worker("other", 60, 5), [claim])
     assert state(session, first) == "running", "another process has it"
-    session(transactions.release, Worker("one", 60, 5), [claim])
+    session(leases.release, Worker("one", 60, 5), [claim])
     (again,) = claimed(session)
     assert again.key.decode() == first.request_id
-    session(transactions.release, Worker("one", 60, 5), [again], store_time() + 100)
+    session(leases.release, Worker("one", 60, 5), [again], store_time() + 100)
     assert [each.key.decode() for each in claimed(session, n=2)] == [second.request_id]
     assert state(session, first) == "waiting"
 
 
 def test_a_clock_that_was_set_back_holds_no_call(session: Callable[..., Any]) -> None:
     accepted(session)
-    session(transactions.release, Worker("one", 60, 5), claimed(session), store_time() + 3_600)
+    session(leases.release, Worker("one", 60, 5), claimed(session), store_time() + 3_600)
     assert claimed(session)
 
 
@@ -328,7 +328,7 @@ def test_the_list_has_all_calls_page_by_page(session: Callable[..., Any]) -> Non
 def test_an_expired_call_is_ended_and_not_run(session: Callable[..., Any]) -> None:
     session(stored.accept, replace(new()[0], expires=store_time() - 1), None, ROOM)
     assert claimed(session) == []
-    (late,) = session(transactions.claim_late, Worker("one", 60, 5), 10)
+    (late,) = session(leases.claim_late, Worker("one", 60, 5), 10)
     assert complete(session, late, ending=TargetNotFound("It waited for too long.")) == "stored"
     assert session(rows) == [("acme", "TARGET_NOT_FOUND", 1, 0, 0)]
 

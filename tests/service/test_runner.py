@@ -18,7 +18,7 @@ from twisted.web.http_headers import Headers
 
 from crawler.downloads.facts import Facts
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
-from crawler.jobs import transactions, worker
+from crawler.jobs import leases, worker
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.job import InputLine, target_key
 from crawler.jobs.lifecycle import Jobs
@@ -298,7 +298,7 @@ async def test_a_call_waits_again_if_a_synchronous_call_has_taken_its_slot(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("module", "step"), [(transactions, "claim"), (stored, "load"), (stored, "unfinished"), (stored, "delete_expired")]
+    ("module", "step"), [(leases, "claim"), (stored, "load"), (stored, "unfinished"), (stored, "delete_expired")]
 )
 async def test_an_unexpected_exception_does_not_stop_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str

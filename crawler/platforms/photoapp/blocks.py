@@ -223,10 +223,10 @@ def _raise_for_words(message: str, about: str, status: int | None) -> None:
 
 
 def raise_for_ruling(ruling: Ruling | None, status: int | None) -> None:
-    """Raise an error if the platform states that it withholds the post (the capture 79e3d77ed295).
+    """Raise an error if there is a ruling, the platform's statement that it withholds the post (capture 79e3d77ed295).
 
     Raises:
-        TargetRestricted: the post is withheld. The message has the ruling's title and description.
+        TargetRestricted: the post is withheld. The error message quotes the ruling's title and description.
     """
     if ruling is None:
         return

@@ -344,9 +344,9 @@ class CommentsPage(VideositePage):
 
     @cached_property
     def _page(self) -> WatchPage:
-        """The data, after a report of the title and the owner if no section has them.
+        """The watch page's data. ``unread`` reports the title or the owner if no section of the page has it.
 
-        All recorded pages have both (captures bb9a74d0f95b, ed87241a14a0 and two others of 2026).
+        All recorded pages have a title and an owner (captures bb9a74d0f95b, ed87241a14a0 and two others of 2026).
         """
         page = self.read_data(WatchPage)
         if not any(each.title for each in page.sections):

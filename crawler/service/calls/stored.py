@@ -19,7 +19,7 @@ from crawler.jobs import statements as sql
 from crawler.jobs.clock import store_time, utc_text
 from crawler.jobs.counters import Changes, lock_jobs
 from crawler.jobs.job import decompress
-from crawler.jobs.transactions import by_job
+from crawler.jobs.leases import by_job
 from crawler.service.calls import once
 from crawler.service.calls.envelope import Answer, Call, Served, failure, success
 from crawler.service.clients import quotas, usage

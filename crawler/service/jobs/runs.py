@@ -19,8 +19,8 @@ from crawler.errors import CircuitOpen, ConcurrencyLimited, ScrapeError, StoreUn
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.intake import NO_PLATFORM, failed
 from crawler.jobs.job import Finished
+from crawler.jobs.leases import Skipped
 from crawler.jobs.source import finished
-from crawler.jobs.transactions import Skipped
 from crawler.jobs.worker import BATCH, Worker, WorkerStoppedError
 from crawler.service.calls.asynchronous import RUN_SECONDS, TEMPORARY
 from crawler.service.calls.stored import KIND as CALLS
