@@ -84,14 +84,12 @@ class Listings:
 
     async def _crawl(self, job: Job, platform: str) -> None:
         reason = None
-        try:
+        with logged("listing_failed", job=job.id, platform=platform):
             crawler = self.runner.create_crawler(spiders()[platform])
             crawler.settings.setdict(account_settings(job.owner, waits=False), priority="cmdline")
             await self.runner.crawl(crawler, job=job.name, shared=self.shared)
             assert crawler.stats is not None
             reason = crawler.stats.get_value("finish_reason")
-        except Exception:
-            logger.exception("listing_failed", job=job.id, platform=platform)
         if reason != "finished" and not self._stopping:
             logger.warning("listing_ended", job=job.id, platform=platform, reason=reason)
             self._rests[job.id] = asyncio.get_running_loop().time() + RESTART_SECONDS
