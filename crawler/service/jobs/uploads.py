@@ -251,7 +251,8 @@ class Uploads:
                 raise self._too_many() from None
             if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
-            if job.kind == "removed":
+            is_abandoned = job.state == "cancelled" and not (await self.jobs.described(job))[0]  # by an earlier version
+            if job.kind == "removed" or is_abandoned:
                 await self.jobs.remove(job)  # the job is still being removed
                 return await self.make(holder, upload, name)
             if job.state != "loading":
