@@ -68,7 +68,7 @@ class Endpoint:
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
         largest = own.getint("SERVICE_MAX_JOB_BYTES")
         url, uploads = parts.service_url, Uploads(largest, self.api.admit)
-        self.site = EdgeSite(self.api, connections, parts.addresses, url, uploads)
+        self.site = EdgeSite(self.api, connections, parts.addresses, url, uploads, cors=self.api.cors)
         self.internal_site = EdgeSite(
             self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url, Uploads(largest, self.internal_api.admit)
         )

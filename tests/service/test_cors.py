@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -105,6 +106,26 @@ def test_a_page_may_read_errors(service: Service, path: str, headers: dict[str, 
     reply = call(service.url, path, {}, headers=headers | {"Origin": PAGE})
     assert reply.code == code
     assert reply.headers["access-control-allow-origin"] == PAGE
+
+
+@pytest.mark.parametrize(
+    ("media_type", "length", "code"),
+    [("text/html", 1_000, "UNSUPPORTED_MEDIA_TYPE"), ("text/plain", 1_000_000_000, "PAYLOAD_TOO_LARGE")],
+)
+def test_a_page_may_read_why_its_upload_was_refused_before_its_body(
+    service: Service, media_type: str, length: int, code: str
+) -> None:
+    for origin, allowed in ((PAGE, PAGE), (OTHER, None)):
+        connection = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=30)
+        connection.putrequest("POST", "/v1/jobs")
+        sent = {"X-API-Key": "sandbox", "Content-Type": media_type, "Content-Length": length, "Origin": origin}
+        for name, value in sent.items():
+            connection.putheader(name, str(value))
+        connection.endheaders()  # without the body
+        response = connection.getresponse()
+        assert json.loads(response.read())["error"]["code"] == code
+        assert (response.headers["Vary"], response.headers["Access-Control-Allow-Origin"]) == ("Origin", allowed)
+        connection.close()
 
 
 def test_a_preflight_request_needs_no_key_and_names_what_is_allowed(service: Service) -> None:

@@ -500,18 +500,20 @@ async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
 # Clients that leave, and large bodies
 
 
+def make_nightly(uploads: Uploads) -> Awaitable[tuple[Job, Any]]:
+    upload = Upload(io.BytesIO(CSV.encode()), "text/csv", key="nightly")
+    return uploads.make(Holder("acme", "key"), upload, "name")
+
+
+async def interrupted(*_: object, **__: object) -> None:
+    raise asyncio.CancelledError
+
+
 async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
     sqlite_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = Jobs(sqlite_store)
     uploads = Uploads(jobs, 10, sandbox=True)
-
-    def make() -> Awaitable[tuple[Job, Any]]:
-        upload = Upload(io.BytesIO(CSV.encode()), "text/csv", key="nightly")
-        return uploads.make(Holder("acme", "key"), upload, "name")
-
-    async def interrupted(*_: object, **__: object) -> None:
-        raise asyncio.CancelledError
 
     async def killed(_: Job) -> None:
         await asyncio.Future()
@@ -520,11 +522,34 @@ async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
         patched.setattr("crawler.jobs.intake.push", interrupted)
         patched.setattr(jobs, "remove", killed)
         with pytest.raises(asyncio.CancelledError):  # without waiting for the removal
-            await make()
+            await make_nightly(uploads)
     assert await jobs.newest("acme", 9) == []
-    made, contents = await make()
+    made, contents = await make_nightly(uploads)
     assert (made.state, contents is not None) == ("open", True)
-    assert await make() == (made, None)
+    assert await make_nightly(uploads) == (made, None)
+    await jobs.close()
+
+
+async def test_an_upload_that_an_earlier_version_abandoned_is_repeated(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That version cancelled the job before it deleted it, and was killed in between."""
+    jobs = Jobs(sqlite_store)
+    uploads = Uploads(jobs, 10, sandbox=True)
+
+    async def cancelled(job: Job, **_: object) -> None:
+        await jobs.cancel(job)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("crawler.jobs.intake.push", interrupted)
+        patched.setattr(jobs, "mark_removed", cancelled)
+        with pytest.raises(asyncio.CancelledError):
+            await make_nightly(uploads)
+    made, contents = await make_nightly(uploads)
+    assert (made.state, contents is not None) == ("open", True)
+    await jobs.cancel(made)
+    again, contents = await make_nightly(uploads)
+    assert (again.id, again.state, contents) == (made.id, "cancelled", None)  # the client cancelled it
     await jobs.close()
 
 
@@ -627,6 +652,26 @@ def test_a_client_with_too_many_jobs_is_refused_before_its_body_is_read(small: S
     with upload(small.url, 150_000, b"") as connection:
         assert b"CONCURRENCY_LIMITED" in connection.makefile("rb").read()
     assert get(small.url, f"/v1/jobs/{first.body['job']['job_id']}", "DELETE").status == 204
+
+
+def test_an_upload_counts_once_toward_its_keys_rate_also_if_it_is_refused(tmp_path: Path) -> None:
+    """A client above its rate is refused before its body is read."""
+    plain, body = "X-API-Key: sandbox\r\nContent-Type: text/plain", LINK.encode()
+    with running(tmp_path / "log", "KEY_RATE=2/hour") as limited:
+        with upload(limited.url, len(body), b"", plain.replace("plain", "html")) as connection:
+            refused = connection.makefile("rb").read().lower()
+        with upload(limited.url, len(body), b"", f"{plain}\r\nExpect: 100-continue") as connection:
+            assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(body)
+            accepted = connection.recv(4_096).lower()
+        with upload(limited.url, len(body), b"", plain) as connection:
+            limit_reached = connection.makefile("rb").read().lower()
+    assert refused.startswith(b"http/1.1 415 ")
+    assert b"x-ratelimit-remaining: 1\r\n" in refused
+    assert accepted.startswith(b"http/1.1 202 ")
+    assert b"x-ratelimit-remaining: 0\r\n" in accepted
+    assert limit_reached.startswith(b"http/1.1 429 ")
+    assert b"retry-after: " in limit_reached
 
 
 def test_only_uploads_with_a_key_may_be_large(small: Service) -> None:

@@ -237,16 +237,11 @@ def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> 
     return Answer(HTTPStatus.ACCEPTED, headers, _body(call, status, None, None), ACCEPTED)
 
 
-def raw_error_bytes(error: ScrapeError, service_url: str, scraper: str = "") -> bytes:
-    """Return the complete HTTP response of an error as bytes, for a connection that is closed after it.
-
-    Used before Twisted has a complete request. ``scraper``: the name in the path of the request, "" if it is not known.
-    """
-    return raw_bytes(failure(Call(service_url=service_url, scraper=scraper), error))
-
-
 def raw_bytes(answer: Answer) -> bytes:
-    """Return a complete HTTP response as bytes, for a connection that is closed after it."""
+    """Return a complete HTTP response as bytes, for a connection that is closed after it.
+
+    Used before Twisted has a complete request.
+    """
     headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
     head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())

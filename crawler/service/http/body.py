@@ -59,6 +59,8 @@ class CappedRequest(Request):
     channel: RefusableConnection  # type: ignore[assignment]  # the site's protocol, a subclass of Twisted's channel
     is_disconnected = False
     """Whether the client has disconnected before the response was complete."""
+    counted: dict[str, str] | None = None
+    """The headers about the key's rate limit, if the request was counted before its body was received."""
 
     def gotLength(self, length: int | None) -> None:  # Twisted's name
         self._limit = self.channel.max_body

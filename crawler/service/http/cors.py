@@ -41,7 +41,8 @@ class Cors:
 
         It needs no API key, because browsers send preflight requests without the page's headers.
         """
-        if not header(request, "Access-Control-Request-Method") or not self._allowed_origin(request):
+        allowed = self.headers(request.path, header(request, "Origin"))
+        if not header(request, "Access-Control-Request-Method") or "Access-Control-Allow-Origin" not in allowed:
             return None
         headers = {
             "Access-Control-Allow-Methods": ", ".join(METHODS),
@@ -52,23 +53,18 @@ class Cors:
 
     def add_headers(self, request: Request) -> None:
         """Add the headers to a response that is about to be sent. Caches must distinguish the origins (``Vary``)."""
-        if not self.origins or not _is_shared(request):
+        if not self.origins:
             return
-        if ANY_ORIGIN not in self.origins:
-            request.responseHeaders.addRawHeader("Vary", "Origin")
-        if origin := self._allowed_origin(request):
-            request.setHeader("Access-Control-Allow-Origin", origin)
-            request.setHeader("Access-Control-Expose-Headers", ", ".join(RESPONSE_HEADERS))
+        for name, value in self.headers(request.path, header(request, "Origin")).items():
+            request.responseHeaders.addRawHeader(name, value)
 
-    def _allowed_origin(self, request: Request) -> str | None:
-        """Return the value of ``Access-Control-Allow-Origin``. None: the page may not read the response."""
-        origin = header(request, "Origin")
-        if origin is None or not _is_shared(request):
-            return None
-        if ANY_ORIGIN in self.origins:
-            return ANY_ORIGIN
-        return origin if origin in self.origins else None
-
-
-def _is_shared(request: Request) -> bool:
-    return request.path == b"/openapi.json" or request.path.startswith(b"/v1/")
+    def headers(self, path: bytes, origin: str | None) -> dict[str, str]:
+        """Return the headers of a response. ``origin``: the value of the request header, None if it is missing."""
+        if not self.origins or not (path == b"/openapi.json" or path.startswith(b"/v1/")):
+            return {}
+        is_any = ANY_ORIGIN in self.origins
+        headers = {} if is_any else {"Vary": "Origin"}
+        if origin is not None and (is_any or origin in self.origins):
+            headers["Access-Control-Allow-Origin"] = ANY_ORIGIN if is_any else origin
+            headers["Access-Control-Expose-Headers"] = ", ".join(RESPONSE_HEADERS)
+        return headers

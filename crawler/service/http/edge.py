@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.protocol import Protocol, connectionDone
@@ -19,8 +19,9 @@ from twisted.web.server import Site
 
 from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
 from crawler.registry import scrapers
-from crawler.service.calls.envelope import raw_bytes, raw_error_bytes
-from crawler.service.http.body import ABSOLUTE_FORM, MAX_BODY_BYTES, SCRAPERS, CappedRequest
+from crawler.service.calls.envelope import Answer, Call, failure, raw_bytes
+from crawler.service.http.body import ABSOLUTE_FORM, MAX_BODY_BYTES, SCRAPERS, CappedRequest, header
+from crawler.service.http.cors import Cors
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from twisted.web.resource import Resource
     from twisted.web.server import Request
 
-    from crawler.service.calls.envelope import Answer
     from crawler.service.http.addresses import Addresses
 
 IDLE_SECONDS = 60
@@ -146,10 +146,9 @@ class Channel(HTTPChannel):
         for expected in headers.getRawHeaders(b"Expect", []):
             if expected.lower() != b"100-continue":
                 self.refuse(UNKNOWN_EXPECTATION)
-        path = ABSOLUTE_FORM.sub(b"", self._target, count=1).partition(b"?")[0]
         # The targets of a job may be larger than other bodies, and take longer. Their request needs an API key.
         limits = self.site.upload_limits
-        is_upload = (self._method, path) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key")
+        is_upload = (self._method, path_of(self._target)) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key")
         if limits is not None and is_upload and not self.refused:
             self.max_body = limits.max_bytes
             self._must_continue = False
@@ -167,7 +166,7 @@ class Channel(HTTPChannel):
         if self.refused:  # the declared length is too large
             return
         if answer is not None:
-            self._refuse(raw_bytes(answer))
+            self._refuse(answer)
             return
         if self.site.uploads >= MAX_UPLOADS:
             self.refuse(Overloaded("Too many uploads are arriving.", retry_after=5))
@@ -227,14 +226,17 @@ class Channel(HTTPChannel):
     def refuse(self, error: ScrapeError) -> None:
         """Respond before the request is complete, stop reading, and close the connection."""
         if not self.refused:
-            self._refuse(raw_error_bytes(error, self.site.service_url, scraper_of(self._target)))
+            call = Call(service_url=self.site.service_url, scraper=scraper_of(self._target))
+            self._refuse(failure(call, error))
 
-    def _refuse(self, response: bytes) -> None:
+    def _refuse(self, answer: Answer) -> None:
+        origin = header(self.requests[-1], "Origin") if self.requests else None
+        headers = answer.headers | self.site.cors.headers(path_of(self._target), origin)
         self.refused = True
         self.paused = True  # bytes after the refused request are not parsed
         self._stop_arrival_timer()
         transport = cast("Any", self.transport)
-        transport.write(response)
+        transport.write(raw_bytes(replace(answer, headers=headers)))
         transport.unregisterProducer()  # otherwise the producer would resume reading
         transport.pauseProducing()
         transport.loseWriteConnection()
@@ -252,13 +254,18 @@ class Channel(HTTPChannel):
             super()._send100Continue()
 
 
+def path_of(target: bytes) -> bytes:
+    """Return the path of a request's target, which may be a whole URL."""
+    return ABSOLUTE_FORM.sub(b"", target, count=1).partition(b"?")[0]
+
+
 def scraper_of(target: bytes) -> str:
     """Return the name of the scraper in the path of a request, "" for other paths.
 
     >>> scraper_of(b"/v1/scrapers/microblog-profile-v4?pretty=1")
     'microblog-profile'
     """
-    prefix, _, name = target.partition(b"?")[0].decode("latin-1").rpartition("/")
+    prefix, _, name = path_of(target).decode("latin-1").rpartition("/")
     scraper = scrapers().get(name) if prefix == SCRAPERS else None
     return scraper.name if scraper else ""
 
@@ -275,7 +282,8 @@ class _RefusedConnection(Protocol):
 
     def connectionMade(self) -> None:
         transport = cast("Any", self.transport)
-        transport.write(raw_error_bytes(Overloaded(self.message, retry_after=5), self.service_url))
+        error = Overloaded(self.message, retry_after=5)
+        transport.write(raw_bytes(failure(Call(service_url=self.service_url), error)))
         transport.loseConnection()
 
 
@@ -295,15 +303,20 @@ class EdgeSite(Site):
     protocol = Channel  # type: ignore[assignment]  # replaces Twisted's default, which negotiates HTTP/2 over TLS
     noisy = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the limits, and what early refusals contain
         self,
         resource: Resource,
         max_connections: int,
         addresses: Addresses,
         service_url: str = "",
         uploads: Uploads | None = None,
+        *,
+        cors: Cors | None = None,
     ) -> None:
-        """``uploads``: None if bodies of more than ``MAX_BODY_BYTES`` are refused."""
+        """``uploads``: None if bodies of more than ``MAX_BODY_BYTES`` are refused.
+
+        ``cors``: which web pages may read early refusals, by default none.
+        """
         # The endpoint accepts no forms, and parsing them takes memory.
         super().__init__(resource, requestFactory=CappedRequest, timeout=IDLE_SECONDS, parsePOSTFormSubmission=False)
         self.max_connections = max_connections
@@ -311,6 +324,7 @@ class EdgeSite(Site):
         self.service_url = service_url
         self.connections = 0
         self.upload_limits = uploads
+        self.cors = cors or Cors()
         self.uploads = 0
         """Number of uploads that are arriving."""
 

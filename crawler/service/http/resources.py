@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import structlog
 from twisted.web.resource import Resource
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawler.service.clients.keys import Holder
+    from crawler.service.http.body import CappedRequest
     from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
@@ -74,8 +75,8 @@ class Api(Resource):
         super().__init__()
         self.parts = parts
         self._calls = CallRoutes(parts.calls, parts.runs)
-        self._cors = Cors(cors_origins)
-        self._writer = ResponseWriter(self._cors)
+        self.cors = Cors(cors_origins)
+        self._writer = ResponseWriter(self.cors)
         self._tasks: set[asyncio.Task[None]] = set()
         routes: dict[str, Callable[[Request, Call], Answer]] = {
             "/": self._root,
@@ -117,13 +118,15 @@ class Api(Resource):
         call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                await self.parts.job_routes.admit(request, await self._holder(request, call), uri)
+                holder = await self._counted_holder(request, call)
+                await self.parts.job_routes.admit(request, holder, uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
                 logger.exception("request_failed")
                 answer = failure(call, unexpected())
             else:
+                cast("CappedRequest", request).counted = call.headers
                 return None
             self._done(call, answer)
             return answer
@@ -187,7 +190,7 @@ class Api(Resource):
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
         prefix, _, name = path.rpartition("/")
-        if request.method == b"OPTIONS" and (preflight := self._cors.preflight(request, call)):
+        if request.method == b"OPTIONS" and (preflight := self.cors.preflight(request, call)):
             return preflight
         public_route = self._public_routes.get(path)
         if public_route is not None:
@@ -272,7 +275,10 @@ class Api(Resource):
     async def _counted_holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
         holder = await self._holder(request, call)
-        if request.method == b"POST" and (rate_limit := await self.parts.limits.count(holder)):
+        counted = cast("CappedRequest", request).counted
+        if counted is not None:
+            call.headers.update(counted)
+        elif call.method == "POST" and (rate_limit := await self.parts.limits.count(holder)):
             call.headers.update(rate_limit.headers)
             rate_limit.check()
         return holder
