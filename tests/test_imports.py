@@ -149,7 +149,7 @@ def import_breaking_layers(component: str, module: str) -> bool:
         ("platforms", "crawler.platforms.retail.pages", False),
         ("platforms", "crawler.targets.target", True),
         ("reading", "crawler.service.endpoint", True),
-        ("outputs", "crawler.downloads.lanes", True),  # the same layer
+        ("outputs", "crawler.downloads.platform_lanes", True),  # the same layer
         ("service", "crawler.sandbox.server", False),
         ("platforms", "crawler.sandbox.server", True),
         ("sandbox", "crawler.errors", True),

@@ -111,7 +111,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """
         if self.payloads is not None:
             self.payloads.append((kind, decode(body, what=what, code_after=code_after)))
-        named, old = self.names.contract(kind), self.names.old(kind)
+        named, old = self.names.contract(kind), self.names.old(kind, body)
         return self._of_contract(kind, read(named, body, what=what, code_after=code_after, old=old))
 
     def plain_payload(self, kind: type[C], data: object) -> C:

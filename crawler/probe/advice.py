@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 WAIT_SECONDS = 5.0
-"""Maximum number of seconds for which the end of a crawl waits for suggestions."""
+"""Maximum number of seconds for which the end of a crawl waits for suggestions.
+
+The process exits only after the waiting responses are written, which may take longer.
+"""
 
 
 class Advice:

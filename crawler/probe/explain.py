@@ -49,7 +49,7 @@ class _Changing(Names):
             self._made[kind] = made
         return cast("type[C]", self._made[kind])
 
-    def old(self, kind: type[C]) -> None:
+    def old(self, kind: type[C], body: bytes) -> None:
         """Return None: only the careful pass replaces values."""
 
     def _inside(self, value: Value) -> Value:

@@ -78,7 +78,7 @@ def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False, old
         body: the document.
         what: how error messages name the document.
         code_after: whether program code may follow the JSON, because it was cut out of a script.
-        old: the contract without its further paths. A document in which all keys are the old ones is read in one pass.
+        old: the contract without its further paths, for a document that has none of them.
 
     Raises:
         ExtractionFailed: the document is not JSON, is nested too deeply, or has more rows than any real page.

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from crawler.reading.declaration import C, Contract, Value, contracts, values
-from crawler.reading.paths import is_flat, joined, steps
+from crawler.reading.paths import ANY, EACH, is_flat, joined, steps
 
 
 class SelectorTable(ABC):
@@ -74,9 +74,16 @@ class Names:
             self._named[kind] = variant(kind, partial(self._value, kind)) if is_named else kind
         return cast("type[C]", self._named[kind])
 
-    def old(self, kind: type[C]) -> type[C] | None:
-        """Return the contract of pages with the old keys, without the further paths. None: it has no further paths."""
-        return None if self.contract(kind) is kind else kind
+    def old(self, kind: type[C], body: bytes) -> type[C] | None:
+        """Return the contract without the further paths, for a document that has none of them.
+
+        None: the contract has no further paths, or the document has all keys of one of them. Without the further paths,
+        its renamed values could seem to be absent.
+        """
+        if self.contract(kind) is kind:
+            return None
+        lines = (each for each in self.lines if not isinstance(each.contract, SelectorTable))
+        return None if any(_has_keys(body, each.further) for each in lines) else kind
 
     def table(self, table: T) -> T:
         """Return the table with the further selectors: the table itself if no line belongs to it."""
@@ -93,6 +100,12 @@ class Names:
         for owner in owners(kind, value):
             for line in self._of.get(owner, ()):
                 yield from (path for each in value.paths if (path := renamed(each, line)))
+
+
+def _has_keys(body: bytes, path: str) -> bool:
+    """Whether a JSON document has all keys of a path somewhere. Keys that may be escaped count as present."""
+    keys = (each for each in steps(path) if isinstance(each, str) and each not in {EACH, ANY} and each.isascii())
+    return all(f'"{key}"'.encode() in body for key in keys)
 
 
 NO_NAMES = Names()

@@ -20,6 +20,12 @@ def spare_modules() -> None:
     atexit.register(gc.freeze)
 
 
+def end_start() -> None:
+    """Tune the collector for a crawl, unless the command that started it has done so, or nothing was spared."""
+    if gc.get_threshold() == STARTING:
+        tune_garbage_collector(collect=False)
+
+
 def tune_garbage_collector(*, collect: bool = True) -> None:
     """Exclude all existing objects from garbage collection, and collect less often.
 

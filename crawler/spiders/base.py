@@ -35,6 +35,7 @@ from crawler.outputs.selection import Selection
 from crawler.platforms.links import read_link
 from crawler.platforms.names import PayloadNames
 from crawler.platforms.page import PlatformPage
+from crawler.runtime.garbage_collection import end_start
 from crawler.spiders.first import First
 from crawler.targets.arguments import CrawlArguments, with_params
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
@@ -209,6 +210,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     async def start(self) -> AsyncIterator[Request]:
         """Yield the first request of each target, when the tracker releases the target."""
         skip_unhandled_records()
+        end_start()
         try:
             source = FetchedOnce(self.source) if self.args.targets else self.source
             async for target in self.tracker.release(source):

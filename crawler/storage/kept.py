@@ -128,7 +128,8 @@ class Keeper:
             return
         self._kept[source] = number + 1
         good = self._good.pop(source, None)
-        self._thread.submit(self._process, response, good).add_done_callback(_log_failure)
+        self._thread.submit(self._process, response, good).add_done_callback(partial(_log_failure, "response_not_kept"))
+        self._thread.submit(self._suggest, response).add_done_callback(partial(_log_failure, "suggestion_failed"))
 
     def wait(self) -> None:
         """Wait until all of these responses are written."""
@@ -144,11 +145,10 @@ class Keeper:
             if good is not None:
                 self._write(good(), GOOD, GOOD_FILES)
             self._write(response, SUFFIX, self.keep)
-            self._rests_until = time.process_time() + REST * (time.thread_time() - began)
-            self._suggest(response)
         except (OSError, NotConfigured) as error:
             logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400
         finally:
+            self._rests_until = time.process_time() + REST * (time.thread_time() - began)
             self._room.release()
 
     def _suggest(self, response: KeptResponse) -> None:
@@ -192,9 +192,9 @@ def folder_of(settings: BaseSettings) -> Path:
     return folder / "sandbox" if settings.getbool("SANDBOX") else folder
 
 
-def _log_failure(future: Future[None]) -> None:
+def _log_failure(event: str, future: Future[None]) -> None:
     if error := future.exception():
-        logger.error("response_not_kept", exc_info=error)
+        logger.error(event, exc_info=error)
 
 
 def _prune(folder: Path, suffix: str, keep: int) -> None:

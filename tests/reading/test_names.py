@@ -84,11 +84,42 @@ def test_a_page_with_the_further_paths_is_read_in_one_pass() -> None:
 def test_a_page_with_the_old_keys_is_read_without_the_careful_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(careful, "read_changed", pytest.fail)
     names = Names((Line(Item, "stats", "counts"),))
-    old = names.old(Shop)
-    assert (old, NO_NAMES.old(Shop)) == (Shop, None)
-    shop, unread = read(names.contract(Shop), orjson.dumps({"items": [ITEM] * 3}), what="x", old=old)
+    body = orjson.dumps({"items": [ITEM] * 3})
+    old = names.old(Shop, body)
+    assert (old, NO_NAMES.old(Shop, body)) == (Shop, None)
+    shop, unread = read(names.contract(Shop), body, what="x", old=old)
     assert shop is not None
     assert ([each.likes for each in shop.items], unread) == ([1, 1, 1], [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows", "notes", "unread"),
+    [
+        pytest.param(
+            [("stats", "counts"), ("note", "hint")],
+            [changed(stats={"likes": None, "views": 2}, note=..., hint="x"), changed(note=..., hint="y")],
+            ["x", "y"],
+            [],
+            id="one line is stale",
+        ),
+        pytest.param(
+            [("note", "hint")],
+            [changed(note=..., hint="x"), changed(note=..., hint=["y"])],
+            ["x", None],
+            ["items[].hint"],
+            id="one value has another type",
+        ),
+    ],
+)
+def test_a_page_with_a_further_key_is_not_read_without_it(
+    lines: list[tuple[str, str]], rows: list[dict[str, Any]], notes: list[str | None], unread: list[str]
+) -> None:
+    names = Names(tuple(Line(Item, declared, further) for declared, further in lines))
+    body = orjson.dumps({"items": rows})
+    shop, found = read(names.contract(Shop), body, what="x", old=names.old(Shop, body))
+    assert shop is not None
+    assert [each.note for each in shop.items] == notes
+    assert [each.path for each in found] == unread
 
 
 def test_without_lines_for_it_a_contract_stays_itself() -> None:

@@ -125,8 +125,18 @@ def test_a_failure_of_the_suggestion_is_logged(tmp_path: Path, monkeypatch: pyte
             written.unread(response()._replace(paths=frozenset(paths)))
             written.wait()
     assert seen == [tmp_path / "retail/search"] * 2
-    assert [each["event"] for each in logged] == ["response_not_kept"] * 2
+    assert [each["event"] for each in logged] == ["suggestion_failed"] * 2
     assert len(list(kept.kept(tmp_path, ["retail"]))) >= 2
+
+
+def test_a_full_disk_does_not_end_the_pauses_between_responses(tmp_path: Path) -> None:
+    tmp_path.joinpath("file").touch()
+    written = Keeper(20, lambda: tmp_path / "file")  # a file where the folder should be: nothing can be written
+    with capture_logs() as logged:
+        for _ in range(10):
+            written.unread(response(BODY * 10_000))
+            written.wait()
+    assert [each["event"] for each in logged] == ["response_not_kept"] * kept.FIRST
 
 
 # Files
