@@ -22,9 +22,9 @@ CONDITIONS = """\
 The whole process of a command, from its start to its exit: CPU time, and seconds by the clock. "One target" is
 `scrapy crawl` of this project for one category page of the sandbox, with a feed, and "one link" is `scrapy collect` of
 a file with the link of the same page. The opponents are the spiders of a project as `scrapy startproject` makes it,
-with the add-on of scrapy-poet: one that yields nothing, and one that fetches the same page, writes a feed and reads
-nothing from it. All log warnings only. The sandbox is a process of its own, and is not counted. The commands run in
-turn in each round; a first round, which fills the caches of files, is not counted."""
+with the add-on of scrapy-poet: a spider without requests, and a spider that fetches the same page, writes a feed and
+reads nothing from it. All log warnings only. The sandbox is a process of its own, and is not counted. The commands run
+in turn in each round; a first round, which fills the caches of files, is not counted."""
 OUT = "out.jsonl"
 
 

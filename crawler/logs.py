@@ -34,12 +34,16 @@ def configure(*last: Processor) -> None:
 
 
 def skip_unhandled_records() -> None:
-    """Let no log records be created that are below the level of every root handler.
+    """Create no log records below the levels of all handlers of the process.
 
     Scrapy sets ``LOG_LEVEL`` only on its handler, and the level of its own logger to DEBUG. So its records of each page
-    and item are created and then dropped.
+    and item are created and then dropped. Your own handlers keep their records, also on other loggers than the root.
     """
-    level = min((handler.level for handler in logging.root.handlers), default=logging.NOTSET)
+    handlers = list(logging.root.handlers)
+    for logger in logging.Logger.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):  # not a placeholder for the parent of loggers
+            handlers += (each for each in logger.handlers if not isinstance(each, logging.NullHandler))
+    level = min((handler.level for handler in handlers), default=logging.NOTSET)
     for logger in (logging.root, logging.getLogger("scrapy")):
         logger.setLevel(max(logger.level, level))
 

@@ -28,3 +28,13 @@ def test_records_below_all_handlers_are_not_created(
         logging.root.addHandler(logging.NullHandler(level))
     skip_unhandled_records()
     assert (logging.root.level, scrapy.level) == levels
+
+
+def test_a_handler_of_another_logger_keeps_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    scrapy, own = logging.getLogger("scrapy"), logging.getLogger("scrapy.core.engine")
+    monkeypatch.setattr(logging, "root", logging.RootLogger(logging.NOTSET))
+    monkeypatch.setattr(scrapy, "level", logging.DEBUG)
+    logging.root.addHandler(logging.NullHandler(logging.INFO))
+    monkeypatch.setattr(own, "handlers", [logging.StreamHandler()])
+    skip_unhandled_records()
+    assert (logging.root.level, scrapy.level) == (logging.NOTSET, logging.DEBUG)

@@ -76,7 +76,7 @@ def success(schema: Json) -> Json:
 
 
 def response(description: str, schema: Json, headers: Iterable[str] = ()) -> Json:
-    """Return a response with a JSON body. ``headers``: those that not all responses have."""
+    """Return a response with a JSON body. ``headers``: the headers that only this response has."""
     return empty(description, headers) | {"content": {JSON: {"schema": schema}}}
 
 
