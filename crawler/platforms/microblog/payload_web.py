@@ -56,7 +56,7 @@ class WebUser(User):
     def contradictions(self) -> Sequence[str]:
         """Find values that the object lacks although it has others of the same group.
 
-        All 15 recorded users have the first group. All 9 with counts have the second (captures 8fb2f652431b,
+        All 21 recorded users have the first group. All 9 with counts have the second (captures 8fb2f652431b,
         15e277c749c3, 968d30337932, 591342db3cda). A response with only the timeline has neither.
         """
         identity = ("id", "screen_name", "name", "profile_image_url_https")

@@ -346,7 +346,7 @@ class CommentsPage(VideositePage):
     def _page(self) -> WatchPage:
         """The watch page's data. ``unread`` reports the title or the owner if no section of the page has it.
 
-        All recorded pages have a title and an owner (captures bb9a74d0f95b, ed87241a14a0 and two others of 2026).
+        All recorded pages have a title and an owner (captures bb9a74d0f95b, ed87241a14a0, 3619fe6ced2f, 803ff3b04ebc).
         """
         page = self.read_data(WatchPage)
         if not any(each.title for each in page.sections):
