@@ -128,8 +128,10 @@ class Keeper:
             return
         self._kept[source] = number + 1
         good = self._good.pop(source, None)
-        self._thread.submit(self._process, response, good).add_done_callback(partial(_log_failure, "response_not_kept"))
-        self._thread.submit(self._suggest, response).add_done_callback(partial(_log_failure, "suggestion_failed"))
+        written = self._thread.submit(self._process, response, good)
+        written.add_done_callback(partial(_log_failure, "response_not_kept"))
+        suggested = self._thread.submit(self._suggest, response, written)
+        suggested.add_done_callback(partial(_log_failure, "suggestion_failed"))
 
     def wait(self) -> None:
         """Wait until all of these responses are written."""
@@ -139,7 +141,8 @@ class Keeper:
     def _folder(self) -> Path:
         return self._find_folder()
 
-    def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> None:
+    def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> bool:
+        """Write a response, and the good one before it. Return whether they were written."""
         began = time.thread_time()
         try:
             if good is not None:
@@ -147,14 +150,18 @@ class Keeper:
             self._write(response, SUFFIX, self.keep)
         except (OSError, NotConfigured) as error:
             logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400
+            return False
+        else:
+            return True
         finally:
             self._rests_until = time.process_time() + REST * (time.thread_time() - began)
             self._room.release()
 
-    def _suggest(self, response: KeptResponse) -> None:
+    def _suggest(self, response: KeptResponse, written: Future[bool]) -> None:
+        """Suggest lines from the files of a source. ``written``: the completed write of the response."""
         place = response.head.platform, response.head.source
         paths = {(*place, path) for path in response.paths}
-        if self.suggest is None or paths <= self._paths:
+        if self.suggest is None or paths <= self._paths or written.exception() or not written.result():
             return
         self._paths |= paths
         self.suggestions |= {(*place, path): line for path, line in self.suggest(self._folder.joinpath(*place)).items()}
@@ -192,7 +199,7 @@ def folder_of(settings: BaseSettings) -> Path:
     return folder / "sandbox" if settings.getbool("SANDBOX") else folder
 
 
-def _log_failure(event: str, future: Future[None]) -> None:
+def _log_failure(event: str, future: Future[Any]) -> None:
     if error := future.exception():
         logger.error(event, exc_info=error)
 
