@@ -479,6 +479,29 @@ def test_a_listing_that_fails_does_not_hold_back_the_next_one(tmp_path: Path) ->
         assert get(service.url, f"/v1/jobs/{made[0]}").body["targets"]["waiting"] == 1
 
 
+STOPPED_WHILE_A_LISTING_OPENS = """
+import os, signal
+from scrapy import signals
+from crawler.service.jobs.listings import AsyncCrawlerRunner
+crawl = AsyncCrawlerRunner.crawl
+async def stop_first(self, crawler, **arguments):
+    if "job" in arguments:
+        stop = lambda: os.kill(os.getpid(), signal.SIGTERM)
+        crawler.signals.connect(stop, signals.spider_opened, weak=False) if AT_OPENING else stop()
+    return await crawl(self, crawler, **arguments)
+AsyncCrawlerRunner.crawl = stop_first
+"""
+
+
+@pytest.mark.parametrize("at_opening", [False, True], ids=["before", "while it opens"])
+def test_an_endpoint_ends_although_a_listing_starts_at_that_moment(tmp_path: Path, *, at_opening: bool) -> None:
+    slow = 'PLATFORM_BUDGETS={"retail": {"concurrency": 1, "delay": 120}}'
+    before = f"AT_OPENING = {at_opening}\n{STOPPED_WHILE_A_LISTING_OPENS}"
+    with running(tmp_path / "log", slow, before=before) as service:
+        post(service.url, json.dumps({**CATEGORY, "exhaustive": True}).encode(), "application/json")
+        assert service.process.wait(60) == 0, service.logged()
+
+
 async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
     sqlite_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
