@@ -16,7 +16,7 @@ BYTES_OF_KB = 1_000
 CUT_BYTES = 3_000
 """Bytes that are reserved for the description of the omitted parts."""
 PARTS_BYTES = 1_500
-"""The part of these bytes for the names of shortened values."""
+"""The share of these bytes for the list of shortened values (``parts``)."""
 MAX_PARTS = 10
 """Maximum number of entries in ``parts``."""
 MAX_MISSING = 5
@@ -39,7 +39,7 @@ def result(reply: Reply, view: Sized) -> CallToolResult:
 
 
 def failed(code: str, message: str, *, retryable: bool = False) -> Reply:
-    """Return the reply of a call that has no response of the endpoint. Its envelope has the same keys."""
+    """Return the reply for a call without a response from the endpoint. Its envelope has the endpoint's keys."""
     status = {"code": code, "message": message, "retryable": retryable}
     error: Json = {"code": code, "message": message, "details": [], "retry_after": None}
     return Reply({"request_id": None, "success": False, "status": status, "data": None, "error": error, "meta": None})
@@ -105,7 +105,7 @@ def _cut(message: str, whole_bytes: int, parts: list[Json]) -> Json:
 
 
 def _selected(data: Any, fields: list[str]) -> tuple[Any, list[str]]:
-    """Return the selected fields, and the names of ``fields`` at which the record has no value."""
+    """Return the selected fields, and those of ``fields`` for which the record has no value."""
     if not fields:
         return data, []
     tree: Tree = {}

@@ -33,8 +33,8 @@ class Shortener:
     def parts(self) -> list[dict[str, Any]]:
         """The shortened values, outer ones first.
 
-        Of ``total`` entries, characters or keys (``unit``) of the value at ``path``, ``kept`` from ``offset`` on are
-        left.
+        The value at ``path`` has ``total`` entries, characters or keys (``unit``), of which ``kept`` are left, beginning
+        at ``offset``.
         """
         return sorted(self._parts.values(), key=lambda part: part["path"].count("."))
 
