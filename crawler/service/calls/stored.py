@@ -148,7 +148,7 @@ class FoundCall:
         """Whether the call has a response."""
         return self.call.state == DONE
 
-    def answer(self, service_url: str, *, replayed: bool) -> Answer:
+    def answer(self, service_url: str, *, replayed: bool = False) -> Answer:
         """Return the response of a call that is done, without ``Retry-After``, so that it is always the same.
 
         ``replayed``: whether it is the response of a repeated call, which is not billed.
