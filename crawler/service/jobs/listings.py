@@ -81,7 +81,7 @@ class Listings:
             is_listing = bool(job.owner) and job.whole_roots and job.id not in self._rests
             return is_listing and is_of_sandbox(job.options) == self.sandbox
 
-        return await first_waiting(self.jobs, await open_jobs_of(self.jobs, is_wanted), platform)
+        return await first_waiting(self.jobs, await open_jobs_of(self.jobs, platform, is_wanted), platform)
 
     async def _crawl(self, job: Job, platform: str) -> None:
         reason = None
