@@ -97,7 +97,7 @@ class FilteringProxy:
                 self.refused[f"{host}:{port}"] += 1
                 logger.debug("browser_connection_refused", host=host, port=port, reason=str(error))
                 writer.write(_reply(NOT_ALLOWED))
-            # UnicodeError: the name is not a valid hostname. LimitOverrunError: an upstream proxy's headers are too long.
+            # UnicodeError: the name is not a valid hostname. LimitOverrunError: the headers of an egress are too long.
             except (OSError, EOFError, UnicodeError, asyncio.LimitOverrunError) as error:
                 logger.debug("browser_connection_failed", host=host, port=port, reason=str(error))
                 writer.write(_reply(HOST_UNREACHABLE))

@@ -33,8 +33,8 @@ class Shortener:
     def parts(self) -> list[dict[str, Any]]:
         """The shortened values, outer ones first.
 
-        The value at ``path`` has ``total`` entries, characters or keys (``unit``), of which ``kept`` are left, beginning
-        at ``offset``.
+        The value at ``path`` has ``total`` entries, characters or keys (``unit``). ``kept`` of them are left, from
+        ``offset`` on.
         """
         return sorted(self._parts.values(), key=lambda part: part["path"].count("."))
 

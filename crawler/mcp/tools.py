@@ -103,8 +103,8 @@ JOB_READER = Tool(
     name=RECORDS,
     title="Read the results of a job",
     description=(
-        "Returns the state of a job, its next records or failures, and `next`: the `after` of the next call. All results"
-        f" have been read if the state is `done` and there are no rows. {THIRD_PARTY}"
+        "Returns the state of a job, its next records or failures, and `next`: the `after` of the next call. All have"
+        f" been read if the state is `done` and there are no rows. {THIRD_PARTY}"
     ),
     input_schema=_schema(Outcomes),
     annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False, idempotent_hint=True),
