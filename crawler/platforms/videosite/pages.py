@@ -263,7 +263,6 @@ class ChannelPage(ListPage):
         if isinstance(self.page, Channel) and self.page.spoken_title and not self.page.attachments:
             self.unread.append(Unread(BADGE_PATH, "contradiction"))
 
-
     def _report_unread_banner(self) -> None:
         """Report a banner under another key. Channels without a banner lack both the key and the banner's name."""
         is_known = not isinstance(self.page, Channel) or self.page.banner is not None
