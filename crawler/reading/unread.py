@@ -25,8 +25,8 @@ class Unread(NamedTuple):
     cause: Cause
     """Why it could not be read.
 
-    ``missing``: the key is absent although every payload has it. ``null``: the key is null in every row although it
-    never is. ``type``: the value has another type. ``unknown``: the platform sent a name, such as the type of a row,
+    ``missing``: the key is absent although every payload has it. ``null``: the value is null or empty in every
+    row although it never is. ``type``: the value has another type. ``unknown``: the platform sent a name, such as the type of a row,
     that this project does not know. ``contradiction``: the payload contradicts itself, such as a repost without the
     original post. ``limit``: a limit left it out.
     """

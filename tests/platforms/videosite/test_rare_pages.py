@@ -29,7 +29,7 @@ def test_a_channel_without_the_requested_tab_is_read_whatever_its_home_tab_shows
     def change(data: Any) -> None:
         tabs = data["contents"]["twoColumnBrowseResultsRenderer"]["tabs"]
         del tabs[1]  # the tab with the videos
-        section = {"itemSectionRenderer": {"contents": [{shelf: {"items": []}}]}}
+        section: dict[str, Any] = {"itemSectionRenderer": {"contents": [{shelf: {"items": []}}]}}
         tabs[0]["tabRenderer"] |= {"selected": True, "content": {"sectionListRenderer": {"contents": [section]}}}
 
     item, unread = problems(change)
