@@ -190,7 +190,7 @@ class _Candidate:
         return f"{compared.equal} of {compared.compared} values are those of a good page" if compared.is_proof else ""
 
     def has_known_values(self) -> str:
-        """Return the evidence that good pages have the values under the old key and under no neighbour of it, else ""."""
+        """Return the evidence that the values occur in good pages under the old key only, else ""."""
         return "its values are among those of good pages" if self.is_known else ""
 
     def is_called_alike(self) -> str:
