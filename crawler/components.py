@@ -81,7 +81,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
 SANDBOX = "crawler.sandbox.extension.SandboxExtension"
 ESSENTIAL: dict[str, dict[str, str]] = {
     "DOWNLOADER_MIDDLEWARES": {
-        "crawler.middlewares.AllowedOrigins": "requests could be sent to other hosts than the platform's",
+        "crawler.middlewares.AllowedOrigins": "requests could be sent to hosts other than the platform's",
         "crawler.middlewares.ThrottleMiddleware": "requests would ignore the platform's budget and circuit breakers",
     },
     "SPIDER_MIDDLEWARES": {"crawler.targets.tracker.TargetTracker": "targets would have no outcomes"},

@@ -113,7 +113,7 @@ class Command(CheckedCommand):
         from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # as above
 
         sandbox = self.settings.getbool("SANDBOX")
-        found = await open_jobs_of(jobs, lambda job: is_of_sandbox(job.options) == sandbox)
+        found = await open_jobs_of(jobs, platform, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):
             return job, True
         for job in found:  # the worker of such a job may exit

@@ -7,7 +7,7 @@ target, outcomes of the first worker are refused.
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -56,8 +56,8 @@ class Holder:
     """The job whose targets the worker claims. None: all jobs, with fair shares for their owners."""
     owned_only: bool = False
     """Whether the worker claims only targets of clients' jobs without spider arguments."""
-    turns: dict[str, float] = field(default_factory=dict)
-    """Owner -> when the worker last claimed one of the owner's targets."""
+    turns: defaultdict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    """Platform -> owner -> when the worker last claimed one of the owner's targets."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[
 
 
 def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim]:
-    """Claim at most ``n`` targets, first the targets of the owners with the fewest running targets.
+    """Claim at most ``n`` targets, first the targets of the owners with the fewest running targets on the platform.
 
     In a job of whole roots, claim one root. An owner's calls are claimed before the targets of its jobs.
     """
@@ -105,13 +105,14 @@ def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skip
         if has_targets and owner not in excluded and not (holder.owned_only and whole_roots):
             jobs.setdefault(owner, []).append((job, whole_roots))
     found: dict[str, list[Any]] = {owner: [] for owner in jobs}
+    turns = holder.turns[platform]
     while jobs and (left := n - sum(map(len, found.values()))) > 0:
         waiting = {owner: running[owner] for owner in jobs}
-        ((owner, share),) = shares(waiting, left, holder.turns).most_common(1)
+        ((owner, share),) = shares(waiting, left, turns).most_common(1)
         had = len(found[owner])
         found[owner] = _free(session, platform, had + share, jobs[owner])
         running[owner] += len(found[owner]) - had
-        holder.turns[owner] = lease_clock()
+        turns[owner] = lease_clock()
         if len(found[owner]) < had + share:
             del jobs[owner]
     return _start(session, holder, [row for rows in found.values() for row in rows])

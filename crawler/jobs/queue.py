@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crawler.jobs import statements as sql
 from crawler.jobs.job import Job
 
 if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.store import Session
 
 
-async def open_jobs_of(jobs: Jobs, is_wanted: Callable[[Job], bool]) -> list[Job]:
-    """Return the open jobs that a worker can take. The jobs of the owner with the fewest running targets are first.
+async def open_jobs_of(jobs: Jobs, platform: str, is_wanted: Callable[[Job], bool]) -> list[Job]:
+    """Return the open jobs that a worker can take.
+
+    The jobs of the owner with the fewest running targets on the platform are first.
 
     Raises:
         StoreUnavailable: the store cannot be read.
     """
-    rows = await jobs.reads.transact(lambda session: session.execute(sql.OPEN_JOBS, {}).fetchall(), write=False)
+
+    def read(session: Session) -> tuple[list[Any], dict[int, int]]:
+        found = session.execute(sql.OPEN_JOBS, {}).fetchall()
+        return found, dict(session.rows(sql.RUNNING_ON, platform=platform))
+
+    rows, numbers = await jobs.reads.transact(read, write=False)
     found = [job for job in map(Job.of, rows) if is_wanted(job)]
     running: Counter[str] = Counter()
     for job in found:
-        running[job.owner] += job.counts["running"]
+        running[job.owner] += numbers.get(job.id, 0)
     return sorted(found, key=lambda job: running[job.owner])
 
 

@@ -93,12 +93,21 @@ _FIRST_WAITING = (
 _HAS_TARGETS = sa.and_(  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
     J.waiting > 0, J.id.not_in(param("skipped", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
 )
+_ANY_JOB = (T.job + 0).label("job")  # not the column: SQLite would read all targets in the order of their jobs
+RUNNING_ON = (
+    sa.select(_ANY_JOB, sa.func.count().label("n"))
+    .where(RUNNING, T.lease_until > 0, T.platform == param("platform"))
+    .group_by(_ANY_JOB)
+)
+"""The numbers of running targets on a platform by job."""
+_running = RUNNING_ON.subquery()
 JOBS_TO_CLAIM = (
-    sa.select(J.id, J.owner, J.whole_roots, J.running, sa.case((_HAS_TARGETS, 1), else_=0))
+    sa.select(J.id, J.owner, J.whole_roots, sa.func.coalesce(_running.c.n, 0), sa.case((_HAS_TARGETS, 1), else_=0))
+    .select_from(jobs.outerjoin(_running, _running.c.job == J.id))
     .where(OPEN)
     .order_by(J.kind, J.id)  # calls before jobs
 )
-"""The open jobs, with the number of running targets on all platforms, and whether a target can be claimed."""
+"""The open jobs, with the number of running targets on a platform, and whether a target of it can be claimed."""
 JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
 _CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
 _FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.row, T.key)

@@ -35,7 +35,9 @@ from crawler.reading import careful, strict
 from crawler.reading.declaration import (
     C,
     Contract,
+    Count,
     NonEmpty,
+    Number,
     Value,
     always,
     contracts,
@@ -49,7 +51,9 @@ from crawler.reading.unread import Unread
 __all__ = [
     "C",
     "Contract",
+    "Count",
     "NonEmpty",
+    "Number",
     "Reading",
     "Value",
     "always",

@@ -16,6 +16,10 @@ Kind = Literal["identity", "always", "often", "sometimes"]
 
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 """The type of texts that are never empty, such as ids. An empty text is a value of another type."""
+Count = int | Annotated[float, msgspec.Meta(multiple_of=1)] | Annotated[str, msgspec.Meta(pattern=r"\A-?[\d,]*\Z")]
+"""The type of counts, which may be texts: 12, 12.0, "12" and "1,234". "1.2M" and 1.5 are values of another type."""
+Number = int | float | Annotated[str, msgspec.Meta(pattern=r"\A(-?\d+(\.\d+)?)?\Z")]
+"""The type of numbers that may have decimals and may be texts. Any other text is a value of another type."""
 
 OFTEN_ROWS = 10
 """Minimum number of rows from which a value that is null in all rows counts as missing."""

@@ -59,13 +59,15 @@ def amount(value: object) -> float | None:
 def count(value: object) -> int | None:
     """Return a count as an integer, from an integer or a text. Any other value gives None, such as -1 for "hidden".
 
-    >>> count(3), count("12"), count("1,234")
-    (3, 12, 1234)
+    >>> count(3), count(3.0), count("12"), count("1,234")
+    (3, 3, 12, 1234)
     >>> count("many"), count(True), count(2.5), count(-1), count(None)
     (None, None, None, None, None)
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value < 10**18 else None
+    if isinstance(value, float):
+        return count(int(value)) if value.is_integer() else None
     if isinstance(value, str):
         digits = value.replace(",", "")
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from scrapy.settings import Settings
 
 from crawler.commands import work
+from crawler.jobs import leases
 from crawler.jobs.export import notes
-from crawler.jobs.job import Claim, Finished, InputLine, JobError, target_key
+from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored, target_key
+from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.store import Session
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
 
 
@@ -306,6 +310,40 @@ async def test_at_12_scrapy_work_begins_with_the_owner_who_has_the_fewest_runnin
     assert second is not None
     assert second.name == "c"
     assert await command._next(jobs, "microblog") == (None, True)
+
+
+SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo": (3, 5), "videosite": (2, 2)}
+"""Platform -> the number of its slots, and the rounds for which a target runs."""
+
+
+async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
+    """Two processes claim a target for each free slot, in 30 rounds. One of the owners has also another platform."""
+    for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():
+        job = await jobs.create("job", owner)
+        for number, platform in enumerate(platforms):
+            await jobs.push(job, lines(240, start=number * 240, platform=platform))
+        await jobs.open(job)
+    running: list[tuple[int, Holder, Claim]] = []
+    turns: dict[str, Counter[str]] = {platform: Counter() for platform in SLOTS}
+
+    def next_round(session: Session, number: int, holder: Holder) -> None:
+        for each in [each for each in running if each[:2] == (number, holder)]:
+            running.remove(each)
+            leases.finish(session, holder, [Stored.of(done(each[2]))])
+        used = Counter(claim.platform for _, of, claim in running if of is holder)
+        for platform, (slots, rounds) in SLOTS.items():
+            for _ in range(slots - used[platform]):
+                (claim,) = leases.claim(session, holder, platform, 1, Skipped())
+                turns[platform][claim.owner] += 1
+                running.append((number + rounds, holder, claim))
+
+    holders = [Holder(name, 600, 5) for name in ("one", "two")]
+    for number in range(30):
+        for holder in holders:
+            await jobs.writes.transact(partial(next_round, number=number, holder=holder))
+    assert set(turns.pop("retail")) == {"second"}
+    for platform, counts in turns.items():
+        assert max(counts.values()) <= 1.2 * min(counts["first"], counts["second"]), (platform, turns)
 
 
 async def test_at_12_an_owner_gets_what_others_do_not_need(jobs: Jobs) -> None:

@@ -75,6 +75,7 @@ DUE = {"now": 0.0, "far": 1.0}
     [
         ("TO_CLAIM", {"job": 1, "platform": "retail", "limit": 32, **DUE}, "targets_waiting"),
         ("JOBS_TO_CLAIM", {"platform": "retail", "skipped": [0], **DUE}, "targets_waiting"),
+        ("JOBS_TO_CLAIM", {"platform": "retail", "skipped": [0], **DUE}, "targets_leases"),
         ("CALLS_WAITING", {"platforms": ["retail"]}, "targets_waiting (platform=? AND job=?)"),
         ("WAITING_CALLS", {"platform": "retail"}, "targets_waiting (platform=? AND job=?)"),
         ("EXPIRED_CALLS", {"now": 0.0, "limit": 500}, "targets_expires"),

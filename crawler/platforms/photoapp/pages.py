@@ -155,18 +155,21 @@ class PostPage(PhotoPage):
         block = blocks.post_block(self.response.body)
         if block is not None:
             with suppress(ExtractionFailed):  # the block ends at another place
-                yield self.payload(Answer, block, what="post")
+                yield self._checked(self.payload(Answer, block, what="post"))
         is_known = False
         for key in self.keys:
             for each in self.objects(key):
                 is_known = True
                 self.unread.clear()
-                yield self.plain_payload(Answer, each)
+                yield self._checked(self.plain_payload(Answer, each))
         if not is_known and (saved := _saved_alone(self.document)):
-            answer = self.plain_payload(Answer, saved)
-            if answer.app_items:  # items of the app have no keys for what the post does not have (PH3-4)
-                self.unread = [each for each in self.unread if each.cause != "missing"]
-            yield answer
+            yield self._checked(self.plain_payload(Answer, saved))
+
+    def _checked(self, answer: Answer) -> Answer:
+        """Return the answer, and forget missing keys if posts of its form may lack them (PH3-4)."""
+        if answer.may_lack_keys:
+            self.unread = [each for each in self.unread if each.cause != "missing"]
+        return answer
 
     def _raise_for_no_post(self, withheld: Found | None) -> None:
         if withheld is not None and withheld.gated is not None:

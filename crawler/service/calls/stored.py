@@ -148,15 +148,19 @@ class FoundCall:
         """Whether the call has a response."""
         return self.call.state == DONE
 
-    def answer(self, service_url: str) -> Answer:
-        """Return the response of a call that is done, without ``Retry-After``, so that it is always the same."""
+    def answer(self, service_url: str, *, replayed: bool = False) -> Answer:
+        """Return the response of a call that is done, without ``Retry-After``, so that it is always the same.
+
+        ``replayed``: whether it is the response of a repeated call, which is not billed.
+        """
         own, outcome = self.call, self.call.outcome
         seconds = outcome.get("duration_ms", 0) / 1_000
         call = Call(own.request_id, own.client, own.scraper, service_url=service_url, started=0.0, ended=seconds)
         if "error" not in outcome:
             record = orjson.Fragment(decompress(self.record))
             warnings = tuple(map(OutcomeWarning.from_dict, outcome["warnings"]))
-            return success(call, Served(record, outcome["billable"], outcome["headers"], warnings))
+            billable = outcome["billable"] and not replayed
+            return success(call, Served(record, billable, outcome["headers"], warnings))
         found = failure(call, error_of(outcome["error"]))
         found.headers.pop("Retry-After", None)
         return found

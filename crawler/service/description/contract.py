@@ -51,7 +51,8 @@ class Meta(Model):
     scraper: str
     """The scraper's primary name, even if the call used an alias; "" if the route does not belong to a scraper."""
     billable: bool
-    """Whether the call is billed: true only if the data was fetched for this call."""
+    """Whether the call `request_id` is billed: true only if the data was fetched for this call, false in a response
+    with `Idempotent-Replayed`. Each `GET` of an asynchronous call returns the same value; the call is billed once."""
     duration_ms: int = Field(ge=0)
     """Milliseconds from the arrival of the call to its response."""
 

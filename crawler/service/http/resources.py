@@ -113,13 +113,16 @@ class Api(Resource):
         request.notifyFinish().addErrback(cancel)
         return NOT_DONE_YET
 
-    async def admit(self, request: Request, uri: bytes) -> Answer | None:
-        """Check an upload before its body is read. Return the response that refuses it, or None."""
+    async def admit(self, request: Request, uri: bytes) -> Answer | Callable[[], None]:
+        """Check an upload before its body is read.
+
+        Return the response that refuses it, or a function to be called when the body has arrived.
+        """
         call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 holder = await self._counted_holder(request, call)
-                await self.parts.job_routes.admit(request, holder, uri)
+                free_place = await self.parts.job_routes.admit(request, holder, uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -127,7 +130,7 @@ class Api(Resource):
                 answer = failure(call, unexpected())
             else:
                 cast("CappedRequest", request).counted = call.headers
-                return None
+                return free_place
             self._done(call, answer)
             return answer
 

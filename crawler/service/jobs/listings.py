@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
+from scrapy import signals
 from scrapy.crawler import AsyncCrawlerRunner
 
 from crawler.jobs.location import is_of_sandbox
@@ -80,13 +81,21 @@ class Listings:
             is_listing = bool(job.owner) and job.whole_roots and job.id not in self._rests
             return is_listing and is_of_sandbox(job.options) == self.sandbox
 
-        return await first_waiting(self.jobs, await open_jobs_of(self.jobs, is_wanted), platform)
+        return await first_waiting(self.jobs, await open_jobs_of(self.jobs, platform, is_wanted), platform)
 
     async def _crawl(self, job: Job, platform: str) -> None:
         reason = None
         with logged("listing_failed", job=job.id, platform=platform):
             crawler = self.runner.create_crawler(spiders()[platform])
             crawler.settings.setdict(account_settings(job.owner, waits=False), priority="cmdline")
+
+            async def end_if_stopping() -> None:
+                if self._stopping:
+                    assert crawler.engine is not None
+                    await crawler.engine.stop_async()
+
+            # The runner's stop() does nothing for a crawl that is still opening.
+            crawler.signals.connect(end_if_stopping, signals.engine_started)
             await self.runner.crawl(crawler, job=job.name, shared=self.shared)
             assert crawler.stats is not None
             reason = crawler.stats.get_value("finish_reason")

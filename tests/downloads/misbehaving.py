@@ -1,0 +1,195 @@
+"""A server on loopback whose responses break HTTP, and the ``scrapy`` process that downloads them.
+
+``python -m tests.downloads.misbehaving`` reads ``Case.as_dict()`` of each case from its input, downloads them with the
+project's download handler, and prints the outcomes as its last line. Scrapy's
+retries are off: each outcome is that of one download.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.crawler import AsyncCrawlerProcess, Crawler
+from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
+
+from crawler.components import COMPONENTS
+from crawler.sandbox.tls import loopback_pem
+from crawler.targets.exceptions import as_scrape_error
+
+ROOT = Path(__file__).parents[2]
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+MAX_BODY = 100_000
+SETTINGS = {
+    "CONNECT_TIMEOUT": 1,
+    "DOWNLOAD_TIMEOUT": 2,
+    "DOWNLOAD_MAXSIZE": MAX_BODY,
+    "CLOSE_GRACE": 0,
+    "RETRY_ENABLED": False,
+    "REDIRECT_ENABLED": False,
+    "COOKIES_ENABLED": False,
+    "DEFAULT_REQUEST_HEADERS": {},
+    "TELNETCONSOLE_ENABLED": False,
+    "LOG_LEVEL": "WARNING",
+}
+EGRESS = "misbehaving"
+
+
+@dataclass
+class Case:
+    """Downloads, one after another, from a server that serves only them."""
+
+    serve: Serve
+    """Serves one request. The connection is then closed, unless the function raises ``Kept``."""
+    downloads: int = 1
+    tls: bool = False
+    """Whether the server's certificate is for another name and signed by itself."""
+    as_proxy: bool = False
+    """Whether the server is the proxy of an egress."""
+    listens: bool = True
+    """Whether the server accepts connections."""
+    path: str = "/"
+    request: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of the request."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    port: int = 0
+    heads: list[str] = field(default_factory=list)
+    """The heads of the received requests."""
+    connections: int = 0
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with suppress(OSError, EOFError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                self.heads.append(head)
+                if "content-length: " in head.lower():
+                    await reader.readexactly(int(head.lower().partition("content-length: ")[2].split()[0]))
+                try:
+                    await self.serve(reader, writer)
+                except Kept:
+                    continue
+                break
+        writer.close()
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the process needs to know."""
+        scheme = "https" if self.tls else "http"
+        settings = SETTINGS | self.settings
+        url = f"{scheme}://127.0.0.1:{self.port}{self.path}"
+        request = {"meta": {}, **self.request}
+        if self.as_proxy:
+            url = "https://platform.example/"
+            request["meta"] = request["meta"] | {"egress": EGRESS}
+            proxy = f"http://operator:secret@127.0.0.1:{self.port}"
+            settings |= {"EGRESSES": [{"name": EGRESS, "proxy": proxy}]}
+        return {"url": url, "request": request, "downloads": self.downloads, "settings": settings}
+
+
+class Kept(Exception):
+    """Raised by a server to serve the next request of the same connection."""
+
+
+@contextmanager
+def serving(cases: list[Case], certificate: Path) -> Iterator[None]:
+    """Serve the cases in a thread."""
+    certificate.write_bytes(loopback_pem("127.0.0.2"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    started, end = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        loops[0].set_exception_handler(lambda *_: None)  # TLS handshakes that the client ends
+        servers = []
+        for each in cases:
+            tls = context if each.tls else None
+            servers.append(await asyncio.start_server(each.accept, "127.0.0.1", 0, ssl=tls, limit=2**20))
+            each.port = servers[-1].sockets[0].getsockname()[1]
+            if not each.listens:
+                servers.pop().close()
+        started.set()
+        await end.wait()
+        for server in servers:
+            server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert started.wait(30)
+    try:
+        yield
+    finally:
+        loops[0].call_soon_threadsafe(end.set)
+        thread.join(10)
+
+
+def outcomes(cases: list[Case], loop: str | None) -> tuple[list[list[str]], str]:
+    """Download the cases at the same time. Return their outcomes, and what the process logs."""
+    command = [sys.executable, "-X", "dev", "-m", __name__, loop or ""]
+    given = json.dumps([case.as_dict() for case in cases])
+    run = subprocess.run(command, input=given, capture_output=True, text=True, cwd=ROOT, check=True, timeout=60)
+    found: list[list[str]] = json.loads(run.stdout.splitlines()[-1])
+    return found, run.stderr
+
+
+class Downloading(Spider):
+    """Downloads one case."""
+
+    name = "downloading"
+    case: dict[str, Any]
+    found: list[str]
+
+    async def start(self) -> Any:
+        for _ in range(self.case["downloads"]):
+            self.found.append(await self._outcome(Request(self.case["url"], **self.case["request"])))
+        return
+        yield
+
+    async def _outcome(self, request: Request) -> str:
+        assert self.crawler.engine is not None
+        try:
+            response = await self.crawler.engine.download_async(request)
+        except Exception as error:  # noqa: BLE001  # the outcome of the download
+            typed = as_scrape_error(error)
+            retried = isinstance(error, tuple(map(load_object, self.settings.getlist("RETRY_EXCEPTIONS"))))
+            return f"{typed.reason}: {typed.message}{' Retried.' if retried else ''}"
+        latency = 0 < request.meta["download_latency"] < 60
+        flags = "".join(f", {flag}" for flag in response.flags)
+        headers = b", ".join(
+            name + b": " + (b" | ".join(values) if len(values) < 10 else b"%d values" % len(values))
+            for name, values in response.headers.items()
+        )
+        return f"{response.status} {headers!r} {response.body[:20]!r}{flags}{'' if latency else ', no latency'}"
+
+
+def main(loop: str) -> None:
+    """Download the cases, and print their outcomes."""
+    process = AsyncCrawlerProcess(Settings({"ASYNCIO_EVENT_LOOP": loop or None, "LOG_LEVEL": "WARNING"}))
+    cases = json.load(sys.stdin)
+    found: list[list[str]] = [[] for _ in cases]
+    for case, own in zip(cases, found, strict=True):
+        handlers = {scheme: COMPONENTS["DOWNLOAD_HANDLERS"][scheme] for scheme in ("http", "https")}
+        settings = Settings({"ASYNCIO_EVENT_LOOP": loop or None, "DOWNLOAD_HANDLERS": handlers, **case["settings"]})
+        process.crawl(Crawler(Downloading, settings), case=case, found=own)
+    process.start()
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,308 @@
+"""What a download ends with if the server, or the proxy of an egress, misbehaves: the same with both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import struct
+from typing import Any
+
+import pytest
+
+from crawler.runtime.event_loop import LOOP
+from tests.downloads.misbehaving import MAX_BODY, Case, Kept, Serve, outcomes, serving
+
+OK = b"HTTP/1.1 200 OK\r\n"
+TEN = b"Content-Length: 10\r\n\r\n"
+TEXT = b"0123456789"
+
+GOOD = "200 b'Content-Length: 10' b'0123456789'"
+FAILED = "connection: The download failed before the response was complete. Retried."
+LOST = "connection: The connection was lost before the response was complete. Retried."
+TIMED_OUT = "timeout: The platform did not answer in time. Retried."
+TOO_LARGE = "connection: The download was cancelled, as for a response larger than DOWNLOAD_MAXSIZE."
+EGRESS = "egress_failed: The egress misbehaving failed: "
+
+
+def sends(*pieces: bytes) -> Serve:
+    """A server that closes the connection after the pieces."""
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    return serve
+
+
+def keeps(*pieces: bytes) -> Serve:
+    """A server that keeps the connection after the pieces."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await sends(*pieces)(reader, writer)
+        raise Kept
+
+    return serve
+
+
+def resets(*pieces: bytes) -> Serve:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await sends(*pieces)(reader, writer)
+        await asyncio.sleep(0.1)
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    return serve
+
+
+def hangs(*pieces: bytes) -> Serve:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await sends(*pieces)(reader, writer)
+        await asyncio.sleep(60)
+
+    return serve
+
+
+def repeats(first: bytes, piece: bytes, seconds: float = 0) -> Serve:
+    """A response without an end."""
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        while True:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(seconds)
+
+    return serve
+
+
+class Once:
+    """Serves one request of the first connection, and ends it with the next request. Serves all later ones."""
+
+    def __init__(self, end: Serve) -> None:
+        self.end = end
+        self.requests = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.requests += 1
+        await (self.end if self.requests == 2 else keeps(OK + TEN + TEXT))(reader, writer)
+
+
+CASES: dict[str, tuple[Case, list[str], int]] = {
+    # name: the case, the outcome of each download, and the number of requests that the server receives
+    "well": (Case(sends(OK + TEN + TEXT)), [GOOD], 1),
+    "in pieces": (Case(sends(*(bytes([each]) for each in OK + TEN + TEXT))), [GOOD], 1),
+    "a request as given": (
+        Case(
+            sends(OK + TEN + TEXT),
+            path="/a%2Fb/./c?q=1+2%203&q=\xe9#fragment",
+            request={
+                "method": "POST",
+                "body": "text",
+                "headers": {
+                    "User-Agent": "browser",
+                    "Accept": "*/*",
+                    "Accept-Language": "de",
+                    "Accept-Encoding": "gzip",
+                    "Cookie": "a=1; b=2",
+                    "Content-Type": "text/plain",
+                    "X": ["1", "2"],
+                },
+            },
+        ),
+        [GOOD],
+        1,
+    ),
+    "kept connection": (Case(keeps(OK + TEN + TEXT), downloads=3), [GOOD] * 3, 3),
+    "headers": (
+        Case(sends(OK + b"b: 1\r\nA:  two \r\nb: 2\r\nX: \xff\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n" + TEN + TEXT)),
+        ["200 b'Content-Length: 10, B: 1 | 2, A: two, X: \\xff, Set-Cookie: a=1 | b=2' b'0123456789'"],
+        1,
+    ),
+    "gzip": (
+        Case(sends(OK + b"Content-Encoding: gzip\r\nContent-Length: 30\r\n\r\n" + gzip.compress(TEXT, mtime=0))),
+        ["200 b'Content-Length: 30' b'0123456789'"],
+        1,
+    ),
+    "chunked": (
+        Case(keeps(OK + b"Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n6;x=y\r\n456789\r\n0\r\n\r\n"), downloads=2),
+        ["200 b'' b'0123456789'"] * 2,
+        2,
+    ),
+    "HTTP/1.0 without length": (Case(sends(b"HTTP/1.0 200 OK\r\n\r\n", TEXT)), ["200 b'' b'0123456789', partial"], 1),
+    "HTTP/1.1 without length": (Case(sends(OK + b"\r\n", TEXT)), ["200 b'' b'0123456789', partial"], 1),
+    "early hints": (
+        Case(sends(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", OK + TEN + TEXT)),
+        [GOOD],
+        1,
+    ),
+    "endless hints": (Case(repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n", seconds=0.01)), [TIMED_OUT], 1),
+    "connection refused": (
+        Case(sends(), listens=False),
+        ["connection: The platform's server refused the connection. Retried."],
+        0,
+    ),
+    "no content": (
+        Case(keeps(b"HTTP/1.1 204 No Content\r\n\r\n"), downloads=2),
+        ["204 b'Content-Length: 0' b''"] * 2,
+        2,
+    ),
+    "not modified with a length": (
+        Case(keeps(b"HTTP/1.1 304 Not Modified\r\n" + TEN), downloads=2),
+        ["304 b'Content-Length: 0' b''"] * 2,
+        2,
+    ),
+    "empty body": (
+        Case(keeps(OK + b"Content-Length: 0\r\n\r\n"), downloads=2),
+        ["200 b'Content-Length: 0' b''"] * 2,
+        2,
+    ),
+    "HEAD": (Case(keeps(OK + TEN), downloads=2, request={"method": "HEAD"}), ["200 b'Content-Length: 10' b''"] * 2, 2),
+    "no reason": (Case(sends(b"HTTP/1.1 200\r\n" + TEN + TEXT)), [GOOD], 1),
+    "unknown status": (
+        Case(sends(b"HTTP/1.1 999 Denied\r\n" + TEN + TEXT)),
+        ["999 b'Content-Length: 10' b'0123456789'"],
+        1,
+    ),
+    "bare line feeds": (Case(sends(b"HTTP/1.1 200 OK\nContent-Length: 10\n\n" + TEXT)), [GOOD], 1),
+    "folded header": (
+        Case(sends(OK + b"X: a\r\n b\r\n" + TEN + TEXT)),
+        ["200 b'Content-Length: 10, X: a b' b'0123456789'"],
+        1,
+    ),
+    "line without colon": (Case(sends(OK + b"nonsense\r\n" + TEN + TEXT)), [GOOD], 1),
+    "space before colon": (Case(sends(OK + b"X : a\r\n" + TEN + TEXT)), [FAILED], 1),
+    "redirect": (
+        Case(sends(b"HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n")),
+        ["302 b'Content-Length: 0, Location: /other' b''"],
+        1,
+    ),
+    "large header": (Case(sends(OK + b"X: " + b"x" * 100_000 + b"\r\n" + TEN + TEXT)), [FAILED], 1),
+    "900 header lines": (
+        Case(sends(OK + b"X: y\r\n" * 900 + TEN + TEXT)),
+        ["200 b'Content-Length: 10, X: 900 values' b'0123456789'"],
+        1,
+    ),
+    "2,000 header lines": (Case(sends(OK + b"X: y\r\n" * 2_000 + TEN + TEXT)), [FAILED], 1),
+    "head of 200 kB": (Case(sends(OK + (b"X: " + b"x" * 10_000 + b"\r\n") * 20 + TEN + TEXT)), [FAILED], 1),
+    "endless head": (Case(repeats(OK, b"X: " + b"x" * 1_000 + b"\r\n")), [FAILED], 1),
+    "endless header": (Case(repeats(OK + b"X: ", b"x" * 1_000)), [FAILED], 1),
+    "slow head": (Case(repeats(OK, b"X: y\r\n", seconds=0.1)), [TIMED_OUT], 1),
+    "no response": (Case(hangs()), [TIMED_OUT], 1),
+    "slow body": (Case(repeats(OK + b"\r\n", b"x", seconds=0.1)), [TIMED_OUT], 1),
+    "body ends early": (Case(sends(OK + TEN + TEXT[:5])), [LOST], 1),
+    "body ends late": (Case(keeps(OK + TEN + TEXT + b"more"), downloads=2), [GOOD] * 2, 2),
+    "body over the limit": (Case(repeats(OK + b"\r\n", b"x" * 10_000)), [TOO_LARGE], 1),
+    "length over the limit": (Case(hangs(OK + f"Content-Length: {MAX_BODY + 1}\r\n\r\n".encode())), [TOO_LARGE], 1),
+    "invalid length": (Case(sends(OK + b"Content-Length: ten\r\n\r\n" + TEXT)), [FAILED], 1),
+    "two lengths": (Case(sends(OK + b"Content-Length: 5\r\n" + TEN + TEXT)), [FAILED], 1),
+    "garbage chunk": (Case(sends(OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n0123\r\n")), [LOST], 1),
+    "chunks end early": (Case(sends(OK + b"Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n")), [LOST], 1),
+    "garbage": (Case(sends(b"\x00\x01garbage\r\n\r\n" + TEXT)), [FAILED], 1),
+    "closed before the head": (Case(sends()), [FAILED], 1),
+    "closed in the head": (Case(sends(OK + b"X: y")), [FAILED], 1),
+    "reset before the head": (Case(resets()), [FAILED], 1),
+    "reset in the head": (Case(resets(OK + b"X: y")), [FAILED], 1),
+    "reset in the body": (Case(resets(OK + TEN + TEXT[:5])), [LOST], 1),
+    "closed between requests": (Case(Once(sends()), downloads=3), [GOOD] * 3, 4),
+    "reset between requests": (Case(Once(resets()), downloads=3), [GOOD] * 3, 4),
+    "closed between POST requests": (
+        Case(Once(sends()), downloads=3, request={"method": "POST", "body": "text"}),
+        [GOOD, FAILED, GOOD],
+        3,
+    ),
+    "Connection: close": (Case(keeps(OK + b"Connection: close\r\n" + TEN + TEXT), downloads=2), [GOOD] * 2, 2),
+    "TLS, another name, not verified": (
+        Case(sends(OK + TEN + TEXT), tls=True, settings={"DOWNLOAD_VERIFY_CERTIFICATES": False}),
+        [GOOD],
+        1,
+    ),
+    "TLS, another name": (
+        Case(sends(OK + TEN + TEXT), tls=True, settings={"DOWNLOAD_VERIFY_CERTIFICATES": True}),
+        [FAILED],
+        0,
+    ),
+    "TLS too old": (
+        Case(
+            sends(OK + TEN + TEXT),
+            tls=True,
+            settings={"DOWNLOAD_TLS_MIN_VERSION": "TLSv1.0", "DOWNLOAD_TLS_MAX_VERSION": "TLSv1.1"},
+        ),
+        [FAILED],
+        0,
+    ),
+    "TLS, body ends early": (Case(sends(OK + TEN + TEXT[:5]), tls=True), [LOST], 1),
+    "proxy asks for credentials": (
+        Case(keeps(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"), as_proxy=True),
+        [EGRESS + "the proxy answered with status 407."],
+        1,
+    ),
+    "proxy hangs": (Case(hangs(), as_proxy=True), [EGRESS + "the proxy did not open a tunnel within 1 s."], 1),
+    "proxy closes": (Case(sends(), as_proxy=True), [EGRESS + "the proxy closed the connection."], 1),
+    "proxy resets": (Case(resets(), as_proxy=True), [EGRESS + "the proxy closed the connection."], 1),
+    "proxy's head has no end": (
+        Case(repeats(OK, b"X: " + b"x" * 1_000 + b"\r\n"), as_proxy=True),
+        [EGRESS + "the head of the proxy's response is larger than 65536 bytes."],
+        1,
+    ),
+    "proxy sends garbage": (
+        Case(sends(b"garbage\r\n\r\n"), as_proxy=True),
+        [EGRESS + "cannot connect to the proxy."],
+        1,
+    ),
+    "no TLS in the tunnel": (
+        Case(sends(OK + b"\r\n" + TEXT * 100), as_proxy=True),
+        [EGRESS + "cannot connect: ConnectionResetError."],
+        2,
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=[pytest.param(LOOP, id="uvloop"), pytest.param(None, id="asyncio")])
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Name -> the outcomes and the number of requests that the server has received. ``log``: the process's log."""
+    cases = [case for case, *_ in CASES.values()]
+    for case in cases:
+        case.heads.clear()
+        if isinstance(case.serve, Once):
+            case.serve.requests = 0
+    with serving(cases, tmp_path_factory.mktemp("tls") / "certificate.pem"):
+        results, log = outcomes(cases, request.param)
+    return {name: (result, len(case.heads)) for name, case, result in zip(CASES, cases, results, strict=True)} | {
+        "log": log
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_outcome_of_a_download(found: dict[str, Any], name: str) -> None:
+    _, expected, requests = CASES[name]
+    assert found[name] == (expected, requests)
+
+
+@pytest.mark.parametrize(
+    "text", ["Traceback", "nclosed transport", "nclosed c", "never retrieved", "c2VjcmV0", "secret"]
+)
+def test_the_log_has_no_traceback_leak_or_secret(found: dict[str, Any], text: str) -> None:
+    assert text not in found["log"]
+
+
+def test_a_request_is_sent_as_given(found: dict[str, Any]) -> None:
+    assert found["a request as given"] == ([GOOD], 1)
+    case, *_ = CASES["a request as given"]
+    line, *headers, _, _ = case.heads[0].split("\r\n")
+    assert line == "POST /a%2Fb/./c?q=1+2%203&q=%C3%A9 HTTP/1.1"
+    assert sorted(headers) == [
+        "Accept-Encoding: gzip",
+        "Accept-Language: de",
+        "Accept: */*",
+        "Content-Length: 4",
+        "Content-Type: text/plain",
+        "Cookie: a=1; b=2",
+        f"Host: 127.0.0.1:{case.port}",
+        "User-Agent: browser",
+        "X: 1",
+        "X: 2",
+    ]
