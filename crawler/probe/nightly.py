@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited
 from crawler.monitoring.compare import FieldChange
@@ -21,7 +21,7 @@ from crawler.registry import find_scraper, scraper_names, scrapers
 Params = dict[str, Any]
 Fields = dict[str, FieldCount]
 """How often each field is filled, by its path."""
-TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params])
+TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params], config=ConfigDict(defer_build=True))
 NOT_READ = "not read"
 """The table's name for requests whose response no page object has read: redirects, retries, failed downloads."""
 
@@ -36,7 +36,7 @@ class SourceRow:
     seconds: float
 
 
-LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields])
+LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields], config=ConfigDict(defer_build=True))
 
 
 def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:

@@ -39,12 +39,12 @@ from crawler.runtime.garbage_collection import end_start
 from crawler.spiders.first import First
 from crawler.targets.arguments import CrawlArguments, with_params
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
-from crawler.targets.files import FileSource, Shard
 from crawler.targets.incremental import Since, new_since, seen_file
 from crawler.targets.listings import Listings
 from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.reporter import PARTIAL, outcomes_by_code, target_completed
+from crawler.targets.shard import Shard
 from crawler.targets.shutdown import Closing
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target
@@ -170,6 +170,8 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
         parser = TargetParser(self.scrapers, self.args.scraper, sliced=self.sliced)
         if self.args.targets:
+            from crawler.targets.files.source import FileSource  # noqa: PLC0415  # imports the readers of all formats
+
             return FileSource(parser, self.args.targets, Shard.parse(self.args.shard or "1/1"), self.args.encoding)
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
         return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
