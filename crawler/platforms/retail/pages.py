@@ -242,9 +242,7 @@ class ListingPage(PlatformPage):
         challenged = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
         if not challenged and (self._block is not None or not any(mark.encode() in body for mark in CHALLENGE_MARKS)):
             return
-        raise UpstreamBlocked(
-            "The platform returned a CAPTCHA challenge.", upstream_status=self.response.status, reason="challenge"
-        )
+        raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="challenge")
 
     def _raise_for_other_shops(self) -> None:
         """Raise an error for the company's shop in another country. Its prices and links would be read wrongly.
@@ -268,15 +266,15 @@ class ListingPage(PlatformPage):
         The route of a not-found page is documented (docs/platforms/retail.md). The capture 263a285f6fbd is a product
         page, which has no listing.
         """
-        status, found = self.response.status, self._found
+        found = self._found
         if found.route == "/404":
-            raise TargetNotFound("The platform has no such category.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The platform has no such category.", reason="not_found")
         if found.listing or found.stacks:
             return
         is_of_listing = not found.route or found.route.startswith(LISTING_ROUTES)
         if not found.has_data or (is_of_listing and not found.is_other):
             raise missing_error("The page's data has no listing.", found.path, reason="no_listing")
-        raise TargetNotFound("The page is not a listing.", upstream_status=status, reason="wrong_page_kind")
+        raise TargetNotFound("The page is not a listing.", reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
         """Raise an error if the data contains an error of the platform. No capture of a listing contains one."""

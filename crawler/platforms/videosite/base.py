@@ -71,9 +71,7 @@ class VideositePage(PlatformPage):
 
     def _bad_request_error(self) -> ScrapeError:
         """Create the error for a response with status 400."""
-        return TargetNotFound(
-            "The platform rejected the target's id as invalid.", upstream_status=400, reason="invalid_id"
-        )
+        return TargetNotFound("The platform rejected the target's id as invalid.", reason="invalid_id")
 
     def read_data(self, kind: type[C]) -> C:
         """Read the JSON data of the response by its contract.
@@ -107,16 +105,13 @@ class VideositePage(PlatformPage):
         if self._block is not None:
             return
         body = self._body
-        status = self.response.status
         if any(mark in body for mark in CONSENT_MARKS):
-            raise UpstreamBlocked(
-                "The platform returned its cookie consent page.", upstream_status=status, reason="consent"
-            )
+            raise UpstreamBlocked("The platform returned its cookie consent page.", reason="consent")
         if any(mark in body for mark in TRAFFIC_MARKS):
             message = "The platform returned a CAPTCHA page for unusual traffic."
-            raise UpstreamRateLimited(message, upstream_status=status, reason="captcha")
+            raise UpstreamRateLimited(message, reason="captcha")
         if NOT_FOUND_MARK in body:
-            raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The platform has no such page.", reason="not_found")
 
     def _raise_for_reported_errors(self) -> None:
         code = self._error_code

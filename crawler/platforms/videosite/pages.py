@@ -213,18 +213,15 @@ class ChannelPage(ListPage):
             return
         for pattern, kind, reason in ALERTS:
             if pattern.search(message):
-                raise kind(f"The platform reported: {message}", upstream_status=self.response.status, reason=reason)
-        raise TargetNotFound(
-            f"The platform reported: {message}", upstream_status=self.response.status, reason="unavailable"
-        )
+                raise kind(f"The platform reported: {message}", reason=reason)
+        raise TargetNotFound(f"The platform reported: {message}", reason="unavailable")
 
     def _raise_for_other_pages(self) -> None:
         contents = self.page.contents if isinstance(self.page, OtherPage) else None
         has_tabs = bool(self._tabs) or CONTENTS[1] in (contents or {})
         known = has_tabs or channel_id(self.page, self._person)
         if contents and not known:
-            status = self.response.status
-            raise TargetNotFound("The page is not a channel.", upstream_status=status, reason="wrong_page_kind")
+            raise TargetNotFound("The page is not a channel.", reason="wrong_page_kind")
         if not known or (self.requested_tab and not has_tabs):
             raise missing_error("The response has no contents.", CONTENTS, reason="no_contents")
         if not self._profile["profile_id"]:

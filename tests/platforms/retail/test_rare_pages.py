@@ -12,7 +12,6 @@ from crawler.reading.unread import Unread
 from tests.platforms.retail.test_blocks import (
     FULL,
     LISTING,
-    PATH,
     PRICE,
     ROW_PATH,
     changed,
