@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import orjson
 import scrapy.core.downloader.contextfactory  # noqa: F401  # this import inspects the call stack, which is short here
-from pydantic import BaseModel, ConfigDict
 from scrapy.settings import default_settings
 
 from crawler import logs
 from crawler.configuration import setting_types
+from crawler.configuration.descriptions import Described
 from crawler.configuration.setting_types import (
     Count,
     Database,
@@ -37,10 +37,9 @@ spare_modules()
 logs.configure()
 
 
-class Settings(BaseModel):
+class Settings(Described):
     """All settings of the project, and those of Scrapy that have another default here or whose values are checked."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
     only_for_spiders: ClassVar = frozenset(
         {"CONCURRENT_ITEMS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "COOKIES_ENABLED"}
     )

@@ -26,7 +26,6 @@ from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
 from crawler.platforms import platforms
 from crawler.registry import spider, spiders
 from crawler.runtime.garbage_collection import tune_garbage_collector
-from crawler.targets.files import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.output import Layout
+    from crawler.targets.files.source import FileSource
 
 T = TypeVar("T")
 STDIN = "-"
@@ -207,6 +207,8 @@ def file_sources(
     files: list[str], scraper: str | None, encoding: str | None, *, sliced: bool = False
 ) -> list[FileSource]:
     """Return the sources of targets of all platforms in files. ``sliced``: whether targets may be split into slices."""
+    from crawler.targets.files.source import FileSource  # noqa: PLC0415  # imports the readers of all formats
+
     known = tuple(each for found in spiders().values() for each in found.scrapers)
     parser = TargetParser(known, scraper, sliced=sliced)
     return [FileSource(parser, file, encoding=encoding) for file in files]

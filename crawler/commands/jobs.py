@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from crawler.jobs.export import Cursor
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
-    from crawler.targets.files import FileSource
+    from crawler.targets.files.source import FileSource
 
 FOLLOW_SECONDS = 1.0
 """Interval in seconds at which ``export --follow`` looks for a new part."""

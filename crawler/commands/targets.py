@@ -12,7 +12,7 @@ from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.commands.target_files import Check, print_retries
 from crawler.configuration.command import CheckedCommand
 from crawler.registry import spiders
-from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.files.text import check_encoding
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import Scraper
@@ -50,6 +50,8 @@ class Command(CheckedCommand):
         try:
             match args:
                 case ["check", location]:
+                    from crawler.targets.files.source import FileSource  # noqa: PLC0415  # the readers of all formats
+
                     parser = TargetParser(_scrapers(opts.spider), opts.scraper)
                     check = asyncio.run(Check.of(FileSource(parser, location, encoding=encoding)))
                     print(*check.lines(self.settings), sep="\n")

@@ -44,7 +44,7 @@ CREDENTIALS = re.compile(r"//\S*@")
 class _Strict(BaseModel):
     """A part of the setting. Error messages do not contain the value, which may be a proxy's URL with credentials."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class SourceBudget(_Strict):
@@ -152,7 +152,7 @@ class Egress(_Strict):
 
 DIRECT = Egress(name=DIRECT_NAME)
 """The connection that is used without ``EGRESSES``."""
-_EGRESSES = TypeAdapter(tuple[Egress, ...], config=ConfigDict(hide_input_in_errors=True))
+_EGRESSES = TypeAdapter(tuple[Egress, ...], config=ConfigDict(hide_input_in_errors=True, defer_build=True))
 
 
 def egresses(settings: BaseSettings) -> tuple[Egress, ...]:

@@ -16,7 +16,7 @@ from crawler.targets.target import InvalidTarget, Target
 
 if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs, Room
-    from crawler.targets.files import FileSource
+    from crawler.targets.files.source import FileSource
 
 LINES_PER_PUSH = 500
 READ_BYTES = 1 << 20

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
-from crawler.targets.files import Shard, check_encoding
+from crawler.configuration.descriptions import Described, description
+from crawler.targets.files.text import check_encoding
+from crawler.targets.shard import Shard
 from crawler.targets.target import Scraper
 
 A = TypeVar("A", bound="CrawlArguments")
@@ -26,10 +29,10 @@ OBJECTS = frozenset({"source", "shared"})
 """Arguments of the endpoint, whose values are objects. A user can set only text."""
 
 
-class CrawlArguments(BaseModel):
+class CrawlArguments(Described):
     """The ``-a`` arguments that every spider accepts. ``with_params`` adds the params of its scrapers, as text."""
 
-    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="ignore")
 
     scraper: str | None = None
     """The scraper's name. Without it, the params identify the scraper; if they fit several, the first of these."""
@@ -110,8 +113,14 @@ def with_params(model: type[A], scrapers: Iterable[Scraper]) -> type[A]:
     """
     added: dict[str, Any] = {}
     for scraper in scrapers:
-        for name, info in scraper.params.model_fields.items():
+        for name in scraper.params.model_fields:
             if name not in model.model_fields:
-                added.setdefault(name, (str | None, Field(default=None, description=info.description)))
+                added.setdefault(
+                    name, (str | None, Field(default=None, json_schema_extra=partial(_describe, scraper.params, name)))
+                )
     made: type[A] = create_model(model.__name__, __base__=model, **added)
     return made
+
+
+def _describe(params: type[BaseModel], name: str, schema: dict[str, Any]) -> None:
+    schema["description"] = description(params, name)

@@ -201,7 +201,7 @@ class SavedTarget(BaseModel):
     Other versions of the project must be able to read it, so the keys must not be renamed.
     """
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     id: str
     scraper: str

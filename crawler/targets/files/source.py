@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import orjson
 
@@ -18,6 +17,7 @@ from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
 from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
 from crawler.targets.parser import TargetParser
+from crawler.targets.shard import Shard
 from crawler.targets.sources import TargetSource, TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Target
 
@@ -27,32 +27,6 @@ CHARACTERS_PER_READ = 8 * 1024**2
 """Number of characters after which fewer rows are read at once."""
 CHECKED_FILES = 20
 """Number of files that are checked before the first target. Further files of a glob are checked when they are read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One of several equal parts of the rows. 3/16 is every 16th row, starting with the third."""
-
-    number: int = 1
-    of: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse a shard such as ``3/16``.
-
-        Raises:
-            ValueError: the text is not a shard.
-        """
-        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
-        if not found or not 1 <= int(found[1]) <= int(found[2]):
-            raise ValueError(f"{text!r} is not a shard: write 3/16 for the third of sixteen parts")
-        return cls(int(found[1]), int(found[2]))
-
-    def __contains__(self, row: int) -> bool:
-        return row % self.of == self.number - 1
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
 
 
 @dataclass
