@@ -34,7 +34,7 @@ from pydantic import ValidationError
 
 from crawler.mcp.arguments import Links, Outcomes, Part, Sized, View
 from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
-from crawler.mcp.results import BYTES_OF_KB, failed, part_of, result
+from crawler.mcp.results import BYTES_OF_KB, failed, result
 from crawler.mcp.shorten import size
 from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, record_schemas, tools
 from crawler.platforms.model import first_problem
@@ -224,7 +224,7 @@ class Scrapers:
         """
         if tool == READ_RECORD:
             part = Part.model_validate(arguments)
-            return part, _part(await client.stored(part.request_id), part)
+            return part, await client.stored(part.request_id, _query(part.fields))
         if tool == COLLECT:
             links = Links.model_validate(arguments)
             return links, await client.collect(links.targets)
@@ -233,18 +233,11 @@ class Scrapers:
             return wanted, await _outcomes(client, wanted, progress)
         view = View.model_validate({name: arguments[name] for name in VIEW & arguments.keys()})
         params = {name: value for name, value in arguments.items() if name not in VIEW}
-        return view, await client.call(tool, params, progress.update)
+        return view, await client.call(tool, params, _query(view.fields), progress.update)
 
 
-def _part(reply: Reply, part: Part) -> Reply:
-    """Return the reply of an earlier call, with a part of its data."""
-    if reply.envelope.get("data") is None:
-        return reply
-    try:
-        data = part_of(reply.envelope["data"], part)
-    except LookupError as error:
-        return failed("INVALID_REQUEST", str(error))
-    return replace(reply, envelope={**reply.envelope, "data": data})
+def _query(fields: list[str]) -> Json:
+    return {"fields": ",".join(fields)} if fields else {}
 
 
 async def _outcomes(client: EndpointClient, wanted: Outcomes, progress: Progress) -> Reply:
@@ -268,9 +261,9 @@ async def _outcomes(client: EndpointClient, wanted: Outcomes, progress: Progress
 
 async def _rows(client: EndpointClient, wanted: Outcomes, begin: str) -> tuple[Reply, str | None]:
     """Return the next outcomes of a job: as many as fit into the result, because ``next`` must skip none of them."""
-    limit, fields = wanted.targets, {"fields": ",".join(wanted.fields)} if wanted.fields else {}
+    limit, query = wanted.targets, {"after": begin, **_query(wanted.fields)}
     while True:
-        rows, following = await client.outcomes(wanted.job_id, wanted.kind, {"after": begin, "limit": limit, **fields})
+        rows, following = await client.outcomes(wanted.job_id, wanted.kind, {**query, "limit": limit})
         if limit == 1 or size(rows.envelope) < wanted.max_kb * BYTES_OF_KB - JOB_BYTES:
             return rows, following
         limit = limit // 2

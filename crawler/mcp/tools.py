@@ -81,10 +81,10 @@ def _short(schema: Json) -> Json:
 
 READER = Tool(
     name=READ_RECORD,
-    title="Read a part of an earlier record",
+    title="Read an earlier record",
     description=(
-        "Returns a part of a record that another tool has returned, without another call of the scraper. Use it to read"
-        f" what `cut` lists. {THIRD_PARTY}"
+        "Returns a record that another tool has returned, without another call of the scraper: other fields of it, or"
+        f" more of what `cut` lists. {THIRD_PARTY}"
     ),
     input_schema=_schema(Part),
     annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False, idempotent_hint=True),

@@ -108,7 +108,7 @@ def test_each_failure_has_its_reason(name: str, reason: str) -> None:
     with pytest.raises(ScrapeError) as refused:
         read(body, status=status)
     assert (refused.value.code, refused.value.reason) == (FAULTS[name].code, reason)
-    assert refused.value.upstream_status == status or refused.value.code == "EXTRACTION_FAILED"
+    assert refused.value.upstream_status == status
     assert ProfilePage.recognise(body.decode()) or status == 999
 
 
