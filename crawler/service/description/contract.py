@@ -83,7 +83,8 @@ class Error(Model):
     code: str = Field(json_schema_extra={"enum": [error.code for error in documented()]})
     """The error code, which client code should test. The page at `doc_url` explains each code."""
     type: ErrorType
-    """Who has to act on the error."""
+    """The origin of the error: the API key (`auth`), the request, the target, the platform (`upstream`) or the
+    service."""
     message: str
     """Text for people. It may change."""
     details: list[Detail]

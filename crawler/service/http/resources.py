@@ -137,7 +137,7 @@ class Api(Resource):
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
         while calls := self._tasks - self._writer.streams:
-            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of these calls may begin to send
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # meanwhile, some of them may become streams
         await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
@@ -295,8 +295,8 @@ class Api(Resource):
         """Return the client that owns the call's API key. ``key``: the API key, by default from the header.
 
         Raises:
-            AuthError: the key is missing, unknown or revoked. RateLimited: the key is not valid, and the caller's
-            address has sent too many such calls.
+            AuthError: the key is missing, unknown or revoked.
+            RateLimited: the key is not valid, and the caller's address has sent too many calls without a valid key.
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)

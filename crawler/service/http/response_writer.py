@@ -48,7 +48,7 @@ MIN_COMPRESSED_BYTES = 2_048
 MAX_LOOP_BYTES = 262_144
 """Larger responses are compressed in a thread."""
 LEVEL = 1
-"""The compression level, which takes a third of the time of the default level."""
+"""The compression level. It takes a third of the time of the default level."""
 PACKERS: dict[str, Callable[[], Any]] = {
     "gzip": partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16),
     "zstd": partial(zstd.ZstdCompressor, level=LEVEL),
@@ -163,7 +163,7 @@ class ResponseWriter:
     def __init__(self, cors: Cors) -> None:
         self._cors = cors
         self._unread: set[Deferred[None]] = set()
-        """Fires when a large response has been sent, for each large response."""
+        """For each large response that is being sent, a deferred that fires when it has been sent."""
         self.streams: set[asyncio.Task[None]] = set()
         """The tasks that send responses of unknown length."""
 
@@ -179,7 +179,7 @@ class ResponseWriter:
             )
 
     def send(self, request: Request, answer: Answer) -> None:
-        """Send the head of a response, and its body unless ``stream`` sends it."""
+        """Send the status and headers of a response. Also send its body, unless ``stream()`` must send it."""
         if request.finished or cast("CappedRequest", request).is_disconnected:
             return
         request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
