@@ -56,13 +56,13 @@ class CallSettings:
     """How long calls may wait, how long they are stored, and how much space they may take."""
 
     max_seconds: float
-    """The setting ``CALL_MAX_HOURS``."""
+    """The setting ``CALL_MAX_HOURS``, in seconds."""
     result_seconds: float
-    """The setting ``CALL_RESULT_HOURS``."""
+    """The setting ``CALL_RESULT_HOURS``, in seconds."""
     idempotency_seconds: float
-    """The setting ``IDEMPOTENCY_HOURS``."""
+    """The setting ``IDEMPOTENCY_HOURS``, in seconds."""
     max_bytes: int
-    """The setting ``CALL_STORE_MB``."""
+    """The setting ``CALL_STORE_MB``, in bytes."""
 
     @classmethod
     def read(cls, settings: BaseSettings) -> CallSettings:

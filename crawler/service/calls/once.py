@@ -78,7 +78,7 @@ class Once:
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
-            # Also after the client has disconnected: nothing was billed, and the client may retry at once.
+            # Also after the client has disconnected: nothing was billed, and the client may retry immediately.
             await self._release(claim)
             raise
         return replace(served, data=orjson.Fragment(body))

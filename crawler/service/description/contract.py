@@ -246,7 +246,7 @@ class UsageEntry(Model):
     partial: int
     """Calls whose record lacks the data of an optional source, including repeated calls with a stored response."""
     outcomes: dict[str, int]
-    """The number of calls by code. `CLIENT_GONE`: the client disconnected before the response."""
+    """The number of calls by code. `CLIENT_GONE`: the client disconnected or deleted the call before its end."""
 
 
 class QuotaReport(Model):

@@ -92,7 +92,7 @@ class Api(Resource):
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
         self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
-        """Further routes, which need an API key, by path."""
+        """Other routes that need an API key, by path."""
         self._stored_routes = {
             call_routes.PATH: self._about_calls,
             job_routes.PATH: self._about_jobs,

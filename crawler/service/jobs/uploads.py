@@ -252,7 +252,8 @@ class Uploads:
                 raise self._too_many() from None
             if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
-            is_abandoned = job.state == "cancelled" and not (await self.jobs.described(job))[0]  # by an earlier version
+            # An earlier version of the program was stopped while it removed the job.
+            is_abandoned = job.state == "cancelled" and not (await self.jobs.described(job))[0]
             if job.kind == "removed" or is_abandoned:
                 await self.jobs.remove(job)  # the job is still being removed
                 return await self.make(holder, upload, name)
@@ -288,7 +289,7 @@ class Uploads:
     async def _push(self, job: Job, source: FileSource, contents: Contents, limit: Room | None) -> None:
         try:
             await intake.push(self.jobs, job, [source], room=limit, count=contents.count)
-        except TargetsUnavailableError as error:  # also wrong files
+        except TargetsUnavailableError as error:  # also raised for wrong files
             raise _unreadable(error, source) from None
 
 
