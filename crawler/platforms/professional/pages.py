@@ -346,7 +346,7 @@ class ProfilePage(PlatformPage):
         """Raise an error if the top section, all positions or all schools could not be read, or no section is known.
 
         Other parts that could not be read are added to ``unread``. The top section is on all ten counted pages, of
-        2024-03 to 2026-07. Any other section may be absent: also the list of other members, which a member can turn off.
+        2024-03 to 2026-07. Any other section may be absent. A member can turn off the list of other members.
         """
         sections = self._document.sections
         unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]
