@@ -184,10 +184,10 @@ def _read_links(node: LexborNode, head: Head) -> None:
             _read_websites(each, head)
         elif kind in _KINDS:
             found = _affiliation(each)
-            if not found["name"]:
-                head.unread.append(Unread("top_card[].name", "missing"))
-            if not all(map(source, each.css("img"))):
-                head.unread.append(Unread("top_card[].logo", "missing"))
+            is_whole = {"name": found["name"], "logo": all(map(source, each.css("img")))}
+            head.unread += [
+                Unread(f"top_card[].{name}", "missing") for name, is_read in is_whole.items() if not is_read
+            ]
             if kind == _COMPANY:
                 head.company = found
             elif kind == _SCHOOL:
