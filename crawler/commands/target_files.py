@@ -1,4 +1,4 @@
-"""``scrapy targets check`` and ``scrapy targets retry``, which read files without a queue."""
+"""``scrapy targets check`` and ``scrapy targets retry``, which read files and start no crawl."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.downloads.egress_setting import egresses_of
 from crawler.monitoring.progress import clock
-from crawler.targets.files import FileSource, read_json_objects
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Scraper
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from crawler.targets.files.source import FileSource
 
 MAX_SHOWN_ROWS = 10
 """Maximum number of invalid rows that ``check`` prints."""
@@ -33,7 +34,7 @@ class Check:
     invalid: int = 0
     first_invalid: list[InvalidTarget] = field(default_factory=list)
     repeated: int = 0
-    """Number of rows that repeat the target of an earlier row. They are not in ``counts``."""
+    """Number of rows that repeat the target of an earlier row. ``counts`` does not include them."""
     error: TargetsUnavailableError | None = None
     """Why the rest of the files cannot be read. None: all rows were read."""
 
@@ -116,6 +117,8 @@ def print_retries(location: str, *, retry_all: bool) -> int:
     """
     printed: set[str] = set()
     left_out = without_params = 0
+    from crawler.targets.files.find import read_json_objects  # noqa: PLC0415  # only this command reads files
+
     for where, failure in read_json_objects(location):
         if not {"id", "scraper", "params", "code", "retryable"} <= failure.keys():
             raise WrongTargetsError(f"{where}: this is not a line of a failures feed.")

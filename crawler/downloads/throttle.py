@@ -20,8 +20,9 @@ NO_SLOT = "no_turn"
 """Reason of an ``UpstreamTimeout``: no slot became free before the deadline of the target."""
 JITTER = 0.5
 REUSE_SECONDS = 1.0
-"""Seconds for which a process uses a taken slot for further downloads without a transaction. After that, processes
-without a slot have priority. With a delay, or in the background, each start is reserved in a transaction."""
+"""Seconds for which a process may use a slot for several downloads without a transaction in the store. After that, it
+releases the slot, and processes without a slot have priority. With a delay, or in the background, each start takes a
+transaction."""
 POLL_SECONDS = 0.02, 0.25
 """Shortest and longest time between two attempts while other processes have taken all slots."""
 WAITING_SECONDS = 1.0
@@ -47,12 +48,12 @@ class Start(NamedTuple):
 
 
 class Starts(Fact):
-    """The next start of a throttle, and its taken slots."""
+    """The time of a throttle's next start, and its taken slots."""
 
     kind: ClassVar[str] = "throttle"
     next_at: float = 0.0
     slots: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
-    """Token of the slot -> the time from which it is free without having been released."""
+    """Token of the slot -> the time at which its lease ends."""
     waiting: dict[str, float] = {}  # noqa: RUF012  # likewise
     """Process that found no free slot -> until when it is assumed to wait for one."""
     background: dict[str, float] = {}  # noqa: RUF012  # likewise
@@ -78,13 +79,13 @@ class Starts(Fact):
     ) -> Start | None:
         """Take a slot and the next start, if it is at most ``patience`` seconds from now.
 
-        None: no slot is free, or other processes have precedence: processes without a slot that have waited for longer,
-        and for a ``background`` download all processes in which another download waits.
+        Return None if no slot is free, or if other processes have precedence: processes without a slot that have waited
+        for longer, and for a ``background`` download all processes in which another download waits.
         ``spacing``: seconds from this start to the next one.
         """
         if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
-        # Each reserved start has a slot, so that later starts are possible only after the clock was set back.
+        # Each reserved start has a slot, so starts are reserved up to ``last``, unless the clock was set back.
         owner = token.rpartition(":")[0]
         last = now + 2 * (limit.concurrency + 1) * limit.delay * processes
         start = min(max(now, self.next_at), last)
@@ -128,7 +129,7 @@ class Throttle:
     """Limits downloads: at most ``concurrency`` at once, whose starts are about ``delay`` seconds apart.
 
     Downloads start in the order in which they began to wait. Only the first waiting download reserves a start, so that
-    a cancelled download has not taken a start of another process.
+    the others, if they are cancelled, have taken no start from other processes.
     """
 
     def __init__(  # noqa: PLR0913  # the limits, and the location of their facts
@@ -151,7 +152,7 @@ class Throttle:
         self.name = name
         self._starts = self.facts.known(Starts, name)
         self._held: dict[str, float] = {}
-        """Token of each slot of this process -> the time of the facts when it was taken."""
+        """Token of each slot of this process -> the time (``Facts.now()``) at which it was taken."""
         self._released: dict[str, tuple[float, Withdraw]] = {}
         """Token of each slot whose release may not be stored yet -> the time when it was taken, and the function that
         withdraws the release."""
@@ -166,7 +167,7 @@ class Throttle:
 
     @property
     def concurrency(self) -> int:
-        """Maximum number of downloads at once of the processes that share the limits."""
+        """Maximum number of concurrent downloads, divided among the processes that do not share their slots."""
         return max(1, self.limit.concurrency // self.facts.processes)
 
     @property
@@ -188,7 +189,7 @@ class Throttle:
         return asyncio.get_running_loop().time() + self._start_in(ahead)
 
     def free_in(self) -> float:
-        """Return the seconds until ``acquire`` does not wait. ``inf``: until this process releases a slot."""
+        """Return the seconds until ``acquire`` would not wait. ``inf``: this process must release a slot first."""
         return math.inf if len(self._held) >= self.concurrency else self._start_in()
 
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:

@@ -103,7 +103,7 @@ class EndpointClient:
             raise _unusable(response)
         return document
 
-    async def call(self, scraper: str, params: Json, on_wait: Callable[[str], None]) -> Reply:
+    async def call(self, scraper: str, params: Json, query: Json, on_wait: Callable[[str], None]) -> Reply:
         """Call a scraper, and wait for the response. If the task is cancelled, the call is cancelled, too.
 
         The call is asynchronous, so that no connection stays open for minutes, and ``stored()`` can read its response
@@ -112,13 +112,14 @@ class EndpointClient:
         Args:
             scraper: the name of the scraper. The endpoint validates it.
             params: the params. The endpoint validates them.
+            query: the parameters of the URL: ``fields``.
             on_wait: called with the message of each response with status 202 (the call is not complete).
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
         """
         path = f"/v1/scrapers/{quote(scraper, safe='')}"
-        response = await self._request("POST", path, json=params, headers={"Prefer": "respond-async"})
+        response = await self._request("POST", path, json=params, params=query, headers={"Prefer": "respond-async"})
         envelope = _envelope(response)
         if response.status_code == HTTPStatus.ACCEPTED:
             request_id, pause = envelope["request_id"], 0.0
@@ -126,20 +127,20 @@ class EndpointClient:
                 while response.status_code == HTTPStatus.ACCEPTED:
                     on_wait(str(envelope["status"].get("message", "")))
                     await anyio.sleep(pause)
-                    response, pause = await self._poll(request_id), POLL_PAUSE
+                    response, pause = await self._poll(request_id, query), POLL_PAUSE
                     envelope = _envelope(response)
             except anyio.get_cancelled_exc_class():
                 await self._cancel(request_id)
                 raise
         return Reply(envelope, response.headers.get("X-Partial"))
 
-    async def stored(self, request_id: str) -> Reply:
-        """Return the response of an earlier call, as long as the endpoint has it.
+    async def stored(self, request_id: str, query: Json) -> Reply:
+        """Return the response of an earlier call, as long as the endpoint has it. ``query``: see ``call()``.
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
         """
-        response = await self._request("GET", _path_of(request_id))
+        response = await self._request("GET", _path_of(request_id), params=query)
         return Reply(_envelope(response), response.headers.get("X-Partial"))
 
     async def collect(self, targets: list[str]) -> Reply:
@@ -174,19 +175,19 @@ class EndpointClient:
             raise _unusable(response) from None
         return _replied(response, rows), response.headers.get("X-Next-Cursor")
 
-    async def _poll(self, request_id: str) -> httpx2.Response:
+    async def _poll(self, request_id: str, query: Json) -> httpx2.Response:
         """Return the state of an asynchronous call, or its response.
 
         Accepted calls survive a restart of the endpoint, so requests that fail during the restart are repeated.
         """
         for pause in RETRY_PAUSES:
             with suppress(EndpointError):
-                response = await self._request("GET", _path_of(request_id), headers=POLL)
-                # A response with the id of the call is the response of the call. Others are errors of this request.
+                response = await self._request("GET", _path_of(request_id), params=query, headers=POLL)
+                # A response with the call's id is the call's own response, even if it is an error.
                 if response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR or _is_of(request_id, response):
                     return response
             await anyio.sleep(pause)
-        return await self._request("GET", _path_of(request_id), headers=POLL)
+        return await self._request("GET", _path_of(request_id), params=query, headers=POLL)
 
     async def _cancel(self, request_id: str) -> None:
         """Cancel an asynchronous call. If this fails, the call continues, and the log has its id."""

@@ -12,8 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
+from crawler.configuration.descriptions import Described
 from crawler.platforms import platforms, value_for
 from crawler.platforms.model import first_problem
 
@@ -24,13 +25,13 @@ FILE = "ids.json"
 SETTING = "PLATFORM_IDS"
 
 
-class IdsModel(BaseModel):
+class IdsModel(Described):
     """Base class of the models of the platforms' files ``ids.json``.
 
     A model accepts exactly its keys, and converts no value.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 Ids = TypeVar("Ids", bound=IdsModel)

@@ -10,7 +10,6 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, get_args, get_origin
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     GetJsonSchemaHandler,
     ValidationError,
@@ -21,6 +20,7 @@ from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from crawler.configuration.descriptions import Described
 from crawler.errors import Detail
 from crawler.platforms.links import LinkError, PlatformLinks, is_link
 
@@ -57,7 +57,7 @@ def schema_name(model: type) -> str:
     return f"{module['platform'].capitalize()}{model.__name__}" if module else model.__name__
 
 
-class Model(BaseModel):
+class Model(Described):
     """Base class of all data models. A model accepts exactly the contract's keys, and converts no value.
 
     A field that the contract calls optional has a default, and is omitted from the data if the page does not have it.
@@ -70,7 +70,6 @@ class Model(BaseModel):
         frozen=True,
         populate_by_name=True,
         serialize_by_alias=True,
-        use_attribute_docstrings=True,
         model_title_generator=schema_name,
     )
 
@@ -83,13 +82,13 @@ class Model(BaseModel):
 
         Generated clients would otherwise insert the defaults: a price of 0 for a product without this price.
         """
-        described = handler.resolve_ref_schema(handler(schema))
+        described = super().__get_pydantic_json_schema__(schema, handler)
         for field in described.get("properties", {}).values():
             field.pop("default", None)
         return described
 
 
-class Params(BaseModel):
+class Params(Described):
     """Base class of all params models. A model refuses unknown keys, and converts no value.
 
     A caller must omit unused keys: ``targets.check_params`` refuses null.
@@ -99,7 +98,6 @@ class Params(BaseModel):
         strict=True,
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
         model_title_generator=schema_name,
     )
 
@@ -119,7 +117,7 @@ class Params(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Return the JSON schema for callers, without null. A default of None only marks a key as optional."""
-        described = handler.resolve_ref_schema(handler(schema))
+        described = super().__get_pydantic_json_schema__(schema, handler)
         for field in described.get("properties", {}).values():
             if "default" in field and field["default"] is None:
                 del field["default"]

@@ -19,7 +19,6 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-import fsspec
 import orjson
 import structlog
 
@@ -63,6 +62,8 @@ def load_names(location: str) -> Names:
     Raises:
         WrongNamesError: the file cannot be read, or is wrong.
     """
+    import fsspec  # noqa: PLC0415  # most crawls need no file system
+
     try:
         with fsspec.open(location, "rb") as file:
             body = file.read(MAX_BYTES + 1)

@@ -78,9 +78,17 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         raise NotImplementedError
 
     async def to_item(self) -> dict[str, Any]:
-        """Return the item with the page object's fields. It is cached, so that the response is read only once."""
+        """Return the item with the page object's fields. It is cached, so that the response is read only once.
+
+        Raises:
+            ScrapeError: the response does not contain the data. The error has the HTTP status of the response.
+        """
         if self._item is None:
-            self._item = await super().to_item()
+            try:
+                self._item = await super().to_item()
+            except ScrapeError as error:
+                error.upstream_status = self.response.status
+                raise
         return self._item
 
     _input_validated = False
@@ -168,32 +176,27 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         if status is None or 200 <= status < 300:
             body: bytes = self.response.body
             if not body or body.isspace():
-                raise UpstreamBlocked("The platform sent an empty page.", upstream_status=status, reason="empty_body")
+                raise UpstreamBlocked("The platform sent an empty page.", reason="empty_body")
             return
         if status in {404, 410}:
-            raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The platform has no such page.", reason="not_found")
         if status == 429:
             raise UpstreamRateLimited(
                 "The platform's rate limit is reached.",
-                upstream_status=status,
                 reason="rate_limited",
                 retry_after=retry_after_seconds(self.response.headers.get("Retry-After")),
             )
         if status in BLOCK_STATUSES:
-            raise UpstreamBlocked("The platform refused the request.", upstream_status=status, reason="refused")
+            raise UpstreamBlocked("The platform refused the request.", reason="refused")
         if status >= 500:
-            raise UpstreamError(f"The platform returned HTTP {status}.", upstream_status=status, reason="server_error")
-        raise UpstreamError(
-            f"The platform returned an unexpected HTTP {status}.", upstream_status=status, reason="status"
-        )
+            raise UpstreamError(f"The platform returned HTTP {status}.", reason="server_error")
+        raise UpstreamError(f"The platform returned an unexpected HTTP {status}.", reason="status")
 
 
-def missing_error(
-    message: str, *paths: Sequence[str | int], reason: str, upstream_status: int | None = None
-) -> ExtractionFailed:
+def missing_error(message: str, *paths: Sequence[str | int], reason: str) -> ExtractionFailed:
     """Create the error for missing parts of a payload. ``paths`` are the places where the parts were expected."""
     details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
-    return ExtractionFailed(message, details=details, upstream_status=upstream_status, reason=reason)
+    return ExtractionFailed(message, details=details, reason=reason)
 
 
 def unread_error(message: str, unread: Sequence[Unread], *, reason: str) -> ExtractionFailed:

@@ -74,7 +74,7 @@ class Recorder:
             download.response = response
 
     def response_received(self, response: Response) -> None:
-        """Record the page object that the injection middleware has made for the callback."""
+        """Record the page object that the injection middleware has created for the callback."""
         assert response.request is not None
         pages = [value for value in response.request.cb_kwargs.values() if isinstance(value, PlatformPage)]
         for download in self._of(response.request):
@@ -109,7 +109,7 @@ class Recorder:
     # Fixtures
 
     def learn_secrets(self, scrubber: Scrubber) -> None:
-        """Pass the headers of all requests and responses to the scrubber, so that it can remove their secret values."""
+        """Pass all headers of requests and responses to the scrubber, which then removes their secrets from pages."""
         for download in self.downloads:
             for message in (download.request, download.response):
                 if message is not None:
@@ -174,6 +174,6 @@ def result_of(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | 
 def _difference(before: tuple[Any, Any], after: tuple[Any, Any]) -> str:
     """Describe how the removal of secrets has changed the data or the error of a page. Return "" if it has not."""
     if type(before[1]) is not type(after[1]):
-        return f"scrubbing changed the outcome ({after[1] or 'data'}): pass the names of required values to --keep"
+        return f"scrubbing changed the outcome ({after[1] or 'data'}): name the required values with --keep"
     changed = [key for key in before[0] or {} if before[0][key] != (after[0] or {}).get(key)]
     return f"scrubbing changed the data: {', '.join(changed)}" if changed else ""

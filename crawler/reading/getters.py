@@ -13,9 +13,9 @@ Getter = Callable[[Any], Any]
 
 
 def getter(path: tuple[Step, ...], *, is_inside: bool = False, never_null: bool = False) -> Getter:
-    """Return the function that reads the value at a path below an object, None without one, or a list of values.
+    """Return a function that reads the value at a path below an object. It returns None or [] if there is no value.
 
-    ``never_null``: whether the path has only keys, and all objects on it are never null.
+    ``never_null``: whether the path consists of keys only, and no object on it is ever null.
     """
     if never_null:
         return _read(path)
@@ -61,14 +61,14 @@ def has_only_keys(path: str) -> bool:
 
 
 def first_of(paths: tuple[str, ...]) -> Getter:
-    """Return the function that reads the value at the first path that has one. The paths have only keys."""
+    """Return the function that reads the value at the first path that has one. The paths consist of keys only."""
     expressions = [_expression([field_name(str(key)) for key in steps(path)]) for path in paths]
     firsts = (f"found if (found := {each}) is not None else " for each in expressions[:-1])
     return _compiled_getter("".join(firsts) + expressions[-1])
 
 
 def _compiled_getter(expression: str) -> Getter:
-    """Return a function of ``row``. One expression for all keys takes half as long as a loop."""
+    """Return a function of ``row`` from an expression. One expression for all keys takes half as long as a loop."""
     getter: Getter = eval(f"lambda row: {expression}")  # noqa: S307  # the names are made by field_name
     return getter
 
@@ -125,5 +125,5 @@ def _each(start: Getter, inner: Getter | None, *, is_list: bool) -> Getter:
 
 @cache
 def field_name(key: str) -> str:
-    """Return the name of the field for a key. It is an identifier, and not the name of a method or value."""
+    """Return the name of the Struct's field for a key: an identifier that differs from all methods and values."""
     return "key_" + "".join(each if each.isalnum() and each.isascii() else f"_{ord(each)}_" for each in key)

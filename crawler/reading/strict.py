@@ -2,10 +2,11 @@
 
 A contract is compiled to msgspec Structs: one for the contract, and one for each object on the paths of its values. A
 key of an ``identity`` or ``always`` value is a required field, so that the decoder itself finds missing values. The
-Struct of a contract is a subclass of the contract. It has a field for each value that is one key below it, and a
+Struct of a contract is a subclass of the contract. It has a field for each value whose path is a single key, and a
 property for each other value.
 
-The pass has two results: an instance with everything as declared, or None. ``careful.py`` then finds the differences.
+The pass returns an instance if the payload is exactly as declared, else None. ``careful.py`` then finds the
+differences.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from typing import Any, TypeVar, Union
 
 import msgspec
 
-from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.declaration import EMPTY, OFTEN_ROWS, Contract, Value, contracts, per_contract, values
 from crawler.reading.getters import Getter, field_name, first_of, getter, has_only_keys
 from crawler.reading.paths import ANY, EACH, Step, steps
 
 C = TypeVar("C", bound=Contract)
 
 MAX_ROWS = 2_000
-"""Maximum number of rows of one kind in a payload. The largest real payload has 98; more would block the event loop."""
+"""Maximum number of rows of one kind in a payload. The largest real payload has 98. Far more rows would block the event
+loop."""
 
 
 def decoded(kind: type[C], body: bytes) -> C | None:
@@ -45,20 +47,20 @@ def decoded(kind: type[C], body: bytes) -> C | None:
 @per_contract
 def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any] | None:
     if any(each.__init__ is not Contract.__init__ for each in contracts(kind)):
-        return None  # the decoder does not call it; the careful pass does
+        return None  # the decoder would not call this constructor; the careful pass does
     try:
         return msgspec.json.Decoder(_Compiler().struct(kind))
     except OverlappingPathsError:
         if kind.change is None:  # a mistake in the project's own contracts
             raise
-        return None  # a value that was moved to a key inside itself is read by the careful pass
+        return None  # a line of PAYLOAD_NAMES moved a value to a key inside itself: only the careful pass reads that
 
 
 class OverlappingPathsError(TypeError):
-    """A path ends where another one continues, so that no type describes the value there."""
+    """A path ends where another path continues, so that no type can describe the value there."""
 
 
-# Whether something is missing that the types cannot express
+# Checks for missing parts that types cannot express
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,13 @@ class _Check:
     """The checks of the decoded objects of one contract."""
 
     required: tuple[tuple[Getter, Any], ...]
-    """Identities and ``always`` values with several paths, which cannot be required fields -> the value if it is
+    """The values with several paths that must be present, which cannot be required fields, each with its value if
     missing."""
     often: tuple[Getter, ...]
     one_of: tuple[Getter, ...]
     """The values of which each object has at least one."""
     inside: tuple[tuple[Getter, tuple[type[Contract], ...], tuple[Step, ...]], ...]
-    """The objects inside, their contracts, and their keys. Entries of a list have no keys."""
+    """The objects inside the object that need checks, with their contracts and keys. Entries of a list have no keys."""
 
 
 @per_contract
@@ -94,7 +96,7 @@ def _check(kind: type[Contract]) -> _Check:
 
 @per_contract
 def _needs_check(kind: type[Contract]) -> bool:
-    """Whether objects of the contract, or objects inside them, can be incomplete or too many."""
+    """Whether the decoded objects of the contract, or objects inside them, can still be incomplete or too many."""
     return any(
         each.one_of or value.often or value.kind == "identity" or (value.required and len(value.paths) > 1)
         for each in contracts(kind)
@@ -103,7 +105,7 @@ def _needs_check(kind: type[Contract]) -> bool:
 
 
 def _cost(value: Value) -> tuple[int, int]:
-    """Return the sort key of a value by the time that reading it takes."""
+    """Return a sort key for values: the ones that are fastest to read come first."""
     return len(value.paths), len(value.steps)
 
 
@@ -112,7 +114,7 @@ Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
 
 
 def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
-    """Check objects level by level."""
+    """Check the objects of the payload, level by level."""
     waiting: list[Level] = [(kind, [value], ())]
     empty: Counter[tuple[Step, ...]] = Counter()
     for contract, rows, keys in waiting:
@@ -129,7 +131,7 @@ def _are_complete(check: _Check, rows: list[Any]) -> bool:
     if check.required and any(missing in map(read, rows) for read, missing in check.required):
         return False
     often = check.often if len(rows) >= OFTEN_ROWS else ()
-    return not (often and any(all(read(row) in (None, []) for row in rows) for read in often))
+    return not (often and any(all(read(row) in EMPTY for row in rows) for read in often))
 
 
 def _number_without_value(check: _Check, rows: list[Any]) -> int:
@@ -152,7 +154,7 @@ def _inside(check: _Check, rows: list[Any]) -> Iterator[Level]:
 
 
 def _are_empty(body: bytes, keys: tuple[Step, ...], number: int) -> bool:
-    """Whether all objects without a value are empty. Otherwise, some of them have only unknown values."""
+    """Whether all ``number`` objects without a known value are ``{}``. Otherwise, some have only unknown keys."""
     found = (re.findall(rb'"%b"\s*:\s*\{\s*\}' % re.escape(str(key).encode()), body) for key in keys)
     return number == sum(map(len, found))
 
@@ -185,7 +187,7 @@ class _Node:
 
     required: bool = False
     never_null: bool = False
-    """Whether it is an object on the path of an identity."""
+    """Whether the place is an object on the path of an identity."""
     keys: dict[str, _Node] = field(default_factory=dict)
     """The children of an object."""
     entry: _Node | None = None
@@ -232,7 +234,7 @@ class _Compiler:
             self._open.append(kind)
             self._structs[kind] = struct = self._compiled(kind)
             self._open.pop()
-            for each in self._made:  # msgspec looks names in annotations up in the class
+            for each in self._made:  # msgspec resolves the names in annotations in the namespace of the class
                 setattr(each, _reference(kind), struct)
         return self._structs[kind]
 

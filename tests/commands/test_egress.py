@@ -7,11 +7,10 @@ import io
 import time
 
 import pytest
-from rich.console import Console
 from scrapy.settings import Settings
 
 from crawler.commands import egress
-from crawler.commands.egress import Row, Suspension, check_all, sums, table_of_egresses
+from crawler.commands.egress import Row, Suspension, check_all, print_tables, sums
 from crawler.downloads.breaker import BreakerKey
 from crawler.downloads.tunnel import Check
 
@@ -64,6 +63,6 @@ def test_the_table_shows_which_sources_rest_and_why(monkeypatch: pytest.MonkeyPa
     assert rests["retail", "c"] == [("(connection)", "egress_failed")]
     assert rests["photoapp", "b"] == [("(platform)", "login_wall")]
     written = io.StringIO()
-    Console(file=written, width=200).print(table_of_egresses([*found.values()]))
+    print_tables([*found.values()], written, width=200)
     for text in ("search: ", " UTC (challenge)", " UTC (egress_failed)", "all egresses: "):
         assert text in written.getvalue()

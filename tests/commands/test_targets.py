@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from crawler.commands.target_files import MAX_SHOWN_ROWS, Check, duration, print_retries
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
-from crawler.targets.files import FileSource
+from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target

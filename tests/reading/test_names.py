@@ -177,9 +177,9 @@ def of_rating(path: str) -> str:
         ('{"retail.Row": {"averageRating": ["a", 5]}}', "expected a path such as"),
         (
             '{"retail.Row": {"averageRating": "ratings[]"}}',
-            "ratings[] has a list of values, and rating needs one",
+            "ratings[] leads to a list of values, but rating needs one",
         ),
-        ('{"retail.Row": {"variantCriteria[]": "x"}}', "x has one value, and criteria needs a list of values"),
+        ('{"retail.Row": {"variantCriteria[]": "x"}}', "x leads to one value, but criteria needs a list of values"),
         ('{"retail.Row": {"averageRating": "[0]"}}', "[0] does not begin with a key"),
         ('{"retail.Row": {"averageRating": "numberOfReviews"}}', "is the declared path of another value, reviews"),
         (of_rating(".".join(["a"] * 10_000)), "at most 300 characters"),

@@ -226,6 +226,4 @@ class GuestTokenPage(PlatformPage):
         return text(dig(decode(self.response.body, what="response"), "guest_token"))
 
     def _refusal_error(self) -> UpstreamBlocked:
-        return UpstreamBlocked(
-            "The platform issued no guest token.", upstream_status=self.response.status, reason=TOKEN_REFUSED
-        )
+        return UpstreamBlocked("The platform issued no guest token.", reason=TOKEN_REFUSED)

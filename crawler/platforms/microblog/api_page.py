@@ -70,7 +70,6 @@ def rate_limited(page: PlatformPage) -> UpstreamRateLimited:
         wait = min(max(0, reset - int(time.time())), 86_400)
     return UpstreamRateLimited(
         "The platform's rate limit is reached.",
-        upstream_status=page.response.status,
         reason="rate_limited",
         retry_after=wait,
     )
@@ -106,23 +105,19 @@ class ApiPage(MicroblogPage):
                 f"The platform rejected the query's variables: {self._message or 'no reason stated'}.",
                 ["variables"],
                 reason=WRONG_VARIABLES,
-                upstream_status=status,
             )
         if not (status is None or 200 <= status < 300) and self._errors and not self._has_data:
             raise self._reported_error()
         if status in {404, 410}:
             raise UpstreamBlocked(
                 "The platform refused the query: it is not open to guests.",
-                upstream_status=status,
                 reason=REFUSED_QUERY,
             )
         if status == 403 and not self._is_markup:
-            raise UpstreamBlocked(
-                "The platform rejected the guest token.", upstream_status=status, reason=TOKEN_REFUSED
-            )
+            raise UpstreamBlocked("The platform rejected the guest token.", reason=TOKEN_REFUSED)
         super().raise_for_failures()
         if self._is_markup:
-            raise UpstreamBlocked("Expected JSON, received an HTML page.", upstream_status=status, reason="challenge")
+            raise UpstreamBlocked("Expected JSON, received an HTML page.", reason="challenge")
 
     @cached_property
     def _first_character(self) -> bytes:
@@ -158,7 +153,6 @@ class ApiPage(MicroblogPage):
             "Query not found: its id is out of date.",
             ["data"],
             reason=STALE_QUERY,
-            upstream_status=self.response.status,
         )
 
     @cached_property
@@ -180,23 +174,18 @@ class ApiPage(MicroblogPage):
             return rate_limited(self)
         if code == 336:
             flags = [["features", name] for name in dict.fromkeys(_FLAG.findall(text(error.get("message"))))]
-            return missing_error(message, *flags, reason=MISSING_FLAGS, upstream_status=status)
+            return missing_error(message, *flags, reason=MISSING_FLAGS)
         if code in _REPORTED:
             kind, reason = _REPORTED[code]
             detail: Detail = {"loc": ["errors", 0], "msg": message, "type": "query_error"}
             return kind(
                 f"The platform returned error {code}: {message}",
                 details=[detail] if kind is ExtractionFailed else None,
-                upstream_status=status,
                 reason=reason,
             )
         if status in {401, 403}:
-            return UpstreamBlocked(
-                f"The platform returned an error: {message}", upstream_status=status, reason=TOKEN_REFUSED
-            )
-        return UpstreamError(
-            f"The platform returned an error: {message}", upstream_status=status, reason="server_error"
-        )
+            return UpstreamBlocked(f"The platform returned an error: {message}", reason=TOKEN_REFUSED)
+        return UpstreamError(f"The platform returned an error: {message}", reason="server_error")
 
     def _raise_for_unavailable(self, reason: str | None, what: str = "account") -> None:
         """Raise the error for a placeholder with a reason in place of a user or post."""

@@ -106,17 +106,11 @@ class MicroblogPage(PlatformPage):
         """Raise an error for a login page, a challenge or a rate limit. Call this only for a page without data."""
         body = self.response.text
         if is_rate_limit_text(body):
-            raise UpstreamRateLimited(
-                "The platform's rate limit is reached.", upstream_status=self.response.status, reason="rate_limited"
-            )
+            raise UpstreamRateLimited("The platform's rate limit is reached.", reason="rate_limited")
         if any(mark in body for mark in CHALLENGE_MARKS):
-            raise UpstreamBlocked(
-                "The platform returned a challenge page.", upstream_status=self.response.status, reason="challenge"
-            )
+            raise UpstreamBlocked("The platform returned a challenge page.", reason="challenge")
         if LOGIN_PATH in str(self.response.url) or _LOGIN_TITLE.search(body):
-            raise UpstreamBlocked(
-                "The platform returned its login page.", upstream_status=self.response.status, reason="login_wall"
-            )
+            raise UpstreamBlocked("The platform returned its login page.", reason="login_wall")
 
     def raise_if_no_row_is_understood(self) -> None:
         """Raise an error if no post can be read, although the response has rows.

@@ -316,22 +316,19 @@ class ProfilePage(MicroblogPage):
 
         The challenge is checked last, because every page has a challenge script.
         """
-        words, status = html.unescape(markup), self.response.status
+        words = html.unescape(markup)
         if any(mark in words for mark in GONE_MARKS):
-            raise TargetNotFound("The profile does not exist.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The profile does not exist.", reason="not_found")
         if SUSPENDED_MARK in words:
-            raise TargetRestricted("The account is suspended.", upstream_status=status, reason="suspended")
+            raise TargetRestricted("The account is suspended.", reason="suspended")
         self.raise_for_blocks()
 
     def _raise_for_unavailable_users(self) -> None:
-        status = self.response.status
         if self.users or self._linked:
             return
         for each in self._by_type.get("UserUnavailable", []):
             reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
-            raise TargetRestricted(
-                f"The account is unavailable: {reason}.", upstream_status=status, reason=reason.lower()
-            )
+            raise TargetRestricted(f"The account is unavailable: {reason}.", reason=reason.lower())
         self._raise_for_messages(_SCRIPT.sub("", self.response.text))
         seen = [user.screen_name for user in self._users if user.screen_name]
         if seen:

@@ -48,7 +48,7 @@ def number(row: Any, name: str, contradictions: Contradictions) -> int | None:
     value = getattr(row, name)
     if value is None or (type(value) is int and value >= 0):  # the usual case
         return value
-    found = count(int(value) if isinstance(value, float) and value.is_integer() else value)
+    found = count(value)
     if found is None:
         contradictions.add(row, name, "type")
     return found

@@ -151,31 +151,31 @@ def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
         UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the message in the response stands
             for this error.
     """
-    raise_for_blocked_path(urlsplit(str(response.url)).path, response.status)
+    raise_for_blocked_path(urlsplit(str(response.url)).path)
     body: bytes = response.body
     if isinstance(payload, dict):
-        _raise_for_message(payload, response.status)
+        _raise_for_message(payload)
     elif len(body) < MAX_MESSAGE_BYTES and not body.lstrip().startswith(b"<"):
-        _raise_for_words(body.decode(errors="replace"), "", response.status)
+        _raise_for_words(body.decode(errors="replace"), "")
     if response.status == 403 and b"<title>Page Not Found" in body:
-        raise_for_rate_limit(403)
+        raise_for_rate_limit()
 
 
-def raise_for_blocked_path(path: str, status: int | None) -> None:
+def raise_for_blocked_path(path: str) -> None:
     """Raise an error if the platform redirects blocked visitors to this URL path.
 
     Raises:
         UpstreamBlocked: the path leads to the login page or to a challenge.
     """
     if path.startswith(CHALLENGE_PATHS):
-        raise UpstreamBlocked("The platform returned a challenge page.", upstream_status=status, reason="challenge")
+        raise UpstreamBlocked("The platform returned a challenge page.", reason="challenge")
     if path.startswith(LOGIN_PATHS):
-        raise_for_login(status)
+        raise_for_login()
 
 
-def raise_for_login(status: int | None) -> NoReturn:
+def raise_for_login() -> NoReturn:
     """Raise the error for a response that is the login page."""
-    raise UpstreamBlocked("The platform returned its login page.", upstream_status=status, reason="login_wall")
+    raise UpstreamBlocked("The platform returned its login page.", reason="login_wall")
 
 
 def is_refusal(body: str) -> bool:
@@ -183,33 +183,33 @@ def is_refusal(body: str) -> bool:
     return len(body) < MAX_MESSAGE_BYTES and any(word in body.casefold() for words, _, _ in _MESSAGES for word in words)
 
 
-def _raise_for_message(payload: dict[str, Any], status: int | None) -> None:
-    _raise_for_code([payload.get("error")], status)
+def _raise_for_message(payload: dict[str, Any]) -> None:
+    _raise_for_code([payload.get("error")])
     if payload.get("data") or payload.get("items"):
         return
     about = text(payload.get("description"))
     message = text(payload.get("message")) or (about and text(payload.get("title")))
-    _raise_for_words(message, about, status)
+    _raise_for_words(message, about)
     if payload.get("require_login") is True:
-        raise_for_login(status)
+        raise_for_login()
     if about and message:  # a ruling in place of the post
-        raise_for_ruling(Ruling(title=message, description=about), status)
+        raise_for_ruling(Ruling(title=message, description=about))
 
 
-def _raise_for_code(stated: list[Any], status: int | None) -> None:
+def _raise_for_code(stated: list[Any]) -> None:
     codes = set(map(count, stated))
     if RATE_LIMIT_ERROR in codes:
-        raise_for_rate_limit(status)
+        raise_for_rate_limit()
     if GONE_ERROR in codes:
-        raise TargetNotFound("The post does not exist.", upstream_status=status, reason="not_found")
+        raise TargetNotFound("The post does not exist.", reason="not_found")
 
 
-def raise_for_rate_limit(status: int | None) -> NoReturn:
+def raise_for_rate_limit() -> NoReturn:
     """Raise the error for a response that says that the visitor sends too many requests."""
-    raise UpstreamRateLimited("The platform's rate limit is reached.", upstream_status=status, reason="rate_limited")
+    raise UpstreamRateLimited("The platform's rate limit is reached.", reason="rate_limited")
 
 
-def _raise_for_words(message: str, about: str, status: int | None) -> None:
+def _raise_for_words(message: str, about: str) -> None:
     folded = message.casefold()
     for words, error, reason in _MESSAGES:
         if any(word in folded for word in words):
@@ -217,12 +217,11 @@ def _raise_for_words(message: str, about: str, status: int | None) -> None:
             raise error(
                 f"The platform refused the request: {(about or message)[:300]}",
                 details=[detail] if error is ExtractionFailed else None,
-                upstream_status=status,
                 reason=reason,
             )
 
 
-def raise_for_ruling(ruling: Ruling | None, status: int | None) -> None:
+def raise_for_ruling(ruling: Ruling | None) -> None:
     """Raise an error if there is a ruling, the platform's statement that it withholds the post (capture 79e3d77ed295).
 
     Raises:
@@ -233,12 +232,11 @@ def raise_for_ruling(ruling: Ruling | None, status: int | None) -> None:
     words = " ".join(filter(None, (ruling.title, ruling.description)))
     raise TargetRestricted(
         f"The platform withholds the post: {words[:300] or 'no reason given'}",
-        upstream_status=status,
         reason=GATING_REASONS.get(ruling.gating_type, "gated"),
     )
 
 
-def raise_for_query_errors(payload: Any, status: int | None) -> None:
+def raise_for_query_errors(payload: Any) -> None:
     """Raise an error if a query's response contains errors. Call this only for a response without data.
 
     Raises:
@@ -249,14 +247,13 @@ def raise_for_query_errors(payload: Any, status: int | None) -> None:
     errors = dicts(dig(payload, "errors"))
     if not errors:
         return
-    _raise_for_code([each.get("code") for each in errors], status)
+    _raise_for_code([each.get("code") for each in errors])
     message = text(errors[0].get("message"))
     if "field_exception" in message:
-        raise TargetNotFound(MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
+        raise TargetNotFound(MISSING_OR_PRIVATE, reason="missing_or_private")
     raise ExtractionFailed(
         f"The platform rejected the query: {message[:200]}",
         details=[{"loc": ["errors", 0], "msg": message[:200], "type": "query_error"}],
-        upstream_status=status,
         reason="stale_query",
     )
 
@@ -311,17 +308,16 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
             or the kind of page is unknown.
     """
     body: bytes = response.body
-    status = response.status
     route = route_of(body)
     if b"wait a few minutes" in body:
-        raise_for_rate_limit(status)
+        raise_for_rate_limit()
     if route and not route.startswith(ROUTES):
         message = f"The page is not one of this platform: its route is {route[:100]}."
         raise missing_error(message, ["canonicalRouteName"], reason="other_platform")
     if "ErrorRoute" in route:
-        raise TargetNotFound("The post does not exist.", upstream_status=status, reason="not_found")
+        raise TargetNotFound("The post does not exist.", reason="not_found")
     if "Login" in route or urlsplit(str(response.url)).path == "/":
-        raise_for_login(status)
+        raise_for_login()
     if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:
         raise_for_unknown_keys(path)
     shown = preview_shortcode(body)
@@ -330,7 +326,6 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
     if shown or "Post" in route or "Reel" in route:
         raise UpstreamRateLimited(
             "The platform returned the page without its data, as it does for throttled visitors.",
-            upstream_status=status,
             reason="throttled_shell",
         )
     raise missing_error("The page has no data block.", [path], reason="no_data_block")

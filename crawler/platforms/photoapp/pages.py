@@ -155,24 +155,26 @@ class PostPage(PhotoPage):
         block = blocks.post_block(self.response.body)
         if block is not None:
             with suppress(ExtractionFailed):  # the block ends at another place
-                yield self.payload(Answer, block, what="post")
+                yield self._checked(self.payload(Answer, block, what="post"))
         is_known = False
         for key in self.keys:
             for each in self.objects(key):
                 is_known = True
                 self.unread.clear()
-                yield self.plain_payload(Answer, each)
+                yield self._checked(self.plain_payload(Answer, each))
         if not is_known and (saved := _saved_alone(self.document)):
-            answer = self.plain_payload(Answer, saved)
-            if answer.app_items:  # items of the app have no keys for what the post does not have (PH3-4)
-                self.unread = [each for each in self.unread if each.cause != "missing"]
-            yield answer
+            yield self._checked(self.plain_payload(Answer, saved))
+
+    def _checked(self, answer: Answer) -> Answer:
+        """Return the answer, and forget missing keys if posts of its form may lack them (PH3-4)."""
+        if answer.may_lack_keys:
+            self.unread = [each for each in self.unread if each.cause != "missing"]
+        return answer
 
     def _raise_for_no_post(self, withheld: Found | None) -> None:
-        status = self.response.status
         if withheld is not None and withheld.gated is not None:
-            blocks.raise_for_ruling(withheld.gated.ruling, status)
-        blocks.raise_for_query_errors(self.document, status)
+            blocks.raise_for_ruling(withheld.gated.ruling)
+        blocks.raise_for_query_errors(self.document)
         values = [each[key] for key in self.keys for each in self.objects(key)]
         is_stub = any(map(blocks.is_stub, values))
         if self.unread and not is_stub:
@@ -180,7 +182,7 @@ class PostPage(PhotoPage):
             message = f"The post cannot be read: {', '.join(map(str, self.unread[:5]))}"
             raise unread_error(message, self.unread, reason=reason)
         if values and not is_stub:
-            raise TargetNotFound(blocks.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
+            raise TargetNotFound(blocks.MISSING_OR_PRIVATE, reason="missing_or_private")
         scripts = map(_decoded, scripts_with(self.response.body, b'"'))
         if blocks.has_post(scripts if self.document is None else (self.document,), self._requested_code or None):
             blocks.raise_for_unknown_keys(self.keys[0])
@@ -253,7 +255,7 @@ class ReelsPage(PhotoPage):
         """Raise an error if the page has no list of reels: the same errors as ``PostPage.validate_input``."""
         self.raise_for_blocks()
         if not self._lists:
-            blocks.raise_for_query_errors(self.document, self.response.status)
+            blocks.raise_for_query_errors(self.document)
             blocks.raise_for_shell(self.response, None, self.key)
 
     @field

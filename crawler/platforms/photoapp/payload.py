@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from crawler.platforms.photoapp import payload_parts as part
-from crawler.platforms.photoapp.payload_parts import Id, Number
-from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
+from crawler.platforms.photoapp.payload_parts import Id
+from crawler.reading.contract import Contract, Count, NonEmpty, Number, always, identity, sometimes
 
 IMAGE, VIDEO, CAROUSEL = 1, 2, 8
 
@@ -33,7 +33,7 @@ class Post(Contract):
 
     pk: Id
     code: str | None
-    taken_at: int
+    taken_at: Count
     owner: part.Owner
     caption: str | None
     picture: str | None = None
@@ -41,10 +41,10 @@ class Post(Contract):
     thumbnail: str | None
     pictures: Sequence[part.Picture] = ()
     slides: Sequence[part.Slide] = ()
-    height: Number | None
-    width: Number | None
-    likes: Number | None
-    comment_count: Number | None
+    height: Count | None
+    width: Count | None
+    likes: Count | None
+    comment_count: Count | None
     comments: Sequence[part.Comment] = ()
     coauthors: Sequence[part.Person]
     tags: Sequence[part.Tag]
@@ -53,8 +53,8 @@ class Post(Contract):
     """The file of the video. The newer forms have ``versions`` instead."""
     manifest: str | None = None
     seconds: Number | None = None
-    plays: Number | None = None
-    views: Number | None = None
+    plays: Count | None = None
+    views: Count | None = None
     original: part.OriginalSound | None = None
     licensed: part.LicensedSound | None = None
     attributed: part.GraphSound | None = None
@@ -84,34 +84,33 @@ class Media(Post):
 
     pk: Id = identity("pk")
     code: str | None = always("code")
-    taken_at: int = identity("taken_at")
-    media_type: Literal[1, 2, 8] = identity("media_type")
+    taken_at: Count = identity("taken_at")
+    media_type: Literal[1, 2, 8, "1", "2", "8"] = identity("media_type")
     owner: part.ItemOwner = identity("user")
     product_type: str | None = always("product_type")
     caption: str | None = always("caption.text")
     alt: str | None = always("accessibility_caption")
     pictures: list[part.Picture] = always("image_versions2.candidates[]")
     thumbnail: str | None = always("display_uri")
-    height: Number | None = always("original_height")
-    width: Number | None = always("original_width")
-    likes: Number | None = always("like_count")
-    comment_count: Number | None = always("comment_count")
+    height: Count | None = always("original_height")
+    width: Count | None = always("original_width")
+    likes: Count | None = always("like_count")
+    comment_count: Count | None = always("comment_count")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
     place: part.Place | None = always("location")
 
     @property
     def kind(self) -> int:
-        return self.media_type
+        return int(self.media_type)
 
 
 class Item(Media):
-    """A post in the web-info query, in which each kind of post has all keys, and in the API of the app.
-
-    Posts without tags or coauthors have no key for them in the API of the app.
+    """A post in the web-info query, in which each kind of post has all keys, and in the API of the app, which leaves
+    out the keys without a value.
     """
 
-    coauthors: list[part.Account] = sometimes("coauthor_producers[]")
-    tags: list[part.Tag] = sometimes("usertags.in[]")
+    coauthors: list[part.Coauthor] = always("coauthor_producers[]")
+    tags: list[part.Tag] = always("usertags.in[]")
     comments: list[part.RelayComment] = sometimes("preview_comments[]", "comments[]")
     slides: list[part.Slide] = always("carousel_media[]")
     closes_comments: bool | None = always("comments_disabled")
@@ -120,8 +119,8 @@ class Item(Media):
     versions: list[part.Version] = always("video_versions[]")
     manifest: str | None = always("video_dash_manifest")
     seconds: Number | None = sometimes("video_duration")
-    views: Number | None = always("view_count")
-    plays: Number | None = sometimes("play_count")
+    views: Count | None = always("view_count")
+    plays: Count | None = sometimes("play_count")
     original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
     licensed: part.LicensedSound | None = always("clips_metadata.music_info")
 
@@ -130,7 +129,7 @@ class Relay(Media):
     """The common part of the logged-out page, for every kind of post."""
 
     owner: part.RelayOwner = identity("user")
-    coauthors: list[part.Account] = always("coauthor_producers[]")
+    coauthors: list[part.Coauthor] = always("coauthor_producers[]")
     tags: list[part.Tag] = always("usertags.in[]")
 
 
@@ -154,16 +153,25 @@ class RelayCarousel(Relay, tag=("__typename", "XIGPolarisCarouselMedia")):
     slides: list[part.Slide] = always("carousel_media[]")
 
 
+class RelayItem(Item, tag=("__typename", "XDTMediaDict")):
+    """A post of any kind, as the web-info query names it. A reader of pages of 2026-10 met it (the notes, trap 15).
+
+    No page with it is recorded, so it is not known which keys are in each post.
+    """
+
+    owner: part.RelayOwner = identity("user")
+
+
 class Classic(Post):
     """The common part of the embed page and the classic graph."""
 
     pk: Id = identity("id")
     code: str | None = always("shortcode")
-    taken_at: int = identity("taken_at_timestamp")
+    taken_at: Count = identity("taken_at_timestamp")
     is_video: bool = identity("is_video")
     picture: str | None = always("display_url")
-    height: Number | None = always("dimensions.height")
-    width: Number | None = always("dimensions.width")
+    height: Count | None = always("dimensions.height")
+    width: Count | None = always("dimensions.width")
     caption: str | None = always("edge_media_to_caption.edges[0].node.text")
 
     @property
@@ -177,16 +185,16 @@ class Embedded(Classic):
     typename: str | None = always("__typename")
     owner: part.EmbeddedOwner = identity("owner")
     thumbnail: str | None = sometimes("thumbnail_src")
-    likes: Number | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
-    comment_count: Number | None = sometimes("edge_media_to_parent_comment.count", "edge_media_to_comment.count")
+    likes: Count | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
+    comment_count: Count | None = sometimes("edge_media_to_parent_comment.count", "edge_media_to_comment.count")
     comments: list[part.GraphComment] = sometimes("edge_media_to_parent_comment.edges[].node")
     coauthors: list[part.GraphAccount] = sometimes("coauthor_producers[]")
     tags: list[part.GraphTag] = sometimes("edge_media_to_tagged_user.edges[].node")
     video_url: str | None = sometimes("video_url")
     manifest: str | None = sometimes("dash_info.video_dash_manifest")
     seconds: Number | None = sometimes("video_duration")
-    plays: Number | None = sometimes("video_play_count")
-    views: Number | None = sometimes("video_view_count")
+    plays: Count | None = sometimes("video_play_count")
+    views: Count | None = sometimes("video_view_count")
     attributed: part.GraphSound | None = sometimes("clips_music_attribution_info")
 
     @property
@@ -200,12 +208,12 @@ class Graph(Classic):
     owner: part.GraphOwner = identity("owner")
     alt: str | None = always("accessibility_caption")
     thumbnail: str | None = always("thumbnail_src")
-    likes: Number | None = always("edge_media_preview_like.count")
-    comment_count: Number | None = always("edge_media_to_parent_comment.count")
+    likes: Count | None = always("edge_media_preview_like.count")
+    comment_count: Count | None = always("edge_media_to_parent_comment.count")
     comments: list[part.GraphComment] = always("edge_media_to_parent_comment.edges[].node")
     coauthors: list[part.GraphAccount] = always("coauthor_producers[]")
     tags: list[part.GraphTag] = always("edge_media_to_tagged_user.edges[].node")
-    place: part.Place | None = always("location")
+    place: part.GraphPlace | None = always("location")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
     closes_comments: bool | None = always("comments_disabled")
     is_ad: bool | None = always("is_ad")
@@ -223,10 +231,10 @@ class GraphVideo(Graph, tag=("__typename", "XDTGraphVideo")):
     product_type: str | None = always("product_type")
     has_audio: bool | None = always("has_audio")
     video_url: str | None = always("video_url")
-    manifest: str | None = always("dash_info.video_dash_manifest")
+    manifest: str | None = sometimes("dash_info.video_dash_manifest")
     seconds: Number | None = always("video_duration")
-    plays: Number | None = always("video_play_count")
-    views: Number | None = always("video_view_count")
+    plays: Count | None = always("video_play_count")
+    views: Count | None = always("video_view_count")
     attributed: part.GraphSound | None = always("clips_music_attribution_info")
 
 
@@ -254,7 +262,7 @@ class Gated(Contract):
 
     pk: Id | None = always("pk")
     code: str | None = always("code")
-    post: RelayImage | RelayVideo | RelayCarousel | None = always("if_not_gated_logged_out")
+    post: RelayImage | RelayVideo | RelayCarousel | RelayItem | None = always("if_not_gated_logged_out")
     ruling: Ruling | None = always("gating_ruling")
     comments: list[part.RelayComment] = always("comments_connection.edges[].node")
 
@@ -274,12 +282,17 @@ class Answer(Contract):
     graph: GraphImage | GraphVideo | GraphCarousel | None = sometimes("xdt_shortcode_media")
     embedded: Embedded | None = sometimes("shortcode_media")
 
+    @property
+    def may_lack_keys(self) -> bool:
+        """Whether a missing key may mean that the post does not have the value."""
+        return bool(self.app_items) or (self.gated is not None and isinstance(self.gated.post, RelayItem))
+
 
 class Reel(Contract):
     """One of the newest reels of an account."""
 
     pk: NonEmpty = identity("pk")
-    plays: Number | None = always("play_count")
+    plays: Count | None = always("play_count")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
 
 

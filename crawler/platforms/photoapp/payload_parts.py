@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
+from crawler.reading.contract import Contract, Count, NonEmpty, Number, always, identity, sometimes
 
 Id = str | int
-Number = int | float | str
 
 
 # Accounts
@@ -31,10 +30,23 @@ class Account(Person):
     pk: Id = identity("pk")
 
 
+class Coauthor(Account):
+    """A coauthor in the newer forms. The authors of comments have no full name there."""
+
+    full_name: str | None = always("full_name")
+
+
 class GraphAccount(Person):
-    """An account in the classic graph, and a tagged account in all forms."""
+    """A coauthor, or the author of a comment, in the classic graph."""
 
     pk: Id = identity("id")
+
+
+class TaggedAccount(Person):
+    """A tagged account in all forms. The API of the app has only its ``pk``."""
+
+    pk: Id = identity("id", "pk")
+    full_name: str | None = always("full_name")
 
 
 class Listed(Contract):
@@ -44,7 +56,7 @@ class Listed(Contract):
     code: NonEmpty = identity("code")
     id: str | None = always("id")
     typename: str | None = always("__typename", often=True)
-    media_type: int | None = always("media_type", often=True)
+    media_type: Count | None = always("media_type", often=True)
     product_type: str | None = always("product_type", often=True)
     alt: str | None = always("accessibility_caption")
     caption: str | None = always("caption.text")
@@ -109,9 +121,9 @@ class Comment(Contract):
 
     pk: Id
     text: str | None = always("text")
-    created_at: Number | None = always("created_at")
+    created_at: Count | None = always("created_at")
     author: Person | None = None
-    likes: Number | None = None
+    likes: Count | None = None
 
 
 class RelayComment(Comment):
@@ -119,7 +131,7 @@ class RelayComment(Comment):
 
     pk: Id = identity("pk")
     author: Account | None = always("user")
-    likes: Number | None = always("comment_like_count")
+    likes: Count | None = always("comment_like_count")
 
 
 class GraphComment(Comment):
@@ -127,13 +139,13 @@ class GraphComment(Comment):
 
     pk: Id = identity("id")
     author: GraphAccount | None = always("owner")
-    likes: Number | None = always("edge_liked_by.count")
+    likes: Count | None = always("edge_liked_by.count")
 
 
 class Tag(Contract):
     """A tagged account in the newer forms of a post, ``Relay`` and ``Item``."""
 
-    user: GraphAccount | None = always("user")
+    user: TaggedAccount | None = always("user")
     x: Number | None = always("position[0]")
     y: Number | None = always("position[1]")
 
@@ -146,13 +158,21 @@ class GraphTag(Tag):
 
 
 class Place(Contract):
-    """The place of a post. The newer forms have its ``pk``, the classic graph its ``id`` and the other values."""
+    """The place of a post in the newer forms, of which the recorded ones have no place, and in the older graph."""
 
     id: Id | None = always("pk", "id")
     name: str | None = always("name")
     has_public_page: bool | None = sometimes("has_public_page")
     slug: str | None = sometimes("slug")
     address: str | None = sometimes("address_json")
+
+
+class GraphPlace(Place):
+    """The place of a post in the classic graph."""
+
+    has_public_page: bool | None = always("has_public_page")
+    slug: str | None = always("slug")
+    address: str | None = always("address_json")
 
 
 class Picture(Contract):
@@ -206,5 +226,5 @@ class Slide(Contract):
     """A slide of a carousel."""
 
     pictures: list[Picture] = sometimes("image_versions2.candidates[]")
-    height: Number | None = sometimes("original_height")
-    width: Number | None = sometimes("original_width")
+    height: Count | None = sometimes("original_height")
+    width: Count | None = sometimes("original_width")

@@ -13,7 +13,8 @@ from crawler.errors import ExtractionFailed
 from crawler.platforms.photoapp import PLATFORM
 from crawler.platforms.photoapp.link import code_of_id
 from crawler.platforms.photoapp.payload import CAROUSEL, IMAGE, VIDEO, Embedded, Item, Post
-from crawler.platforms.photoapp.payload_parts import Comment, Listed, Number, Owner, Person, Place, Slide, Tag
+from crawler.platforms.photoapp.payload_parts import Comment, Listed, Owner, Person, Place, Slide, Tag
+from crawler.reading.contract import Count
 from crawler.reading.json import decode, dig
 from crawler.reading.values import absolute_url, count, iso_duration, number, text
 
@@ -58,7 +59,7 @@ def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
         "owner": _owner(post.owner),
         "product_type": post.product_type or "",
         "shortcode": shortcode(post),
-        "taken_at_timestamp": post.taken_at,
+        "taken_at_timestamp": count(post.taken_at),
         "thumbnail_src": _url(post.thumbnail) or _smallest_picture(post),
         "video_duration": (exact_duration(post) or _file_duration(post)) if is_video else None,
         "video_play_count": nonzero_count(post.plays, hidden=post.hides_counts) if is_video else None,
@@ -81,7 +82,7 @@ def picture(post: Post) -> str:
     return _url(post.picture) or _url(post.thumbnail)
 
 
-def nonzero_count(value: Number | None, *, hidden: bool | None) -> int | None:
+def nonzero_count(value: Count | None, *, hidden: bool | None) -> int | None:
     """Return a number of plays or views. None if it is hidden or 0: the platform fills in 0 for undisclosed counts."""
     return None if hidden else count(value) or None
 
@@ -181,7 +182,7 @@ def _listed(post: Listed) -> Row:
         "code": post.code,
         "display_uri": _url(post.picture),
         "id": post.id or "",
-        "media_type": post.media_type,
+        "media_type": count(post.media_type),
         "pk": post.pk,
         "product_type": post.product_type or "",
         "seo_canonical_url": post.link or None,

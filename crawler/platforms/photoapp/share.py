@@ -60,17 +60,13 @@ class SharePage(PhotoPage):
 
     def _raise_for_wrong_redirect(self, location: str) -> None:
         source, target = urlsplit(str(self.response.url)), urlsplit(location)
-        status = self.response.status
         if target.netloc != source.netloc and target.netloc.lower() not in HOSTS:
             raise UpstreamBlocked(
                 f"The platform redirected to another host: {target.netloc[:100]}",
-                upstream_status=status,
                 reason="foreign_redirect",
             )
-        blocks.raise_for_blocked_path(target.path, status)
+        blocks.raise_for_blocked_path(target.path)
         if target.path in {"", "/"}:
-            blocks.raise_for_login(status)
+            blocks.raise_for_login()
         if not self._shortcode:
-            raise TargetNotFound(
-                "The share link does not lead to a post.", upstream_status=status, reason="wrong_page_kind"
-            )
+            raise TargetNotFound("The share link does not lead to a post.", reason="wrong_page_kind")

@@ -55,7 +55,6 @@ def raise_for_blocks(response: HttpResponse) -> None:
     if reason is not None:
         raise UpstreamBlocked(
             "The platform blocked this visitor before it served the profile. The member may exist.",
-            upstream_status=response.status,
             reason=reason,
             retry_after=BLOCK_SECONDS if reason in _LASTING_BLOCKS else None,
         )
@@ -84,9 +83,7 @@ def raise_for_not_found(response: HttpResponse) -> None:
         TargetNotFound: the profile is missing or private: the platform shows the same page for both.
     """
     if not has_heading(response) and any(mark in response.text for mark in NOT_FOUND_MARKS):
-        raise TargetNotFound(
-            "The platform has no such public profile.", upstream_status=response.status, reason="not_found"
-        )
+        raise TargetNotFound("The platform has no such public profile.", reason="not_found")
 
 
 def raise_for_other_pages(response: HttpResponse) -> None:
@@ -96,13 +93,10 @@ def raise_for_other_pages(response: HttpResponse) -> None:
         UpstreamBlocked: the page is the platform's home page.
         TargetNotFound: the page is, for example, a company's or a school's.
     """
-    status = response.status
     if urlsplit(str(response.url)).path == "/":
-        raise UpstreamBlocked(
-            "The platform returned its home page instead of the profile.", upstream_status=status, reason="guest_home"
-        )
+        raise UpstreamBlocked("The platform returned its home page instead of the profile.", reason="guest_home")
     if _first_segment(response) in OTHER_PAGES:
-        raise TargetNotFound("The page is not a member's profile.", upstream_status=status, reason="wrong_page_kind")
+        raise TargetNotFound("The page is not a member's profile.", reason="wrong_page_kind")
 
 
 def _first_segment(response: HttpResponse) -> str:

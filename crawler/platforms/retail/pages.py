@@ -16,11 +16,9 @@ from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, 
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.forms import DATA_SCRIPT, Found, found_in
 from crawler.platforms.retail.payload import ApiRow, ApiStack, Crumb, Facet, Listing, RenderedRow, RenderedStack, Seo
-from crawler.platforms.retail.product import product
+from crawler.platforms.retail.product import contradictions, product
 from crawler.platforms.retail.schema import CATEGORY_ID
-from crawler.reading.declaration import OFTEN_ROWS
 from crawler.reading.json import is_bare_json, script_block
-from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, count
 
 ORIGIN = PLATFORM.origin
@@ -223,8 +221,12 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _products(self) -> list[dict[str, Any]]:
+        return [self.entry(row) for row in self._rows]
+
+    @cached_property
+    def _rows(self) -> list[RenderedRow | ApiRow]:
         rows = (row for stack in self._stacks for row in stack.rows)
-        return [self.entry(row) for row in rows if isinstance(row, RenderedRow | ApiRow)]
+        return [row for row in rows if isinstance(row, RenderedRow | ApiRow)]
 
     def _element(self, name: bytes) -> str:
         """Return the text of an element that occurs once in the page. Searching for it is faster than parsing."""
@@ -240,9 +242,7 @@ class ListingPage(PlatformPage):
         challenged = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
         if not challenged and (self._block is not None or not any(mark.encode() in body for mark in CHALLENGE_MARKS)):
             return
-        raise UpstreamBlocked(
-            "The platform returned a CAPTCHA challenge.", upstream_status=self.response.status, reason="challenge"
-        )
+        raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="challenge")
 
     def _raise_for_other_shops(self) -> None:
         """Raise an error for the company's shop in another country. Its prices and links would be read wrongly.
@@ -266,15 +266,15 @@ class ListingPage(PlatformPage):
         The route of a not-found page is documented (docs/platforms/retail.md). The capture 263a285f6fbd is a product
         page, which has no listing.
         """
-        status, found = self.response.status, self._found
+        found = self._found
         if found.route == "/404":
-            raise TargetNotFound("The platform has no such category.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The platform has no such category.", reason="not_found")
         if found.listing or found.stacks:
             return
         is_of_listing = not found.route or found.route.startswith(LISTING_ROUTES)
         if not found.has_data or (is_of_listing and not found.is_other):
             raise missing_error("The page's data has no listing.", found.path, reason="no_listing")
-        raise TargetNotFound("The page is not a listing.", upstream_status=status, reason="wrong_page_kind")
+        raise TargetNotFound("The page is not a listing.", reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
         """Raise an error if the data contains an error of the platform. No capture of a listing contains one."""
@@ -292,10 +292,13 @@ class ListingPage(PlatformPage):
         for name in names:
             requested, echoed = self.page_params.get(name), getattr(self.listing, name, None)
             # A search for a department's name redirects to a category page, whose data does not contain the query.
-            if requested is not None and echoed not in {None, ""} and _comparable(requested) != _comparable(echoed):
-                path = [*self._found.path, "paginationV2", "pageProperties", name]
-                message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
-                raise mismatch_error(message, path, str(requested))
+            if requested is None or echoed in {None, ""} or _comparable(requested) == _comparable(echoed):
+                continue
+            if name == "query" and self.listing and _comparable(echoed) == _comparable(self.listing.corrected):
+                continue  # the platform has searched for the corrected words
+            path = [*self._found.path, "paginationV2", "pageProperties", name]
+            message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
+            raise mismatch_error(message, path, str(requested))
 
     def _raise_if_blind(self) -> None:
         """Raise an error if the page has products, but none can be read.
@@ -305,7 +308,8 @@ class ListingPage(PlatformPage):
         (specification, section 8). The capture 25d700b25e6f states 53 products and 3 pages.
         """
         if self._products:
-            self._check_prices()
+            path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key))
+            self.unread += contradictions(self._rows, self._products, path)
             return
         lost = [each for each in self.unread if each.loses_rows]
         if lost:
@@ -314,16 +318,6 @@ class ListingPage(PlatformPage):
         if self.page <= (self.max_page or 1) and shown_before < min(self.total_results or 0, ALWAYS_SERVED):
             message = f"The page has none of the {self.total_results} products that the listing states."
             raise missing_error(message, [*self._found.path, "itemStacks"], reason="blind")
-
-    def _check_prices(self) -> None:
-        """Report prices as unread if no offer of the page has one.
-
-        In the captures of listings, 560 of 560 rows with an offer have a price.
-        """
-        offers = [each for each in self._products if each["offer_id"]]
-        if len(offers) >= OFTEN_ROWS and all(each["price"]["min_price"] is None for each in offers):
-            path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key, "priceInfo"))
-            self.unread.append(Unread(path, "contradiction", len(offers), len(offers)))
 
 
 @attrs.define(slots=False)

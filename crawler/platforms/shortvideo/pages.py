@@ -13,8 +13,8 @@ from web_poet import HttpResponse, field
 
 from crawler.errors import TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.platforms.page import PlatformPage, missing_error, unread_error
-from crawler.platforms.shortvideo.payload import Answer, Entry, Envelope, Item, SavedEntries, SavedItems
-from crawler.platforms.shortvideo.post import missing_part, photo_post
+from crawler.platforms.shortvideo.payload import Answer, Entry, Envelope, Flag, Item, SavedEntries, SavedItems
+from crawler.platforms.shortvideo.post import IMAGES, URLS, missing_part, photo_post
 from crawler.platforms.shortvideo.requests import CAPTCHA_MOUNT, STOP_SELECTORS
 from crawler.reading.json import decode, dicts, is_bare_json
 from crawler.reading.unread import Unread
@@ -32,7 +32,6 @@ No recorded response has one of them. A reader of the sister platform tests ``no
 The classes of the app have a notice for searches with sensitive words, which find nothing (the notes on the platform,
 3); that their type is called ``sensitive`` is not proven.
 """
-PICTURES = ".imagePost.images[]"
 _ENTRY = re.compile(rb'"item"\s*:\s*\{')
 """A key in lists of entries that were saved alone, which lists of items do not have."""
 
@@ -132,7 +131,7 @@ class ResultsPage(PlatformPage):
         return self._answer if relayed is None or self._answer.items else relayed
 
     @property
-    def _more(self) -> bool | int | float | str | None:
+    def _more(self) -> Flag | None:
         return self._envelope.account_more if self._envelope.more is None else self._envelope.more
 
     @cached_property
@@ -163,10 +162,13 @@ class ResultsPage(PlatformPage):
 
     @cached_property
     def _photos(self) -> list[Item]:
-        """The photo posts, without private ones and those without pictures."""
-        return [
-            item for item in self._items if item.pictures is not None and item.pictures.images and not _is_hidden(item)
-        ]
+        """The photo posts, without private ones and those without pictures.
+
+        If no photo post has pictures, they are not left out: the list of pictures may have moved.
+        """
+        public = [item for item in self._items if item.pictures and not _is_hidden(item)]
+        with_pictures = [item for item in public if item.pictures and item.pictures.images]
+        return with_pictures or [item for item in public if not item.is_video]
 
     @cached_property
     def _readable(self) -> list[Item]:
@@ -239,17 +241,30 @@ class ResultsPage(PlatformPage):
         """
         lost = Counter(part for item in self._photos if (part := missing_part(item)))
         lost["imagePost"] = sum(not (item.pictures or item.is_video or _is_hidden(item)) for item in self._items)
+        lost[IMAGES] -= self._noted(IMAGES)
         rows = len(self._items)
         # Without its list of pictures, a photo post has no row.
-        self.unread = [each._replace(loses_rows=True) if each.path.endswith(PICTURES) else each for each in self.unread]
-        self.unread += [
-            Unread(f"item_list[].{part}", "missing", number, rows, loses_rows=True)
-            for part, number in lost.items()
-            if number
+        self.unread = [
+            each._replace(loses_rows=True) if each.path.endswith(f".{IMAGES}") else each for each in self.unread
         ]
+        self.unread += [
+            Unread(f"item_list[].{part}", "missing", number, rows, loses_rows=True) for part, number in (+lost).items()
+        ]
+        self._report_pictures_without_address()
         failed = [each for each in self.unread if each.loses_rows]
         if failed and not self._readable:
             raise unread_error("No photo post of the response can be read.", failed, reason="blind")
+
+    def _report_pictures_without_address(self) -> None:
+        """Report pictures whose list of addresses is empty. The recorded pictures have two (capture 0195a6f55cbd)."""
+        found = [each for item in self._readable if item.pictures for each in item.pictures.images]
+        number = sum(not each.urls for each in found) - self._noted(URLS)
+        if number > 0:
+            self.unread.append(Unread(f"item_list[].{URLS}", "null", number, len(found)))
+
+    def _noted(self, path: str) -> int:
+        """Return the number of rows in which a part of photo posts is already reported."""
+        return sum(each.rows for each in self.unread if each.path.endswith(f".{path}"))
 
 
 def _is_hidden(item: Item) -> bool:

@@ -7,11 +7,11 @@ pictures are those of this post and of the notes on the platform. An item of a p
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from crawler.reading.contract import Contract, always, identity, often, sometimes
+from crawler.reading.contract import Contract, Count, always, identity, often, sometimes
 
-Count = int | float | str
+Flag = bool | int | Literal["0", "1", "true", "false"]
 
 
 class Author(Contract):
@@ -29,7 +29,7 @@ class Author(Contract):
 
 
 class Music(Contract):
-    """The sound of an item. A silent photo post has none."""
+    """The sound of an item. A silent photo post has none. One of 31 recorded sounds lacks its author and duration."""
 
     id: str | int | None = always("id")
     title: str | None = always("title")
@@ -108,7 +108,7 @@ class Item(Contract):
     is_ad: bool | None = often("isAd")
     is_paid: bool | None = sometimes("adAuthorization")
     language: str | None = often("textLanguage")
-    comment_status: int | None = often("itemCommentStatus")
+    comment_status: Count | None = often("itemCommentStatus")
     place: str | None = sometimes("locationCreated")
     anchors: list[dict[str, Any]] | None = sometimes("anchors")
 
@@ -137,10 +137,10 @@ class Envelope(Contract):
     """The object around a list of results, in the spellings of the search API and of accounts' lists."""
 
     cursor: Count | None = sometimes("cursor")
-    more: bool | Count | None = sometimes("has_more")
-    account_more: bool | Count | None = sometimes("hasMore")
+    more: Flag | None = sometimes("has_more")
+    account_more: Flag | None = sometimes("hasMore")
     """The same flag as ``more``, in an account's list, which may have no cursor."""
-    status: int | None = sometimes("status_code", "statusCode")
+    status: Count | None = sometimes("status_code", "statusCode")
     nil_type: str | None = sometimes("search_nil_info.search_nil_type")
     kind: str | None = sometimes("type")
     items: list[Item] = sometimes("item_list[]", "itemList[]")

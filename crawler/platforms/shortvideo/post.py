@@ -19,6 +19,7 @@ PHOTO_POST = 150
 """The platform's type number for a photo post."""
 MAX_UNIX_SECONDS = 253_402_300_799
 """The last second that Python's ``datetime`` can represent, at the end of the year 9999."""
+IMAGES, URLS = "imagePost.images[]", "imagePost.images[].imageURL.urlList[]"
 STATISTICS = ("collect", "comment", "digg", "play", "repost", "share")
 
 
@@ -30,8 +31,10 @@ def missing_part(item: Item) -> str | None:
         return "author"
     if created(item.created) is None:
         return "createTime"
-    if item.pictures is None or not any(each.urls for each in item.pictures.images):
-        return "imagePost.images[].imageURL.urlList[]"
+    if item.pictures is None or not item.pictures.images:
+        return IMAGES
+    if not any(each.urls for each in item.pictures.images):
+        return URLS
     return None
 
 

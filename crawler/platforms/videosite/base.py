@@ -44,6 +44,8 @@ REPORTED_ERROR = re.compile(
     re.IGNORECASE,
 )
 """Matches alerts about an error of the platform, in the languages that are checked."""
+_WORDED_VIEWS = re.compile(r"\d.{0,20}\bviews?$", re.IGNORECASE)
+"""Matches texts that end with a number of views in any form, and with the word."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 
 
@@ -69,9 +71,7 @@ class VideositePage(PlatformPage):
 
     def _bad_request_error(self) -> ScrapeError:
         """Create the error for a response with status 400."""
-        return TargetNotFound(
-            "The platform rejected the target's id as invalid.", upstream_status=400, reason="invalid_id"
-        )
+        return TargetNotFound("The platform rejected the target's id as invalid.", reason="invalid_id")
 
     def read_data(self, kind: type[C]) -> C:
         """Read the JSON data of the response by its contract.
@@ -105,16 +105,13 @@ class VideositePage(PlatformPage):
         if self._block is not None:
             return
         body = self._body
-        status = self.response.status
         if any(mark in body for mark in CONSENT_MARKS):
-            raise UpstreamBlocked(
-                "The platform returned its cookie consent page.", upstream_status=status, reason="consent"
-            )
+            raise UpstreamBlocked("The platform returned its cookie consent page.", reason="consent")
         if any(mark in body for mark in TRAFFIC_MARKS):
             message = "The platform returned a CAPTCHA page for unusual traffic."
-            raise UpstreamRateLimited(message, upstream_status=status, reason="captcha")
+            raise UpstreamRateLimited(message, reason="captcha")
         if NOT_FOUND_MARK in body:
-            raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The platform has no such page.", reason="not_found")
 
     def _raise_for_reported_errors(self) -> None:
         code = self._error_code
@@ -155,10 +152,6 @@ def id_path(shape: Shape) -> str:
 def _is_next_page(lost: Unread) -> bool:
     """Whether a row that could not be read leads to the next page of its list."""
     return lost.path.endswith(".token") or any(name.startswith("continuationItem") for name in lost.names)
-
-
-def _joined(shape: Shape) -> str:
-    return "\n".join(stated_texts(shape))
 
 
 @attrs.define(slots=False)
@@ -252,23 +245,31 @@ class ListPage(VideositePage):
         """Whether no English words are around the numbers of the list, or of an item without a number of views."""
         if not any(map(ENGLISH.search, self._texts())):
             return any(re.search(r"\d", text) for text in self._texts())
-        without = (
-            shape for (_, shape), item in zip(self._shapes, self._items, strict=True) if item["view_count"] is None
-        )
-        return any(re.search(r"\d", texts) and not ENGLISH.search(texts) for texts in map(_joined, without))
+        without = ("\n".join(texts) for texts, item in self._stated() if item["view_count"] is None)
+        return any(re.search(r"\d", texts) and not ENGLISH.search(texts) for texts in without)
+
+    def _stated(self) -> Iterator[tuple[list[str], dict[str, Any]]]:
+        """Yield the texts of each row that may state a number, and the row's item."""
+        for (_, shape), item in zip(self._shapes, self._items, strict=True):
+            yield stated_texts(shape), item
 
     def _texts(self) -> Iterator[str]:
         return (text for _, shape in self._shapes for text in stated_texts(shape))
 
     def _report_unread_views(self) -> None:
-        """Report that no row of a page states its views in a known form, although rows state numbers (PA-9).
+        """Report numbers of views in an unknown form: texts with the word, or, in a page of which no row states its
+        views in a known form, all other texts with numbers (PA-9).
 
         Each recorded page with ten items or more states the views of at least one.
         """
-        if len(self._items) < OFTEN_ROWS or any(item["view_count"] is not None for item in self._items):
-            return
-        unknown = [text for text in self._texts() if re.search(r"\d", text) and not OTHER_NUMBERS.search(text)]
+        rows = [texts for texts, item in self._stated() if item["view_count"] is None]
+        unknown = [text for texts in rows for text in texts if _WORDED_VIEWS.search(text)]
+        count = len(unknown)
+        if not unknown and OFTEN_ROWS <= len(rows) == len(self._items):
+            unknown = [text for text in self._texts() if re.search(r"\d", text) and not OTHER_NUMBERS.search(text)]
+            count = len(rows)
         if unknown:
             names = tuple(text[:MAX_NAME_LENGTH] for text in unknown[:MAX_NAMES])
-            count = len(self._items)
-            self.unread.append(Unread(f"{self.rows_path}.views.…unknown", "unknown", count, count, names=names))
+            self.unread.append(
+                Unread(f"{self.rows_path}.views.…unknown", "unknown", count, len(self._items), names=names)
+            )

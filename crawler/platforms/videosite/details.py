@@ -104,7 +104,7 @@ class FeedPage(VideositePage):
                 read.
         """
         if self.response.status in {404, 410}:
-            raise UpstreamError("The channel has no feed.", upstream_status=self.response.status, reason="no_feed")
+            raise UpstreamError("The channel has no feed.", reason="no_feed")
         self.raise_for_failures()
         if self._root is None:
             self._raise_for_blocks()

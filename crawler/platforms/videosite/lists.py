@@ -56,7 +56,7 @@ class ContinuationPage(ListPage):
         """
         if self.response.status in {404, 410}:
             message = "The platform did not find this page of the list."
-            raise UpstreamError(message, upstream_status=self.response.status, reason="lost")
+            raise UpstreamError(message, reason="lost")
         super().validate_input()
         if not (self.rows or self._lost or self._is_empty_list):
             raise missing_error("The response has no list.", ("onResponseReceivedActions",), reason="no_list")
@@ -86,7 +86,6 @@ class ContinuationPage(ListPage):
         return InvalidRequest(
             "The platform no longer accepts this cursor. Start again without a cursor.",
             details=[{"loc": ["cursor"], "msg": "The cursor has expired", "type": "value_error"}],
-            upstream_status=400,
             reason="stale_cursor",
         )
 

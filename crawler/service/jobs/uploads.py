@@ -26,7 +26,8 @@ from crawler.jobs.lifecycle import TooManyJobsError
 from crawler.registry import find_scraper, spiders
 from crawler.service.calls.once import check_key
 from crawler.service.clients import quotas
-from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.files.source import FileSource
+from crawler.targets.files.text import check_encoding
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Target

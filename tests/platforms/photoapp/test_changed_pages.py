@@ -250,3 +250,101 @@ def test_a_post_in_a_later_block_is_found() -> None:
     other = SITE.data(SITE.posts[SITE.listed[1]], "page")
     first = html({"result": {"data": other, "extensions": {}}})
     assert post_of(page_of(first + block()))["id"] == PK
+
+
+# Values as other clients and other dates have them
+
+
+@pytest.mark.parametrize(("likes", "shown"), [("1,234", 1234), (12.0, 12), (-1, None)])
+def test_a_count_may_be_a_text_or_a_whole_float(likes: Any, shown: int | None) -> None:
+    page = page_of(html(media(like_count=likes)))
+    assert post_of(page)["edge_media_preview_like"] == {"count": shown}
+    assert page.unread == []
+
+
+@pytest.mark.parametrize("likes", ["1.2M", "many", 1.5])
+def test_a_count_that_is_not_a_number_is_a_warning(likes: Any) -> None:
+    page = page_of(html(media(like_count=likes)))
+    assert post_of(page)["edge_media_preview_like"] == {"count": None}
+    assert [str(each) for each in page.unread] == ["xig_polaris_media.if_not_gated_logged_out.like_count: type"]
+
+
+def test_the_time_and_the_kind_may_be_texts() -> None:
+    expected = post_of(page_of(html(media())))
+    wrapper = media()
+    post = wrapper["xig_polaris_media"]["if_not_gated_logged_out"]
+    post |= {"taken_at": str(post["taken_at"]), "media_type": str(post["media_type"])}
+    for edge in post["user"]["polaris_ordered_timeline_connection"]["edges"]:
+        edge["node"]["media_type"] = str(edge["node"]["media_type"])
+    page = page_of(html(wrapper))
+    assert post_of(page) == expected
+    assert page.unread == []
+
+
+def test_a_post_may_have_the_type_of_the_web_info_query() -> None:
+    """The notes, trap 15: a reader of pages of 2026-10 met it, on a page with fewer keys."""
+    wrapper = copy.deepcopy(SITE.data(REEL, "page"))["xig_polaris_media"]
+    expected = post_of(page_of(html({"xig_polaris_media": wrapper}), code=REEL.code))
+    post = wrapper["if_not_gated_logged_out"]
+    post["__typename"] = wrapper["__typename"] = "XDTMediaDict"
+    del post["usertags"], post["location"]
+    page = page_of(html({"xig_polaris_media": wrapper}), code=REEL.code)
+    assert post_of(page) == {**expected, "edge_media_to_tagged_user": {"edges": []}}
+    assert page.unread == []
+
+
+def test_a_reel_of_the_graph_before_2026_has_no_manifest() -> None:
+    data = SITE.data(REEL, "graph")
+    del data["xdt_shortcode_media"]["dash_info"]
+    page = page_of(orjson.dumps({"data": data}), code=REEL.code)
+    assert post_of(page)["video_duration"]
+    assert page.unread == []
+
+
+def first_with(key: str, form: str) -> tuple[str, dict[str, Any]]:
+    """The code and the data of the first post in a form that has a value under a key, or in its list."""
+    for each in SITE.posts.values():
+        data = SITE.data(each, form)
+        found = next(iter(data.values()), None) or {}
+        post = found.get("items", [found])[0]
+        value = post.get(key)
+        if isinstance(value, dict):
+            value = value.get("edges", value.get("in", value))
+        if value:
+            return each.code, data
+    raise AssertionError(key)
+
+
+@pytest.mark.parametrize(
+    ("form", "holder", "key", "path"),
+    [
+        ("graph", "location", "slug", "xdt_shortcode_media.location.slug"),
+        ("graph", "location", "has_public_page", "xdt_shortcode_media.location.has_public_page"),
+        ("graph", "edge_media_to_tagged_user", "full_name", "edge_media_to_tagged_user.edges[].node.user.full_name"),
+        ("item", "usertags", "full_name", "usertags.in[].user.full_name"),
+        ("item", "usertags", "usertags", "items[].usertags.in[]"),
+        ("item", "coauthor_producers", "coauthor_producers", "items[].coauthor_producers[]"),
+    ],
+)
+def test_a_part_of_a_place_or_an_account_that_is_renamed_is_a_warning(
+    form: str, holder: str, key: str, path: str
+) -> None:
+    code, data = first_with(holder, form)
+    whole = page_of(orjson.dumps({"data": data}), code=code)
+    post_of(whole)
+    assert whole.unread == []
+    text = orjson.dumps({"data": data}).replace(b'"%b":' % key.encode(), b'"new_key":')
+    page = page_of(text, code=code)
+    post_of(page)
+    assert [each.path for each in page.unread if each.path.endswith(path) and each.cause == "missing"]
+
+
+def test_a_tagged_account_of_the_app_has_another_key_for_its_id() -> None:
+    code, data = first_with("usertags", "item")
+    (item,) = data["xdt_api__v1__media__shortcode__web_info"]["items"]
+    expected = post_of(page_of(orjson.dumps({"items": [item]}), code=code))["edge_media_to_tagged_user"]
+    for tag in item["usertags"]["in"]:
+        tag["user"].pop("id", None)
+        assert tag["user"]["pk"]
+    assert expected["edges"]
+    assert post_of(page_of(orjson.dumps({"items": [item]}), code=code))["edge_media_to_tagged_user"] == expected
