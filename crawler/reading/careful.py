@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from crawler.errors import ExtractionFailed
-from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.declaration import EMPTY, OFTEN_ROWS, Contract, Value, contracts, per_contract, values
 from crawler.reading.json import decode
 from crawler.reading.paths import ANY, EACH, Step, join, steps
 from crawler.reading.strict import MAX_ROWS
@@ -170,7 +170,7 @@ class _Walk:
             _, at = _first_found(value, rows[0])
             path = join(place.path, at)
             found = (_first_found(value, row)[0] for row in rows)
-            if (path, "missing") not in self._notes and all(each.value in (None, []) for each in found):
+            if (path, "missing") not in self._notes and all(each.value in EMPTY for each in found):
                 is_present = any(_first_found(value, row)[0].cause is None for row in rows)
                 note = _Note(place, loses_rows=False, count=len(rows))
                 self._notes[path, "null" if is_present else "missing"] = note

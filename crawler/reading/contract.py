@@ -17,8 +17,8 @@ A value has a name, a type, a kind and a path. There are four kinds:
 
 - ``identity``: a row without this value is left out. It is never null.
 - ``always``: the key is in every row. Its value may be null.
-- ``often``: the value is not null in at least one row of a page with ten rows or more. ``always(..., often=True)`` is
-  both.
+- ``often``: the value is neither null nor empty in at least one row of a page with ten rows or more.
+  ``always(..., often=True)`` is both.
 - ``sometimes``: everything else.
 
 The kinds are counted over whole recorded payloads, never guessed (``docs/contracts.md``).

@@ -22,7 +22,9 @@ Number = int | float | Annotated[str, msgspec.Meta(pattern=r"\A(-?\d+(\.\d+)?)?\
 """The type of numbers that may have decimals and may be texts. Any other text is a value of another type."""
 
 OFTEN_ROWS = 10
-"""Minimum number of rows on a page for an ``often`` value that is null in all of them to count as missing."""
+"""Minimum number of rows on a page for an ``often`` value that is null or empty in all of them to count as missing."""
+EMPTY: tuple[object, ...] = (None, [], "")
+"""What an ``often`` value is not in all rows. A platform has emptied texts instead of removing their keys."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Declared:
     paths: tuple[str, ...]
     """The paths of the value. The first path whose key is present is read."""
     often: bool
-    """Whether the value is not null in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
+    """Whether the value is neither null nor empty in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
 
 
 def identity(*paths: str) -> Any:
@@ -44,7 +46,7 @@ def identity(*paths: str) -> Any:
 def always(*paths: str, often: bool = False) -> Any:
     """Declare a value whose key is in every row.
 
-    ``often``: the value is also not null in at least one row of a page.
+    ``often``: the value is also neither null nor empty in at least one row of a page.
     """
     return Declared("always", paths, often)
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, Union
 
 import msgspec
 
-from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.declaration import EMPTY, OFTEN_ROWS, Contract, Value, contracts, per_contract, values
 from crawler.reading.getters import Getter, field_name, first_of, getter, has_only_keys
 from crawler.reading.paths import ANY, EACH, Step, steps
 
@@ -131,7 +131,7 @@ def _are_complete(check: _Check, rows: list[Any]) -> bool:
     if check.required and any(missing in map(read, rows) for read, missing in check.required):
         return False
     often = check.often if len(rows) >= OFTEN_ROWS else ()
-    return not (often and any(all(read(row) in (None, []) for row in rows) for read in often))
+    return not (often and any(all(read(row) in EMPTY for row in rows) for read in often))
 
 
 def _number_without_value(check: _Check, rows: list[Any]) -> int:

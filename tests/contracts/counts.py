@@ -16,7 +16,7 @@ from typing import Any
 
 from crawler.reading.careful import find
 from crawler.reading.contract import Contract, Value, contracts, values
-from crawler.reading.declaration import OFTEN_ROWS
+from crawler.reading.declaration import EMPTY, OFTEN_ROWS
 from crawler.reading.paths import steps
 from tests.contracts.mutants import at, objects_in
 from tests.contracts.responses import FOLDER, Payload, Response, listed
@@ -54,7 +54,7 @@ class Count:
         self.null += sum(present and value is None for present, value in found)
         if len(found) >= OFTEN_ROWS:
             self.pages += 1
-            self.empty_pages += all(value in (None, []) for _, value in found)
+            self.empty_pages += all(value in EMPTY for _, value in found)
         self.types = sorted({*self.types, *(type(value).__name__ for _, value in found if value is not None)})
 
 

@@ -170,7 +170,8 @@ def test_a_change_of_one_row_is_reported_by_its_path(change: dict[str, Any], exp
 
 
 @pytest.mark.parametrize(
-    ("key", "given", "cause"), [("seller", ..., "missing"), ("seller", None, "null"), ("rating", None, "null")]
+    ("key", "given", "cause"),
+    [("seller", ..., "missing"), ("seller", None, "null"), ("seller", "", "null"), ("rating", None, "null")],
 )
 def test_a_value_that_is_never_empty_in_all_rows(key: str, given: object, cause: str) -> None:
     def rows(count: int) -> list[dict[str, Any]]:

@@ -28,6 +28,8 @@ class User(Contract):
     listed_urls: Sequence[str]
     """The links in the user's profile. In some payloads, the user's website is only in this list."""
     verified_type: str | None
+    shape: str | None = None
+    """The shape of the user's picture, such as "Square"."""
     verified: bool | None
     is_blue_verified: bool | None
     protected: bool | None
@@ -45,8 +47,12 @@ class User(Contract):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """The names of values that the object lacks, although all objects in its format have them."""
-        return []
+        """The names of values that the object lacks, although all objects in its format have them.
+
+        All 408 recorded users with a square picture, and no other users, are businesses (captures 8bf3576c7485,
+        e992000b9ff4).
+        """
+        return ["verified_type"] if self.shape == "Square" and not self.verified_type else []
 
 
 class ApiUser(User, tag=("__typename", "User")):
@@ -63,6 +69,7 @@ class ApiUser(User, tag=("__typename", "User")):
     url: str | None = sometimes("website.url", "legacy.url")
     listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url", "legacy.entities.url.urls[].url")
     verified_type: str | None = sometimes("verification.verified_type", "legacy.verified_type")
+    shape: str | None = sometimes("profile_image_shape")
     verified: bool | None = always("verification.verified", "legacy.verified")
     is_blue_verified: bool | None = always("is_blue_verified")
     protected: bool | None = sometimes("privacy.protected", "legacy.protected")
@@ -90,7 +97,7 @@ class ApiUser(User, tag=("__typename", "User")):
         """
         expected = ["listed_count"] if self.omits_empty else []
         expected += ["protected", "profile_banner_url", "url"] if self.current_name is not None else []
-        return [name for name in expected if getattr(self, name) is None]
+        return [*super().contradictions, *(name for name in expected if getattr(self, name) is None)]
 
 
 class UnavailableUser(Contract, tag=("__typename", "UserUnavailable")):

@@ -26,6 +26,10 @@ from crawler.platforms.microblog.payload import (
 from crawler.platforms.microblog.payload_user import Number, UnavailableUser, User
 from crawler.reading.contract import Contract, always, identity, sometimes
 
+VIEWS_SINCE = 1_672_531_200_000
+"""The start of 2023 in Unix milliseconds. The platform counts views since 2022-12-15."""
+COUNTS = ("likes", "replies", "reposts")
+
 
 class WebUser(User):
     """A user. The user object of a post's author has fewer values than that of the profile's owner."""
@@ -41,6 +45,7 @@ class WebUser(User):
     url: str | None = sometimes("website.url")
     listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url")
     verified_type: str | None = sometimes("verification.verified_type")
+    shape: str | None = sometimes("profile_image_shape")
     verified: bool | None = sometimes("verification.verified")
     is_blue_verified: bool | None = sometimes("verification.is_blue_verified", "is_blue_verified")
     protected: bool | None = sometimes("privacy.protected")
@@ -62,7 +67,7 @@ class WebUser(User):
         """
         identity = ("id", "screen_name", "name", "profile_image_url_https")
         counts = ("followers_count", "friends_count", "statuses_count")
-        return [name for group in (identity, counts) for name in _lacking(self, group)]
+        return [*super().contradictions, *(name for group in (identity, counts) for name in _lacking(self, group))]
 
 
 def _lacking(user: User, group: Sequence[str]) -> list[str]:
@@ -102,6 +107,20 @@ class WebPost(Post):
 
     quoted_id = None
 
+    @property
+    def contradictions(self) -> Sequence[str]:
+        """Find counts that the post lacks: all recorded posts of the web client have them (captures 15e277c749c3,
+        968d30337932). No repost is among them.
+        """
+        missing = [name for name in COUNTS if getattr(self, name) is None] if self.reposted_result is None else []
+        return [*super().contradictions, *missing]
+
+    @property
+    def lacks_views(self) -> bool:
+        """Whether the post has no number of views, although it is not a repost and is newer than these numbers."""
+        is_new = isinstance(self.created_at, int) and self.created_at >= VIEWS_SINCE
+        return self.views is None and is_new and self.reposted_result is None
+
 
 class WebTweet(WebPost, tag=("__typename", "Tweet")):
     """A post."""
@@ -130,6 +149,10 @@ class WebPostItem(Contract, tag=("__typename", "TimelineTweet")):
     advert: Advert | None = sometimes("promoted_metadata")
 
 
+class WebTombstoneItem(Contract, tag=("__typename", "TimelineTombstone")):
+    """The placeholder for a post that is hidden."""
+
+
 class WebUserItem(Contract, tag=("__typename", "TimelineUser")):
     """A recommended user."""
 
@@ -137,7 +160,7 @@ class WebUserItem(Contract, tag=("__typename", "TimelineUser")):
 class WebItem(Contract, tag=("__typename", "TimelineTimelineItem")):
     """An entry with one item."""
 
-    content: WebPostItem | WebUserItem = identity("content")
+    content: WebPostItem | WebTombstoneItem | WebUserItem = identity("content")
 
 
 class WebCursor(Contract, tag=("__typename", "TimelineTimelineCursor")):

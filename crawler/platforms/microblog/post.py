@@ -9,7 +9,7 @@ from typing import Any
 from crawler.platforms.microblog import PLATFORM
 from crawler.platforms.microblog.payload import Article, Holder, Media, Post, Withheld
 from crawler.platforms.microblog.payload_user import User
-from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds
+from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds, unlisted
 from crawler.platforms.microblog.unread import Contradictions, path_of
 from crawler.platforms.microblog.user import number
 
@@ -96,7 +96,7 @@ def _common(
     if time is None:
         contradictions.add(post, "created_at", "type", loses_row=True)
         return None
-    for name in post.contradictions:
+    for name in (*post.contradictions, *_unlisted(post)):
         contradictions.add(post, name)
     for each in post.media:
         for name in each.contradictions:
@@ -114,6 +114,17 @@ def _common(
         "upload_timestamp": time,
         "view_count": number(post, "views", contradictions),
     }
+
+
+def _unlisted(post: Post) -> Sequence[str]:
+    """Return the names of the lists that lack a link or hashtag of the text. The text of a repost may be cut."""
+    if post.reposted_result is not None or _article_of(post):
+        return ()
+    note = post.note
+    hashtags = [*post.hashtags, *(note.hashtags if note else ())]
+    return unlisted(
+        note.text if note else post.text, note.links if note else post.links, hashtags, has_media=bool(post.media)
+    )
 
 
 def _caption(post: Post, contradictions: Contradictions) -> str:

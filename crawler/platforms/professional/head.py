@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.platforms.professional.history import is_masked
-from crawler.platforms.professional.markup import href, image, line
+from crawler.platforms.professional.markup import href, image, line, source
 from crawler.platforms.professional.table import unknown_names
 from crawler.reading.unread import Unread
 
@@ -142,9 +142,9 @@ def _read_card(node: LexborNode, head: Head) -> None:
     head.cover = (image(cover) if cover else None) or ""
     pictures = node.css('[data-section="picture"] img')
     head.photo = next(filter(None, map(image, pictures)), None)
-    if not pictures:
+    if not any(map(source, pictures)):
         head.unread.append(Unread("profile_photo", "missing"))
-    if cover is None and node.css_first("figure") is not None:
+    if not source(cover) if cover else node.css_first("figure") is not None:
         head.unread.append(Unread("background_cover_image_url", "missing"))
 
 
@@ -160,13 +160,16 @@ def _read_subheader(node: LexborNode, head: Head) -> None:
         return
     groups = subheader.css(".not-first-middot")
     before = [line(each) for each in subheader.iter() if each.tag == "span" and "data-modal" not in each.attributes]
-    texts = [[line(each) for each in group.css("span:not([data-modal])")] for group in groups]
     if any(group.css_first("[data-modal]") is not None for group in groups[:1]):
-        before += texts.pop(0)
-    if not texts:
-        head.unread += [Unread(name, "missing") for name in ("followers", "connections")]
+        before += _texts(groups.pop(0))
     head.location = next(filter(None, before), "")
-    head.counts = [text for group in texts for text in group if text]
+    head.counts = [text for group in groups for text in _texts(group) if text]
+    if not groups or (not head.counts and any(map(line, groups))):
+        head.unread += [Unread(name, "missing") for name in ("followers", "connections")]
+
+
+def _texts(group: LexborNode) -> list[str]:
+    return [line(each) for each in group.css("span:not([data-modal])")]
 
 
 def _read_links(node: LexborNode, head: Head) -> None:
@@ -182,8 +185,10 @@ def _read_links(node: LexborNode, head: Head) -> None:
             _read_websites(each, head)
         elif kind in _KINDS:
             found = _affiliation(each)
-            if not found["name"]:
-                head.unread.append(Unread("top_card[].name", "missing"))
+            is_whole = {"name": found["name"], "logo": all(map(source, each.css("img")))}
+            head.unread += [
+                Unread(f"top_card[].{name}", "missing") for name, is_read in is_whole.items() if not is_read
+            ]
             if kind == _COMPANY:
                 head.company = found
             elif kind == _SCHOOL:

@@ -188,8 +188,8 @@ def picture(value: object) -> str | None:
     return url if url and not url.startswith(PLACEHOLDERS) else None
 
 
-def image(node: LexborNode) -> str | None:
-    """Return the URL of the picture that an element shows, or None for the platform's own pictures.
+def source(node: LexborNode) -> str:
+    """Return the URL of the picture that an element shows, "" if it has none.
 
     In pages that a browser saved, the URL is in ``src`` or in the style; in others, it is in an attribute for lazy
     loading.
@@ -197,7 +197,12 @@ def image(node: LexborNode) -> str | None:
     found = node.attributes
     delayed = found.get("data-delayed-url") or found.get("src") or found.get("data-delayed-background")
     style = None if delayed else _BACKGROUND.search(found.get("style") or "")
-    return picture(style[1] if style else delayed)
+    return (style[1] if style else delayed) or ""
+
+
+def image(node: LexborNode) -> str | None:
+    """Return the URL of the picture that an element shows, or None for the platform's own pictures."""
+    return picture(source(node))
 
 
 def last_segment(url: str, *kinds: str) -> str:

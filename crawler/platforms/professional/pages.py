@@ -349,8 +349,8 @@ class ProfilePage(PlatformPage):
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if the top section, all positions or all schools could not be read, or no section is known.
 
-        Other unread parts are added to ``unread``. All ten recorded pages (2024-03 to 2026-07) have the top section and
-        the list of other members; any other section may be absent.
+        Other unread parts are added to ``unread``. All ten recorded pages (2024-03 to 2026-07) have the top section.
+        Any other section may be absent. A member can turn off the list of other members.
         """
         sections = self._document.sections
         unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]
@@ -362,8 +362,8 @@ class ProfilePage(PlatformPage):
             paths = ([path] for path in unknown)
             raise missing_error("These parts could not be read: the layout changed.", *paths, reason="blind")
         self.unread += [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
-        if self._document.is_whole and "people_also_viewed" not in self.cells:
-            self.unread.append(Unread("people_also_viewed[]", "missing", loses_rows=True))
+        if self._document.is_whole and not self._meta("profile:first_name") and self._name.count(" ") > 1:
+            self.unread.append(Unread("firstName", "missing"))  # each counted page has it; the name is split at a space
         _ = self.linked, self._counts  # both may add unread parts, which the note in ``data_availability`` mentions
 
 

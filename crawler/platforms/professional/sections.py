@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborNode
 from crawler.platforms.professional.markup import (
     NO_DATES,
     NO_SUBTITLE,
+    UNREADABLE,
     collapsed,
     dates,
     href,
@@ -21,6 +22,7 @@ from crawler.platforms.professional.markup import (
     line,
     lines,
     paragraphs,
+    source,
 )
 from crawler.platforms.professional.table import INNERMOST, OUTERMOST, Cell, Layout, Section, Table
 from crawler.reading.values import count
@@ -51,9 +53,18 @@ def _is_date(node: LexborNode) -> bool:
 
 
 def described(node: LexborNode) -> str | None:
-    """Read a description. If the page contains a shortened and a full version, the full version is read."""
-    versions = [each for each in node.iter() if "show-more-less-text__text" in (each.attributes.get("class") or "")]
+    """Read a description, from the element around it or from one of its versions.
+
+    If the page contains a shortened and a full version, the full version is read.
+    """
+    if _is_version(node) and node.parent is not None:
+        node = node.parent
+    versions = [each for each in node.iter() if _is_version(each)]
     return lines(versions[-1] if versions else node) or None
+
+
+def _is_version(node: LexborNode) -> bool:
+    return "show-more-less-text__text" in (node.attributes.get("class") or "")
 
 
 def places(node: LexborNode) -> tuple[str, ...] | None:
@@ -84,9 +95,9 @@ def link(node: LexborNode) -> str | None:
     return href(node) or None
 
 
-def shown_image(node: LexborNode) -> str:
-    """Read the URL of a picture, "" for the platform's placeholder."""
-    return image(node) or ""
+def shown_image(node: LexborNode) -> Any:
+    """Read the URL of a picture, "" for the platform's placeholder. Each picture of the counted pages has a URL."""
+    return (image(node) or "") if source(node) else UNREADABLE
 
 
 def quoted(node: LexborNode) -> str | None:
@@ -121,7 +132,7 @@ TITLE_URL = Cell("h3 a[href]", link)
 SUBTITLE = Cell("h4", shown, "always")
 DATED = Cell(".date-range", dates, empty=NO_DATES, often=3, fallback="time")
 DATE = Cell("time", shown, often=3)
-DESCRIPTION = Cell(".show-more-less-text", described)
+DESCRIPTION = Cell(":is(.show-more-less-text, .show-more-less-text__text--less)", described)
 LOGO = Cell("img", shown_image, empty=None)
 CONTRIBUTORS = Cell("a.face-pile__url", _attribute("title"), every=True)
 PARAGRAPHS = Cell('p:not([class*="show-more-less"]):not(:has(time))', shown, every=True)
@@ -135,6 +146,7 @@ REACTIONS, COMMENTS = number("data-num-reactions"), number("data-num-comments")
 _AUTHOR, _ROOT = ".profile-activity-original-author", ".profile-activity-root-author"
 """Select the author of a post, and the author of another post inside it."""
 _NAME = ".base-main-card__title"
+_AFTER_DATES = "p:has(time) + p"
 _LOGO_LINK = "a.profile-section-card__image-link[href]"
 _PERSON = {
     "name": Cell(".base-aside-card__title", shown, "identity"),
@@ -152,7 +164,7 @@ PEOPLE = (
         {
             **_PERSON,
             "link": Cell("a.base-aside-card[href]", link, "always"),
-            "image": Cell("[data-delayed-background]", shown_image, empty=None, fallback="img"),
+            "image": Cell("[data-delayed-background]", shown_image, "always", None, fallback="img"),
         },
         mark="a.base-aside-card",
     ),
@@ -218,7 +230,7 @@ TABLE = Table(
                 company_url=Cell("h4 a[href]", link, fallback=_LOGO_LINK),
                 company_image=LOGO,
                 dates=replace(DATED, kind="always"),
-                location=Cell("p.experience-item__meta-item:not(:has(time))", shown, often=10),
+                location=Cell("p.experience-item__meta-item:not(:has(time))", shown, often=10, fallback=_AFTER_DATES),
                 description=DESCRIPTION,
             ),
         ),

@@ -16,11 +16,9 @@ from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, 
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.forms import DATA_SCRIPT, Found, found_in
 from crawler.platforms.retail.payload import ApiRow, ApiStack, Crumb, Facet, Listing, RenderedRow, RenderedStack, Seo
-from crawler.platforms.retail.product import product
+from crawler.platforms.retail.product import contradictions, product
 from crawler.platforms.retail.schema import CATEGORY_ID
-from crawler.reading.declaration import OFTEN_ROWS
 from crawler.reading.json import is_bare_json, script_block
-from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, count
 
 ORIGIN = PLATFORM.origin
@@ -223,8 +221,12 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _products(self) -> list[dict[str, Any]]:
+        return [self.entry(row) for row in self._rows]
+
+    @cached_property
+    def _rows(self) -> list[RenderedRow | ApiRow]:
         rows = (row for stack in self._stacks for row in stack.rows)
-        return [self.entry(row) for row in rows if isinstance(row, RenderedRow | ApiRow)]
+        return [row for row in rows if isinstance(row, RenderedRow | ApiRow)]
 
     def _element(self, name: bytes) -> str:
         """Return the text of an element that occurs once in the page. Searching for it is faster than parsing."""
@@ -291,10 +293,13 @@ class ListingPage(PlatformPage):
         for name in names:
             requested, echoed = self.page_params.get(name), getattr(self.listing, name, None)
             # A search for a department's name redirects to a category page, whose data does not contain the query.
-            if requested is not None and echoed not in {None, ""} and _comparable(requested) != _comparable(echoed):
-                path = [*self._found.path, "paginationV2", "pageProperties", name]
-                message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
-                raise mismatch_error(message, path, str(requested))
+            if requested is None or echoed in {None, ""} or _comparable(requested) == _comparable(echoed):
+                continue
+            if name == "query" and self.listing and _comparable(echoed) == _comparable(self.listing.corrected):
+                continue  # the platform has searched for the corrected words
+            path = [*self._found.path, "paginationV2", "pageProperties", name]
+            message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
+            raise mismatch_error(message, path, str(requested))
 
     def _raise_if_blind(self) -> None:
         """Raise an error if the page has products, but none can be read.
@@ -304,7 +309,8 @@ class ListingPage(PlatformPage):
         from page 12 on (specification, section 8). The capture 25d700b25e6f states 53 products and 3 pages.
         """
         if self._products:
-            self._check_prices()
+            path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key))
+            self.unread += contradictions(self._rows, self._products, path)
             return
         lost = [each for each in self.unread if each.loses_rows]
         if lost:
@@ -313,16 +319,6 @@ class ListingPage(PlatformPage):
         if self.page <= (self.max_page or 1) and shown_before < min(self.total_results or 0, ALWAYS_SERVED):
             message = f"The page contains none of the {self.total_results} products that the listing states."
             raise missing_error(message, [*self._found.path, "itemStacks"], reason="blind")
-
-    def _check_prices(self) -> None:
-        """Report prices as unread if no offer on the page has a price.
-
-        In the captures of listings, 560 of 560 rows with an offer have a price.
-        """
-        offers = [each for each in self._products if each["offer_id"]]
-        if len(offers) >= OFTEN_ROWS and all(each["price"]["min_price"] is None for each in offers):
-            path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key, "priceInfo"))
-            self.unread.append(Unread(path, "contradiction", len(offers), len(offers)))
 
 
 @attrs.define(slots=False)

@@ -29,6 +29,10 @@ class Price(NamedTuple):
     currency: str = ""
 
 
+PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS", "UNIT_PRICE", "COMPARISON"}
+"""The types of the lines of a price that documents and captures name. The last two have no price of the product."""
+
+
 class PriceValue(Contract):
     """An amount in a price line."""
 
@@ -71,6 +75,13 @@ class RenderedPrice(Contract):
             return Price(current)
         low, high, *_ = *amounts(self.range), None, None
         return Price(current, low, high)
+
+    @property
+    def unknown_lines(self) -> list[str]:
+        """The unknown types of the lines, if the lines have no price."""
+        if self.details is None or _of_lines(self.details):
+            return []
+        return [line.kind for line in self.details.lines if line.kind and line.kind not in PRICE_LINES]
 
 
 def _of_lines(details: PriceDetails) -> Price | None:
@@ -142,7 +153,7 @@ class Row(Contract):
 
     item_id: NonEmpty | int = identity("usItemId")
     name: NonEmpty = identity("name")
-    product_id: str | int | None = always("id")
+    product_id: str | int | None = always("id", often=True)
     offer_id: str | None = always("offerId", often=True)
     url: str | None = always("canonicalUrl", often=True)
     rating: float | None = always("averageRating", often=True)
@@ -163,8 +174,8 @@ class RenderedRow(Row, tag=PRODUCT):
     """A product on a page."""
 
     image: str | None = always("image", often=True)
-    is_sponsored: bool | None = always("isSponsoredFlag")
-    is_preowned: bool | None = always("isPreowned")
+    is_sponsored: bool | None = always("isSponsoredFlag", often=True)
+    is_preowned: bool | None = always("isPreowned", often=True)
     condition: int | None = sometimes("conditionV2.code")
     short_description: str | None = always("shortDescription")
     category_path: str | None = always("category.categoryPathId", often=True)
@@ -310,6 +321,8 @@ class Listing(Contract):
     sort: str | None = always("paginationV2.pageProperties.sort")
     cat_id: str | int | None = always("paginationV2.pageProperties.cat_id")
     query: str | None = sometimes("paginationV2.pageProperties.query")
+    corrected: str | None = sometimes("spelling.correctedTerm")
+    """The words that were searched for in place of misspelt ones."""
     max_page: int | float | str | None = always("paginationV2.maxPage")
     matched: list[MatchedStack] = sometimes("paginationV2.pageProperties.primaryStacksToMatch[]")
     errors: list[ReportedError] = always("errorResponse.errors[]")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crawler.platforms.retail import PLATFORM
-from crawler.platforms.retail.payload import ApiRow, Badge, BadgeMember, Price, RenderedRow
+from crawler.platforms.retail.payload import ApiRow, Badge, BadgeMember, Price, RenderedPrice, RenderedRow
+from crawler.reading.declaration import OFTEN_ROWS
+from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import absolute_url, count
 
 ORIGIN = PLATFORM.origin
@@ -46,6 +49,29 @@ def product(row: RenderedRow | ApiRow) -> dict[str, Any]:
     if flag := row.flag or (flags[0].text if flags else None):
         found["flag"] = flag
     return found
+
+
+def contradictions(
+    rows: Sequence[RenderedRow | ApiRow], products: Sequence[dict[str, Any]], path: str
+) -> Iterator[Unread]:
+    """Yield values that the rows themselves show to be missing: prices and conditions. ``path``: where the rows are.
+
+    In the captures of listings, 560 of 560 rows with an offer have a price, and 7 of 7 pre-owned products have a
+    condition.
+    """
+    offers = [each for each in products if each["offer_id"]]
+    if len(offers) >= OFTEN_ROWS and all(each["price"]["min_price"] is None for each in offers):
+        yield Unread(f"{path}.priceInfo", "contradiction", len(offers), len(offers))
+    prices = [row.price for row in rows if isinstance(row.price, RenderedPrice)]
+    unknown = [price.unknown_lines for price in prices if price.unknown_lines]
+    if unknown:
+        names = dict.fromkeys(kind[:MAX_NAME_LENGTH] for kinds in unknown for kind in kinds)
+        lines = f"{path}.priceInfo.priceDetails.priceLines[].…unknown"
+        yield Unread(lines, "unknown", len(unknown), len(rows), names=(*names,)[:MAX_NAMES])
+    used = [row for row in rows if row.is_preowned]
+    without = sum(row.condition is None for row in used)
+    if without:
+        yield Unread(f"{path}.conditionV2", "contradiction", without, len(used))
 
 
 def _text(value: str | int | None) -> str:

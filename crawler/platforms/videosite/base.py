@@ -44,6 +44,8 @@ REPORTED_ERROR = re.compile(
     re.IGNORECASE,
 )
 """Matches alerts that report an error on the platform's side, in English, German, French, Spanish and Portuguese."""
+_WORDED_VIEWS = re.compile(r"\d.{0,20}\bviews?$", re.IGNORECASE)
+"""Matches texts that end with a number in any format, followed by the word "views"."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 
 
@@ -150,10 +152,6 @@ def _is_next_page(lost: Unread) -> bool:
     return lost.path.endswith(".token") or any(name.startswith("continuationItem") for name in lost.names)
 
 
-def _joined(shape: Shape) -> str:
-    return "\n".join(stated_texts(shape))
-
-
 @attrs.define(slots=False)
 class ListPage(VideositePage):
     """Base class for responses that contain a list of items."""
@@ -245,23 +243,31 @@ class ListPage(VideositePage):
         """Whether no number in the list, or in an item without a number of views, is next to English words."""
         if not any(map(ENGLISH.search, self._texts())):
             return any(re.search(r"\d", text) for text in self._texts())
-        without = (
-            shape for (_, shape), item in zip(self._shapes, self._items, strict=True) if item["view_count"] is None
-        )
-        return any(re.search(r"\d", texts) and not ENGLISH.search(texts) for texts in map(_joined, without))
+        without = ("\n".join(texts) for texts, item in self._stated() if item["view_count"] is None)
+        return any(re.search(r"\d", texts) and not ENGLISH.search(texts) for texts in without)
+
+    def _stated(self) -> Iterator[tuple[list[str], dict[str, Any]]]:
+        """Yield the texts in each row that may contain a number, with the row's item."""
+        for (_, shape), item in zip(self._shapes, self._items, strict=True):
+            yield stated_texts(shape), item
 
     def _texts(self) -> Iterator[str]:
         return (text for _, shape in self._shapes for text in stated_texts(shape))
 
     def _report_unread_views(self) -> None:
-        """Report that no row states its number of views in a known format, although rows contain numbers (PA-9).
+        """Report numbers of views in an unknown format (PA-9): texts with the word "views", or, if no row of the page
+        states its views in a known format, all other texts with numbers.
 
         On each recorded page with ten items or more, at least one item states its number of views.
         """
-        if len(self._items) < OFTEN_ROWS or any(item["view_count"] is not None for item in self._items):
-            return
-        unknown = [text for text in self._texts() if re.search(r"\d", text) and not OTHER_NUMBERS.search(text)]
+        rows = [texts for texts, item in self._stated() if item["view_count"] is None]
+        unknown = [text for texts in rows for text in texts if _WORDED_VIEWS.search(text)]
+        count = len(unknown)
+        if not unknown and OFTEN_ROWS <= len(rows) == len(self._items):
+            unknown = [text for text in self._texts() if re.search(r"\d", text) and not OTHER_NUMBERS.search(text)]
+            count = len(rows)
         if unknown:
             names = tuple(text[:MAX_NAME_LENGTH] for text in unknown[:MAX_NAMES])
-            count = len(self._items)
-            self.unread.append(Unread(f"{self.rows_path}.views.…unknown", "unknown", count, count, names=names))
+            self.unread.append(
+                Unread(f"{self.rows_path}.views.…unknown", "unknown", count, len(self._items), names=names)
+            )

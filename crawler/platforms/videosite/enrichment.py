@@ -23,6 +23,8 @@ from crawler.platforms import budget
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.details import FeedPage, VideoPage
 from crawler.platforms.videosite.record import unenriched
+from crawler.reading.declaration import OFTEN_ROWS
+from crawler.reading.unread import Unread
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -40,6 +42,9 @@ Item = dict[str, Any]
 SECONDS_FOR_RECORD = 2.0
 """In this number of seconds before a target's deadline, no request is started: the record is built from the details
 found so far."""
+
+
+LIKES_PATH = "microformat.playerMicroformatRenderer.likeCount"
 
 
 class Reader(Protocol):
@@ -70,6 +75,8 @@ class Enrichment:
         deadline = reader.target.deadline
         self._end = None if deadline is None else deadline - SECONDS_FOR_RECORD
         self._found: list[Item] = []
+        self._metadata: list[Item] = []
+        """The items of ``_found`` whose source is the video's metadata."""
         self._has_no_slot = False
         """Whether no download slot becomes free before the deadline."""
         self._failed: set[str] = set()
@@ -92,6 +99,7 @@ class Enrichment:
             done, _ = await asyncio.wait([work], timeout=seconds)
             for finished in done:
                 finished.result()
+        self._report_missing_likes()
         found = list(self._found)  # a copy: requests that are still in flight keep adding to the original
         if most:  # if no details were requested, none are missing
             self._warn(posts, posts[len(wanted) :], found, BlockedByPolicy)
@@ -109,6 +117,20 @@ class Enrichment:
         if missing:
             reader = self._reader
             reader.spider.left_out(reader.target, VideoPage.source, "posts[]", (len(missing), len(posts)), error)
+
+    def _report_missing_likes(self) -> None:
+        """Report the number of likes as unread if it is in the feed, but in none of the other items' metadata.
+
+        A single item lacks it if its channel hides the likes. The feed states 0 for such items.
+        """
+        count = len(self._metadata)
+        if count < OFTEN_ROWS or any(each["like_count"] is not None for each in self._metadata):
+            return
+        if any(each["like_count"] for each in self._found):
+            reader = self._reader
+            reader.spider.warn_unread(
+                reader.target, VideoPage.source, [Unread(LIKES_PATH, "contradiction", count, count)]
+            )
 
     async def _request(self, posts: list[Item]) -> None:
         reader = self._reader
@@ -141,6 +163,7 @@ class Enrichment:
                     return  # further requests would be blocked, too
             else:
                 self._found.extend(metadata["posts"])
+                self._metadata.extend(metadata["posts"])
 
 
 def _ignore_error(work: asyncio.Future[None]) -> None:

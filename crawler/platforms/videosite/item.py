@@ -27,8 +27,9 @@ ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|sche
 OTHER_NUMBERS = re.compile(r"\b(?:watching|waiting|ago|streamed|premier\w*|scheduled)\b", re.IGNORECASE)
 """Matches texts that contain a number other than the number of views."""
 _ACCESSIBLE_VIEWS = re.compile(
-    r"(?<![\d,.])\d[\d,.]{0,25}(?: thousand| lakh| million| crore| billion)? views?\b|\bno views?\b", re.IGNORECASE
+    r"(?<=, )(?:\d[\d,.]{0,25}(?: thousand| lakh| million| crore| billion)?|no) views?(?=\s*(?:[-–]|$))", re.IGNORECASE
 )
+"""Matches the number of views between the title and "- play Short". The title may contain such a number, too."""
 
 
 def post(video: str, *, kind: str, **known: Any) -> Item:

@@ -25,7 +25,17 @@ from crawler.platforms.videosite.base import (
 )
 from crawler.platforms.videosite.item import Path
 from crawler.platforms.videosite.lists import ContinuationPage
-from crawler.platforms.videosite.payload import BADGE_PATH, Channel, OtherChannel, OtherPage, Tab, UnnamedTab, page_kind
+from crawler.platforms.videosite.payload import (
+    BADGE_PATH,
+    BANNER_MARK,
+    BANNER_PATH,
+    Channel,
+    OtherChannel,
+    OtherPage,
+    Tab,
+    UnnamedTab,
+    page_kind,
+)
 from crawler.platforms.videosite.payload_rows import Placed, flat
 from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, has_unread_numbers, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
@@ -89,8 +99,11 @@ class ChannelPage(ListPage):
         self._raise_for_other_pages()
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
+        if self._is_of_other_tab:
+            self.unread = [each for each in self.unread if not each.path.startswith(self.rows_path)]
         self.raise_for_unread_rows()
         self._report_unread_badge()
+        self._report_unread_banner()
         if has_unread_numbers(self.page):
             self.skip_language("The page's header", ("header",))
 
@@ -179,9 +192,17 @@ class ChannelPage(ListPage):
     @cached_property
     def rows(self) -> list[Placed]:
         """The rows in the tab that the page shows, or [] if that is not the requested tab."""
-        if self._selected is None or (self.requested_tab and self.tab != self.requested_tab):
+        if self._selected is None or self._selected.content is None or self._is_of_other_tab:
             return []
-        return [] if self._selected.content is None else list(flat(self._selected.content))
+        return list(flat(self._selected.content))
+
+    @property
+    def _is_of_other_tab(self) -> bool:
+        """Whether the page shows a tab other than the requested one, because the channel lacks the requested tab.
+
+        Its list is not read, because the home tab contains more kinds of shelves than are documented.
+        """
+        return bool(self.requested_tab) and self.tab != self.requested_tab
 
     # Validation
 
@@ -239,6 +260,14 @@ class ChannelPage(ListPage):
         """
         if isinstance(self.page, Channel) and self.page.spoken_title and not self.page.attachments:
             self.unread.append(Unread(BADGE_PATH, "contradiction"))
+
+    def _report_unread_banner(self) -> None:
+        """Report a banner under an unknown key. For channels without a banner, both the key and the banner's name are
+        absent.
+        """
+        is_known = not isinstance(self.page, Channel) or self.page.banner is not None
+        if not is_known and BANNER_MARK in (self._block or b""):
+            self.unread.append(Unread(BANNER_PATH, "missing"))
 
 
 def _comparable(name: str, *, fold: bool) -> str:

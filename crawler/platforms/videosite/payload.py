@@ -15,6 +15,8 @@ _PANEL_REQUEST = (
     ".continuationCommand.token"
 )
 BADGE_PATH = f"{_HEADER}.title.dynamicTextViewModel.text.attachmentRuns[]"
+BANNER_PATH = f"{_HEADER}.banner"
+BANNER_MARK = b'"imageBannerViewModel"'
 _ICON = "element.type.imageType.image.sources[].clientResource.imageName"
 
 
@@ -125,7 +127,7 @@ class Channel(Page):
     """The name followed by the badge in words. Only channels with a badge have this text."""
     attachments: list[Attachment] = sometimes(BADGE_PATH)
     lines: list[HeaderLine] = always(f"{_HEADER}.metadata.contentMetadataViewModel.metadataRows[]")
-    banner: Banner | None = sometimes(f"{_HEADER}.banner")
+    banner: Banner | None = sometimes(BANNER_PATH)
     about_token: str | None = always(
         f"{_HEADER}.description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}",
         f"{_HEADER}.attribution.attributionViewModel.suffix.commandRuns[0].{_PANEL_REQUEST}",

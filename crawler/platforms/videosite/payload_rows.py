@@ -10,6 +10,7 @@ from crawler.reading.declaration import Contract, always, identity, often, somet
 _URL = "commandMetadata.webCommandMetadata.url"
 _TAP = "onTap.innertubeCommand"
 _ABOUT = "metadata.lockupMetadataViewModel"
+_OVERLAYS = "contentImage.thumbnailViewModel.overlays[]"
 _NEXT = "continuationCommand.token"
 
 
@@ -39,9 +40,11 @@ class Lockup(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     """The texts below the title, such as the number of views and the age. A line with badges has no texts."""
     image: str | None = always("contentImage.thumbnailViewModel.image.sources[-1].url")
     badges: list[str] = often(
-        "contentImage.thumbnailViewModel.overlays[].thumbnailBottomOverlayViewModel.badges[].thumbnailBadgeViewModel.text"
+        f"{_OVERLAYS}.thumbnailBottomOverlayViewModel.badges[].thumbnailBadgeViewModel.text",
+        f"{_OVERLAYS}.thumbnailOverlayBadgeViewModel.thumbnailBadges[].thumbnailBadgeViewModel.text",
     )
-    """The texts on the picture: the length, or a mark that the item is live."""
+    """The texts on the picture: the length, or a mark that the item is live. The second path, used in 2025, is
+    documented by other projects."""
     url: str | None = always(f"rendererContext.commandContext.{_TAP}.{_URL}")
     playlist: str | None = sometimes(f"rendererContext.commandContext.{_TAP}.watchEndpoint.playlistId")
 

@@ -374,7 +374,7 @@ def test_at_5_long_texts_in_every_field(kind: type[VideositePage], text: str) ->
     asyncio.run(_outcome(page_of(kind, orjson.dumps(with_texts(data, text)))))
 
 
-@pytest.mark.parametrize("text", ["9" * 400_000, "1," * 200_000, "1 view " * 60_000])
+@pytest.mark.parametrize("text", ["9" * 400_000, "1," * 200_000, "1 view " * 60_000, ", 1 view" * 60_000])
 def test_at_5_the_text_for_screen_readers(text: str) -> None:
     short = {
         "accessibilityText": text,
@@ -385,7 +385,7 @@ def test_at_5_the_text_for_screen_readers(text: str) -> None:
     shape, unread = read_plain(Short, short)
     assert shape is not None
     assert unread == []
-    assert item_of(shape, "shorts")["view_count"] == (1 if "view" in text else None)
+    assert item_of(shape, "shorts")["view_count"] == (1 if text.endswith(", 1 view") else None)
 
 
 async def _outcome(page: VideositePage) -> object:
