@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from crawler.registry import scrapers
 from crawler.service import metrics
 from crawler.service.clients import usage
 from crawler.service.description import catalogue, llms, openapi, viewer
@@ -130,7 +131,9 @@ class Endpoint:
 
 
 def prepare_documents(service_url: str) -> None:
-    """Build and compress the documents before the first call needs them."""
+    """Build and compress the documents, and build the validators of all records, before the first call needs them."""
+    for scraper in scrapers().values():
+        scraper.data.model_rebuild()
     catalogue.as_json()
     documents = (viewer.page(), openapi.as_json(service_url), llms.as_text(service_url))
     for document in (*documents, *viewer.bundled_files().values()):
