@@ -41,10 +41,10 @@ def configure(*last: Processor) -> None:
 
 
 def skip_unhandled_records() -> None:
-    """Create no log records below the levels of all handlers of the process.
+    """Set the levels of loggers so that records which every handler of the process would drop are not created.
 
     Scrapy sets ``LOG_LEVEL`` only on its handler, and the level of its own logger to DEBUG. So its records of each page
-    and item are created and then dropped. Your own handlers keep their records, also on other loggers than the root.
+    and item are created and then dropped. Handlers that users have added, to any logger, still get their records.
     """
     handlers = list(logging.root.handlers)
     for logger in logging.Logger.manager.loggerDict.values():

@@ -138,7 +138,7 @@ class ThrottleMiddleware:
             self.release(request)
         async with self.closing.limit():
             release = await self.admission.admit(request)
-        # ``release`` is called at most once: by the garbage collector if the request is discarded before its download.
+        # The finalizer calls ``release`` at most once, and also if the request is discarded before its download.
         release_slot = weakref.finalize(request, release)
         release_slot.atexit = False
         request.meta["release_slot"] = release_slot

@@ -45,7 +45,7 @@ LOGGED_HOSTS = 10
 
 
 class SharedBrowser:
-    """The browser provider of scrapy-playwright. All crawlers share one browser, which starts with the first page."""
+    """A browser provider for scrapy-playwright. With it, all crawlers share one browser, started for the first page."""
 
     def __init__(self, chromium: Chromium, pages: Throttle, options: dict[str, Any], _config: object) -> None:
         self.chromium = chromium
@@ -95,9 +95,9 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
             UpstreamTimeout: the page was not loaded before the download timeout or the target's deadline.
             UpstreamBlocked: the page navigated to another host.
             BrowserGone: the browser or the page crashed.
-            EgressFailed: the egress failed before the platform answered.
+            EgressFailed: the egress failed before the platform responded.
             DownloadFailedError: the connection failed.
-            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` is over.
+            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
         if "page_session_factory" not in request.meta:
             return await super().download_request(request)

@@ -37,11 +37,11 @@ from crawler.targets.warning import MISSING_ROWS, UNREAD_ROWS
 class Command(CheckedCommand, CrawlCommand):
     """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
 
-    The exit code is also 4 if rows of a target could not be read, and are therefore not in its record, and if the pages
-    of a listing lack rows that the platform would serve.
+    The exit code is also 4 if a record lacks rows because they could not be read, or if a listing lacks rows that the
+    platform would have served.
 
-    Wrong use is an invalid setting, argument, target or feed format. All of them are checked before logging starts and
-    a feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
+    Wrong use is an invalid setting, argument, target or feed format. All of them are checked before the log starts and
+    any feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
     """
 
     requires_crawler_process = True
@@ -99,7 +99,7 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
     Raises:
         ValueError: arguments are invalid, or contradict each other or the settings.
         WrongTargetsError: the crawl would have no targets.
-        UnusableFileError: the crawl would append to a file with other columns.
+        UnusableFileError: the crawl would append to a file whose columns differ.
         UsageError: the arguments require a project folder, or the settings disable an essential component.
     """
     problems = argument_problems(spider, arguments)

@@ -82,8 +82,8 @@ class Command(CheckedCommand):
 
     def long_desc(self) -> str:
         return (
-            "Opens a connection to each platform through each of its egresses, without a request. Only running "
-            "processes suspend egresses. This command shows that only if they share limits through STORE."
+            "Opens a connection to each platform through each of its egresses, and sends no request. Suspensions by "
+            "running processes are shown only if these processes share limits through STORE."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -110,7 +110,7 @@ class Command(CheckedCommand):
         self.exitcode = SOME_FAILED if recorder.outcome.error else ALL_HAVE_DATA
 
     def _suggest(self, recorder: Recorder) -> None:
-        """Print the lines for ``PAYLOAD_NAMES`` that would mend the pages of a recorded crawl."""
+        """Print the lines for ``PAYLOAD_NAMES`` with which the pages of a recorded crawl can be read."""
         pages = [each.page for each in recorder.downloads if each.page]
         overrides = partial(overrides_for, settings=self.settings)
         good = good_pages(

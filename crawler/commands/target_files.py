@@ -1,4 +1,4 @@
-"""``scrapy targets check`` and ``scrapy targets retry``, which read files without a queue."""
+"""``scrapy targets check`` and ``scrapy targets retry``, which read files and start no crawl."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Check:
     invalid: int = 0
     first_invalid: list[InvalidTarget] = field(default_factory=list)
     repeated: int = 0
-    """Number of rows that repeat the target of an earlier row. They are not in ``counts``."""
+    """Number of rows that repeat the target of an earlier row. ``counts`` does not include them."""
     error: TargetsUnavailableError | None = None
     """Why the rest of the files cannot be read. None: all rows were read."""
 

@@ -19,7 +19,7 @@ from crawler.targets.target import Scraper
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if a file cannot be used."""
+    """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if a file cannot be read."""
 
     def syntax(self) -> str:
         return "check <file> | retry <file>"
@@ -39,7 +39,7 @@ class Command(CheckedCommand):
         super().add_options(parser)
         parser.add_argument("--scraper", help="for check, the scraper of targets that do not name one")
         parser.add_argument("--spider", help="for check, the spider of the targets; all spiders without this option")
-        parser.add_argument("--encoding", help="for check, the encoding of files that are not UTF-8 (cp1252)")
+        parser.add_argument("--encoding", help="for check, the encoding of files that are not UTF-8, such as cp1252")
         parser.add_argument("--all", action="store_true", help="for retry, also targets whose errors are not retryable")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -50,9 +50,9 @@ class BoundedTransfers:
 
 
 class HttpHandler(BoundedTransfers, ThroughEgress, HTTP11DownloadHandler):
-    """Scrapy's own HTTP handler, through the egress of each target.
+    """Scrapy's HTTP handler, extended: it connects through the egress of each target.
 
-    It ends its transfers when the crawler closes, and limits the heads of responses and the time to connect.
+    It also ends its transfers when the crawler closes, and limits the size of response headers and the time to connect.
     """
 
     def __init__(self, crawler: Crawler) -> None:

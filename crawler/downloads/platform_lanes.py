@@ -68,7 +68,7 @@ class Lanes:
         if len(lanes) == 1:
             return lanes
         earliest = {lane: lane.budget.earliest() for lane in lanes}
-        now = asyncio.get_running_loop().time()  # read last: a free slot is then not later than now, even after a pause
+        now = asyncio.get_running_loop().time()  # read last, so that a free slot is never later than now
         return sorted(lanes, key=lambda lane: lane.next_slot(earliest[lane] - now))
 
     async def refused_by(self, target: Target) -> Lane | None:
@@ -101,8 +101,8 @@ class Lanes:
     def in_use(self) -> tuple[Lane, ...]:
         """The lanes that are not suspended.
 
-        If all are suspended, the lanes whose egress is not: through such a lane, a source that was not requested yet
-        may still work as a fallback.
+        If all are suspended, the lanes of which only the requested sources are suspended, not the egress or the
+        platform: another source may still work through them as a fallback.
         """
         if self.only and not self.only.egress.can_fail:
             return self.lanes
@@ -157,10 +157,10 @@ class Lanes:
     # Results
 
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a request for the lane of its target's release, even if the target has its outcome.
+        """Count the result of a request for its target's lane, even if the target already has its outcome.
 
-        Nothing is counted for a request that was not sent, or whose target was released again since. If most egresses
-        have met the same wall, the platform is suspended.
+        Nothing is counted for a request that was not sent, or whose target has been started again on another lane. If
+        most egresses have met the same wall, the platform is suspended.
         """
         release = target.release
         lane = release.lane
@@ -179,7 +179,7 @@ class Lanes:
     async def _meet_wall(self, platform: CircuitBreaker, met_by: Lane, source: str, error: ScrapeError) -> None:
         """Record that an egress has met a wall (``refusals.py``).
 
-        If more than half of the egresses have, suspend the platform.
+        If more than half of the egresses have met it, suspend the platform.
         """
         reason = refusal_reason(error)
         wall = f"{source}:{reason}"
@@ -195,7 +195,7 @@ class Lanes:
         """Whether the egress may be the cause of a counted error, so that the target may succeed through another
         egress.
 
-        If the connections of a target were lost in every try, there was no response of the platform.
+        The reason ``connection`` means that the connection was lost in every try, before the platform responded.
         """
         lane = target.release.lane
         if lane is None or self.only or not lane.egress.can_fail:

@@ -30,7 +30,7 @@ def store_location(settings: BaseSettings) -> str:
     """Return the path or URL of the store: ``STORE``, else a file in the project's ``.scrapy`` folder.
 
     Raises:
-        UsageError: the file would be on Scrapy Cloud's disk, which goes with the job, or on a network file system.
+        UsageError: the file would be on a network file system, or on Scrapy Cloud, where it is deleted with the job.
     """
     location = str(settings["STORE"] or "")
     if not location and settings["SERVICE_STORE"]:

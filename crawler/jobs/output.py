@@ -75,7 +75,7 @@ class Layout:
         """Check the layout, as far as this is possible without the job.
 
         Raises:
-            OutputError: the format or the place of the path cannot be used.
+            OutputError: the format cannot be used, or no file system supports the path.
         """
         kind = format_of(self.path)
         if kind == "xlsx" and "%(scraper)s" in self.path:
@@ -132,7 +132,7 @@ class Output:
     store_empty: bool = True
     """Whether files without rows are written, too."""
     new_file: Callable[[str], WritableFile] = NewFile
-    """Makes the file of a path."""
+    """Creates the file at a path."""
     folder: Path | None = None
     """The folder of a workbook's rows until it is complete. None: the system's folder of temporary files."""
     _files: dict[str, WritableFile] = field(default_factory=dict)
@@ -265,8 +265,8 @@ class JobFiles:
     ) -> tuple[list[str], Cursor]:
         """Write the records, in the order of the input, and the failures to a file. None: they are not written.
 
-        ``after``: write only what ended after this position, in that order. Return the paths of the written files, and
-        the position at which the next export goes on.
+        ``after``: write only the outcomes after this position, in the order in which they were stored. Return the paths
+        of the written files, and the position at which the next export continues.
 
         Raises:
             OutputError: the records cannot be written as ``layout`` says.
@@ -324,7 +324,7 @@ async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | Failures
 
 
 def part_path(path: str, job: Job, number: int) -> str:
-    """Return the path of a part. ``%(scraper)s`` stays.
+    """Return the path of a part. The placeholder ``%(scraper)s`` is not replaced.
 
     Raises:
         OutputError: the path has other placeholders, or a wrong format.

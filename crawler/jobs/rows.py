@@ -38,7 +38,7 @@ def new_entries(line: Line) -> frozenset[str] | None:
 
 
 def _identity(line: Line) -> dict[str, Any]:
-    """Return the fields that identify the target in a line. A follow-up has the columns of the target it is from."""
+    """Return the fields that identify the target in a line. A follow-up has the columns of its input line's target."""
     work = line.work
     root = {} if work.get("root") is None else {"root": work["root"]}
     own_id, own = work["id"], work.get("columns")

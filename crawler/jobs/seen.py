@@ -1,4 +1,4 @@
-"""The argument ``since=last`` in jobs: the store has the entries of each listing that earlier jobs have seen."""
+"""The argument ``since=last`` in jobs: the store records which entries of each listing earlier jobs have seen."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 NOTE = "seen"
-"""The key of a note that has the ids of a page's entries."""
+"""The key under which a note contains the ids of a page's entries."""
 DIGEST_BYTES = 16
 
 
 @dataclass
 class StoredSeen(ComparesEntries):
-    """The seen entries of the listings of a job. Each input line of the job is a listing: it is a root.
+    """The entries that earlier jobs have seen in a job's listings. Each input line is a listing: its target is a root.
 
-    The ids of a page's entries are in the note of its outcome. All entries of a listing are stored as seen together
-    with the outcome of its last page. If a page fails, none of them is stored, so that the next job reads the listing
-    again.
+    The ids of a page's entries are stored in the note of its outcome. All entries of a listing are stored as seen
+    together with the outcome of its last page. If a page fails, none of them is stored, so that the next job reads the
+    listing again.
     """
 
     jobs: Jobs

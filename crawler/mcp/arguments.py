@@ -1,4 +1,4 @@
-"""The arguments of the tools, beside the params of scrapers."""
+"""The arguments of the tools that are not params of scrapers."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class EndpointClient:
         for pause in RETRY_PAUSES:
             with suppress(EndpointError):
                 response = await self._request("GET", _path_of(request_id), params=query, headers=POLL)
-                # A response with the id of the call is the response of the call. Others are errors of this request.
+                # A response with the call's id is the call's own response, even if it is an error.
                 if response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR or _is_of(request_id, response):
                     return response
             await anyio.sleep(pause)

@@ -13,7 +13,7 @@ BYTES_OF_KB = 1_000
 CUT_BYTES = 3_000
 """Bytes that are reserved for the description of the omitted parts."""
 PARTS_BYTES = 1_500
-"""The part of these bytes for the names of shortened values."""
+"""The share of these bytes for the list of shortened values (``parts``)."""
 MAX_PARTS = 10
 """Maximum number of entries in ``parts``."""
 CUT_RECORD = (

@@ -68,7 +68,8 @@ Context = ServerRequestContext[Any, Any]
 
 SCHEMA_TYPE = "application/schema+json"
 SCHEMA_URI = "schema://"
-"""The resources: the schema of the record of each scraper, such as ``schema://retail-search-v4``."""
+"""The start of each resource's URI. The resource ``schema://retail-search-v4`` is the schema of this scraper's records.
+"""
 
 
 async def serve(client: EndpointClient) -> None:
@@ -88,7 +89,7 @@ async def answer_invalid(
 ) -> None:
     """Pass messages on. Answer requests that are not valid JSON, such as those with lone surrogates, with an error.
 
-    The library skips them, so that their senders would wait for an answer.
+    The library ignores such requests, so that their senders would wait for a response forever.
     """
     async with messages:
         async for message in read:
@@ -103,19 +104,19 @@ async def answer_invalid(
 
 
 def refusal_of(text: str | bytes, problem: str) -> JSONRPCError | None:
-    """Return the answer to a request that is not valid JSON. None: it has no id that can be read.
+    """Return the error response to a request that is not valid JSON, or None if the request's id cannot be read.
 
-    ``problem``: the sentence of the parser, without a full stop.
+    ``problem``: the parser's message, without a full stop.
     """
     message = f"{problem}. Texts must not contain lone surrogates, and numbers must not be NaN or Infinity."
     return error_of(text, PARSE_ERROR, message)
 
 
 def error_of(text: str | bytes, code: int, message: str) -> JSONRPCError | None:
-    """Return an error as the answer to a request. None: it has no id that can be read."""
+    """Return an error response to a request, or None if the request's id cannot be read."""
     try:
-        request_id = json.loads(text)["id"]  # the standard library reads lone surrogates
-        str(request_id).encode()  # an answer with an id that cannot be encoded would end the server
+        request_id = json.loads(text)["id"]  # unlike other parsers, it accepts lone surrogates
+        str(request_id).encode()  # a response with an id that cannot be encoded would end the server
         return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
     except (ValueError, TypeError, LookupError, RecursionError):
         return None

@@ -56,7 +56,7 @@ class RecordPath:
 
     @property
     def position_column(self) -> str:
-        """The name of the column with the position in the list. ``position``, unless the objects have such a key."""
+        """The name of the column with the position in the list. Not ``position`` if the objects have such a key."""
         return "list_position" if "position" in self.fields.of else "position"
 
     def rows(self, data: dict[str, Any]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ REPLACED = {
 }
 """Argument of an earlier version -> its replacement."""
 OBJECTS = frozenset({"source", "shared"})
-"""Arguments of the endpoint, whose values are objects. A user can set only text."""
+"""Arguments that only the project's own code passes, as objects. Users can pass only text."""
 
 
 class CrawlArguments(Described):
@@ -39,7 +39,7 @@ class CrawlArguments(Described):
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """Path, glob or URL of files with targets (JSON, CSV, Excel, Parquet or a plain list). Replaces the params."""
     encoding: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Encoding of targets files without a byte order mark, such as cp1252. Otherwise they must be UTF-8."""
+    """Encoding of targets files without a byte order mark, such as cp1252. By default, UTF-8."""
     explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """Name of a list in the data (products, posts). The feeds get one line per row of the list, not one per target."""
     shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
@@ -50,10 +50,9 @@ class CrawlArguments(Described):
     max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
     """Maximum number of pages to scrape per listing, including the requested page."""
     fields: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """The fields to write to the feeds, with commas between them: ``item_id,price.current_price``. The feeds have
-    them in this order."""
+    """The fields to write to the feeds, in this order, with commas between them: ``item_id,price.current_price``."""
     since: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Where to stop reading a listing: ``last`` for the entries that the last run has seen, or a day (UTC) such as
+    """Where to stop reading a listing: ``last`` for the entries that earlier runs have seen, or a day (UTC) such as
     2026-11-01. With ``explode``, only newer entries are written."""
 
     @field_validator("since")

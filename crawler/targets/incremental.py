@@ -150,7 +150,7 @@ class Seen(ComparesEntries):
     """
 
     def __init__(self, file: SeenFile, prefix: str = "") -> None:
-        """``prefix``: added to the name of each listing, so that the sandbox's listings are not the real ones."""
+        """``prefix``: put before the key of each listing, to separate the sandbox's listings from real ones."""
         self.file = file
         self.prefix = prefix
         self._listings: dict[str, _Listing] = {}
@@ -202,7 +202,7 @@ class Seen(ComparesEntries):
 
 
 def new_since(since: str, settings: BaseSettings) -> Since:
-    """Return the object that decides which entries are new: ``last``, or a day as YYYY-MM-DD."""
+    """Return the object that decides which entries are new. ``since``: ``last``, or a day as YYYY-MM-DD."""
     if since != "last":
         return SinceDate(date.fromisoformat(since))
     return Seen(SeenFile(seen_file(settings)), "sandbox " if settings.getbool("SANDBOX") else "")

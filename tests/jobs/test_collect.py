@@ -228,9 +228,9 @@ def test_a_job_of_the_sandbox_never_continues_as_a_real_one(commands: Commands) 
     assert commands.run("jobs", "push", "mine", targets).returncode == 0
     commands.settings = {"SANDBOX": 0, "PLATFORM_ORIGINS": json.dumps({"retail": "http://127.0.0.1:9"})}
     run = commands.run("collect", targets, "--job", "mine")
-    assert (run.returncode, "has other options (SANDBOX)" in run.stderr) == (2, True)
+    assert (run.returncode, "has different options (SANDBOX)" in run.stderr) == (2, True)
     run = commands.run("crawl", "retail", "-a", "job=mine")
-    assert (run.returncode, "was made with another value of SANDBOX" in run.stderr) == (1, True)
+    assert (run.returncode, "was made with a different value of SANDBOX" in run.stderr) == (1, True)
     assert commands.run("work", "--drain").returncode == 0
     assert commands.show("mine")["targets"]["waiting"] == 2
 
@@ -244,7 +244,7 @@ def test_further_pages_belong_to_the_job(commands: Commands) -> None:
     assert commands.show("pages")["targets"]["done"] == 3
     run = commands.run("collect", targets, "-O", out, "--job", "pages")
     assert run.returncode == 2
-    assert "has other options (max_pages=3, SANDBOX)" in run.stderr
+    assert "has different options (max_pages=3, SANDBOX)" in run.stderr
 
 
 def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:

@@ -260,10 +260,10 @@ async def test_a_check_finds_wrong_books(jobs: Jobs) -> None:
     ):
         await change(jobs, sql)
     assert await jobs.check(job) == [
-        "4 targets are counted as done, and 3 are.",
-        "0 targets are counted as failed, and 1 are.",
+        "4 targets are counted as done, but 3 are done.",
+        "0 targets are counted as failed, but 1 are failed.",
         "0 records belong to 4 done targets.",
-        "4 targets have an outcome, and 4 sequence numbers up to 7.",
+        "4 targets have an outcome, with 4 different sequence numbers up to 7.",
     ]
 
 

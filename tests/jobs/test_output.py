@@ -282,7 +282,7 @@ def test_an_export_goes_on_after_a_cursor(commands: Commands) -> None:
         assert len(lines(commands.folder / "failed.jsonl")) == ("rubbish" in rows)
         found += new
     assert sorted(found) == [f"t{number}" for number in range(5)]
-    for wrong, message in (("x", "is not a cursor"), ("99.1", "is that of another job")):
+    for wrong, message in (("x", "is not a cursor"), ("99.1", "belongs to a different job")):
         run = commands.run("jobs", "export", "job", "-O", out, "--after", wrong)
         assert (run.returncode, message in run.stderr) == (2, True)
 

@@ -101,7 +101,7 @@ def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
         run = commands.run("collect", file, "-O", out, "-a", "exhaustive=true", "-a", f"max_requests={limit}")
         assert run.returncode == 4, run.stderr
         assert ": paused (" in run.stderr
-        assert "the same command with a higher one continues the job" in run.stderr
+        assert "the same command with a higher limit continues the job" in run.stderr
         pages.append(len(lines(out)))
     assert pages == [4, 4, 8], "each category has as many pages as the limit"
     run = commands.run("collect", file, "-O", out, "-a", "exhaustive=true")

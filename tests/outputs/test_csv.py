@@ -210,7 +210,7 @@ def test_rows_are_appended_below_the_existing_header(tmp_path: Path, before: str
 def test_rows_with_other_columns_are_not_appended(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_text("page,heading\r\n")
-    with path.open("ab") as file, pytest.raises(UnusableFileError, match="has other columns than this run"):
+    with path.open("ab") as file, pytest.raises(UnusableFileError, match="has different columns from this run's"):
         exporter(file, fields="heading,page")
 
 
@@ -295,7 +295,7 @@ def test_ct_1_a_file_with_other_columns_is_refused_before_the_first_request(shop
         out = () if way else ("-o", str(table))
         other = shop.crawl("-a", "cat_id=976759", "-a", "fields=page,heading", *out, SQL_SINK=database, **way)
         assert other.returncode == 2
-        assert other.stderr == f"{table} has other columns than this run: use -O, or another file.\n"
+        assert other.stderr == f"{table} has different columns from this run's: use -O, or another file.\n"
         assert (table.read_bytes(), requests) == (before, [])
         assert not second.exists()
         assert not database.exists()

@@ -1,4 +1,4 @@
-"""Reads tables of text: comma, semicolon or tab between the cells, as spreadsheets and databases write them."""
+"""Reads text tables with commas, semicolons or tabs between the cells, as spreadsheets and databases write them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
 _FORMULA = re.compile(r'="(.*)"', re.DOTALL)
 """A cell such as ``="00123"``, with which programs make a spreadsheet keep a text as it is."""
 FORMULA_START = "'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
-"""Matches the start of text that a spreadsheet calculates as a formula. The last four are full-width forms."""
+"""Matches the start of text that a spreadsheet evaluates as a formula. The last four are full-width forms."""
 _APOSTROPHE = re.compile(f"'({FORMULA_START}.*|[0-9_]+)", re.DOTALL)
-"""A cell that begins with an apostrophe, which marks a number or a text like a formula as text. The CSV feeds of this
-project write it, too."""
+"""Matches a cell with a leading apostrophe, which marks a number, or text that looks like a formula, as text. The CSV
+feeds of this project contain such cells, too."""
 _INVISIBLE = "\u200b\ufeff"
 
 
@@ -62,7 +62,7 @@ def _next_with_content(lines: Iterator[Line]) -> Line | None:
 
 
 class _Table:
-    """A table, read by ``csv.reader``. A record is a row of it: several lines if a cell in quotes has line ends."""
+    """A table, read by ``csv.reader``. A *record* is one row, with several lines if a quoted cell has line breaks."""
 
     def __init__(self, lines: Iterator[Line], separator: str) -> None:
         self._lines = lines

@@ -108,7 +108,7 @@ class FileSource(TargetSource):
 
     @property
     def expected(self) -> int | None:
-        """The number of rows in this shard that can be read. Known when they have been read once."""
+        """The number of rows in this shard that can be read, or None until all have been read once."""
         return self._expected
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
@@ -149,7 +149,7 @@ class FileSource(TargetSource):
         self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
-        target_id = f"{name}:{row.element or row.line}"  # an id for rows without one, which is the same in each run
+        target_id = f"{name}:{row.element or row.line}"  # the id of rows without one, the same in each run
         where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
             cells = self._cells(row)
@@ -186,7 +186,8 @@ class FileSource(TargetSource):
         """Return the values of the user's own columns.
 
         Raises:
-            InvalidRequest: no table of the outputs has the column. The message continues a sentence.
+            InvalidRequest: the outputs have no such column, because the first rows lack it. The message continues a
+                sentence that begins with the line.
         """
         names = self._own_names(row)
         new = [name for name in names if name not in self._own_columns]

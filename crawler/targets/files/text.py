@@ -125,7 +125,7 @@ class TextFile:
         return b"\0" in "\n".encode(self.encoding)
 
     def _is_utf8_instead(self) -> bool:
-        """Whether the bytes are UTF-8, and hardly text in the given encoding, such as "MÃ¼sli" for "Müsli"."""
+        """Whether the file is probably UTF-8, which the given encoding would decode to "MÃ¼sli" instead of "Müsli"."""
         if self._is_wide:
             possible = b"\0" not in self.head
         else:  # a multi-byte encoding such as GBK may have the same bytes for other characters
