@@ -215,16 +215,20 @@ class ApiPost(Post):
         user that they reply to. The 149 posts that are marked as quotes and are not reposts have the quoted post's id.
         The same 241 posts have the list of all media and the list of the first one.
         """
-        is_repost = self.reposted_result is not None
-        checks = {
-            "views": self.views is None and self.views_state == "EnabledWithCount",
-            "bookmarks": self.bookmarks is None and self.is_bookmarked is not None,
-            "reply_id": self.reply_id is None and self.conversation_id not in {self.id, None},
-            "reply_handle": self.reply_handle is None and self.reply_user_id is not None,
-            "quoted_id": self.quoted_id is None and self.marked_as_quote is True and not is_repost,
-            "media": self.first_media is not None and not self.media,
-        }
-        return [*super().contradictions, *(name for name, is_missing in checks.items() if is_missing)]
+        names = list(super().contradictions)
+        if self.views is None and self.views_state == "EnabledWithCount":
+            names.append("views")
+        if self.bookmarks is None and self.is_bookmarked is not None:
+            names.append("bookmarks")
+        if self.reply_id is None and self.conversation_id not in {self.id, None}:
+            names.append("reply_id")
+        if self.reply_handle is None and self.reply_user_id is not None:
+            names.append("reply_handle")
+        if self.quoted_id is None and self.marked_as_quote is True and self.reposted_result is None:
+            names.append("quoted_id")
+        if self.first_media is not None and not self.media:
+            names.append("media")
+        return names
 
 
 class Tweet(ApiPost, tag=("__typename", "Tweet")):

@@ -21,7 +21,7 @@ _FIRST_TIMED_ID = 29_700_859_247
 
 _LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
 _LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]+")
-_HASHTAG = re.compile(r"(?<![\w&;/#＃])[#＃](?=\w*[^\W\d_])\w++(?![#＃]|://)")  # both are marks
+_HASHTAG = re.compile(r"[#＃](?<![\w&;/#＃].)(?=\w*[^\W\d_])\w++(?![#＃]|://)")  # both are marks
 _LINK_ONLY = re.compile(r"https?://\S+")
 _MEDIA_PAGE = re.compile(r"/status/\d+/(?:photo|video)/\d+$", re.ASCII)
 
