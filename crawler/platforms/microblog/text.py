@@ -21,7 +21,7 @@ _FIRST_TIMED_ID = 29_700_859_247
 
 _LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
 _LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]+")
-_HASHTAG = re.compile(r"(?<![\w&;/#＃])[#＃](?=\w*[^\W\d_])\w++(?![#＃]|://)")  # both are marks
+_HASHTAG = re.compile(r"[#＃](?<![\w&;/#＃].)(?=\w*[^\W\d_])\w++(?![#＃]|://)")  # both are marks
 _LINK_ONLY = re.compile(r"https?://\S+")
 _MEDIA_PAGE = re.compile(r"/status/\d+/(?:photo|video)/\d+$", re.ASCII)
 
@@ -48,7 +48,11 @@ def date_text(value: object) -> str | None:
 
     >>> date_text(1386995755000), date_text("2013-12-14T04:35:55.000Z"), date_text("soon")
     ('Sat Dec 14 04:35:55 +0000 2013', 'Sat Dec 14 04:35:55 +0000 2013', None)
+    >>> date_text("1386995755000")
+    'Sat Dec 14 04:35:55 +0000 2013'
     """
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value)
     try:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)
