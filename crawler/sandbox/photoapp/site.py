@@ -116,7 +116,7 @@ class Site:
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the undamaged response: a post's page, embed page or query result, reels, a redirect or another page."""
+        """Build the undamaged response: a post's page, embed page or query result, reels, a redirect or other page."""
         if request.method == "POST":
             return self._query(request)
         post, share, reels = (form.fullmatch(request.path) for form in (_POST, _SHARE, _REELS))

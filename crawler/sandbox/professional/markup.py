@@ -36,7 +36,7 @@ class Markup:
         )
 
     def full_link(self, url: str, label: str, tracking: str = "public_profile") -> str:
-        """Build the link that covers a whole card. ``tracking``: the name under which the platform counts its clicks."""
+        """Build the link that covers a whole card. ``tracking``: the name by which clicks on it are counted."""
         return (
             f'<a class="{FULL_LINK}" href="{escape(url)}" data-tracking-control-name="{tracking}" '
             f'data-tracking-will-navigate><span class="sr-only">\n            {escape(label)}\n          </span></a>'
