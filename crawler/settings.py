@@ -208,8 +208,8 @@ class Settings(Described):
     ]
     """Hosts of trackers. The browser's requests to them and to their subdomains are aborted."""
     PLAYWRIGHT_LAUNCH_OPTIONS: setting_types.LaunchOptions = {}
-    """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``proxy`` (HTTP proxies only),
-    ``chromium_sandbox`` (docs/architecture.md#chromiums-sandbox) etc."""
+    """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``chromium_sandbox``
+    (docs/architecture.md#chromiums-sandbox) etc."""
 
     # Feeds
 

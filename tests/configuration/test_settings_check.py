@@ -428,6 +428,7 @@ def test_the_check_imports_no_platform() -> None:
         ),
         (["serve"], {"CRAWLER_SERVICE_MAX_CALS": "9"}, "CRAWLER_SERVICE_MAX_CALS: no setting is called"),
         (["jobs", "list"], {"CRAWLER_REDIS_URL": "redis://x"}, "REDIS_URL: Redis is no longer used. Set STORE to"),
+        (["serve"], {"CRAWLER_PLAYWRIGHT_LAUNCH_OPTIONS": '{"proxy": {}}'}, "PLAYWRIGHT_LAUNCH_OPTIONS: remove proxy."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list | dict) else None,
 )
