@@ -151,6 +151,8 @@ def _check_replaced(settings: BaseSettings) -> None:
             "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL instead: jobs and endpoints share "
             "their limits through it, and so do other crawls with SHARED_LIMITS=1."
         )
+    if settings["SEEN_FILE"]:
+        raise ValueError("SEEN_FILE: since=last stores the seen entries in STORE.")
     if "proxy" in settings["PLAYWRIGHT_LAUNCH_OPTIONS"]:
         raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: remove proxy. The browser uses the proxies in EGRESSES.")
 
