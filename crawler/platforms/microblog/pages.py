@@ -51,6 +51,11 @@ _SCRIPT = re.compile(
 _LINKED_TYPE = re.compile(r"""\btype\s*=\s*["']?application/ld\+json""")
 _FIRST_SLOT = re.compile(r":\$R\[\d+\]=")
 
+RECORD_KEYS = (
+    *("article", "counts", "media_entities2", "note_tweet", "quoted_tweet_results", "reply_to_results"),
+    *("reply_to_user_results", "url_entities", "views"),
+)
+"""Keys of all six recorded records of posts (capture 15e277c749c3)."""
 _KEYS = frozenset(
     step
     for root in (WebTimeline, WebUsers)
@@ -116,6 +121,9 @@ class ProfilePage(MicroblogPage):
     def profile(self) -> dict[str, Any]:
         contradictions = Contradictions("user")
         found = merged([*(profile(user, contradictions) for user in self.users), self._linked_profile])
+        for unnamed in (user for user in self._users if not user.screen_name):
+            for name in unnamed.contradictions:
+                contradictions.add(unnamed, name)
         self.unread += contradictions.unread()
         if (
             found["statuses_count"] is None or found["profile_image_url_https"] is None
@@ -155,6 +163,7 @@ class ProfilePage(MicroblogPage):
         encoded = orjson.dumps(self._records.nested({"instructions": self._instructions}))
         timeline = timeline_of(self.payload(WebTimeline, encoded, what="timeline").instructions)
         self.unread += timeline.unread + (lacking_parts(self._instructions) if timeline.has_empty_parts else [])
+        self.unread += self._records.lacking(RECORD_KEYS)
         return timeline.rows
 
     # The script literals

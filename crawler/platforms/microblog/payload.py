@@ -70,12 +70,18 @@ class Note(Contract):
     hashtags: list[str] = always("entity_set.hashtags[].text")
 
 
+class Cover(Contract):
+    """The picture of an article."""
+
+    url: str | None = always("media_info.original_img_url")
+
+
 class Article(Contract):
     """The article that a post consists of."""
 
     title: str | None = always("title")
     text: str | None = always("plain_text", "preview_text")
-    cover: str | None = sometimes("cover_media.media_info.original_img_url")
+    cover: Cover | None = sometimes("cover_media")
 
 
 # Posts
@@ -132,6 +138,8 @@ class Post(Holder):
     hashtags: Sequence[str]
     media: Sequence[Media]
     note: Note | None
+    is_expandable: bool | None = None
+    """Whether the platform shows only the beginning of the note. None for a post without a note."""
     article: Article | None
     reply_id: str | None
     reply_handle: str | None
@@ -150,12 +158,18 @@ class Post(Holder):
     def contradictions(self) -> Sequence[str]:
         """The names of values that are missing although other values of the object show that they exist.
 
-        All 16 recorded posts whose text is only a link to an article contain the article (capture d8fcad0db39f).
+        All 95 recorded posts that can be expanded or not have a note. All 16 whose text is only a link to an article
+        contain the article (captures 8bf3576c7485, d8fcad0db39f).
         """
+        lacks_note = self.is_expandable is not None and self.note is None
+        return [*(["note"] if lacks_note else []), *(["article"] if self._lacks_article else [])]
+
+    @property
+    def _lacks_article(self) -> bool:
         link = self.links[0] if len(self.links) == 1 else None
         if link is None or self.article is not None or link.short != self.text.strip():
-            return []
-        return ["article"] if _ARTICLE_PAGE.fullmatch(link.destination or "") else []
+            return False
+        return _ARTICLE_PAGE.fullmatch(link.destination or "") is not None
 
 
 class ApiPost(Post):
@@ -178,6 +192,7 @@ class ApiPost(Post):
     media: list[Media] = sometimes("legacy.extended_entities.media[]")
     first_media: str | None = sometimes("legacy.entities.media[0].id_str")
     note: Note | None = sometimes("note_tweet.note_tweet_results.result")
+    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
     article: Article | None = sometimes("article.article_results.result")
     conversation_id: str | None = always("legacy.conversation_id_str")
     reply_id: str | None = sometimes("legacy.in_reply_to_status_id_str")

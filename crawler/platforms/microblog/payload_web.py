@@ -61,13 +61,18 @@ class WebUser(User):
     def contradictions(self) -> Sequence[str]:
         """Find values that the object lacks although it has other values of the same group.
 
-        All 21 recorded users have the first group. All 9 recorded users with counts have the second (captures
-        8fb2f652431b, 15e277c749c3, 968d30337932, 591342db3cda). A response that contains only the timeline has neither
-        group.
+        All 21 recorded users have the first group. All 9 recorded users with counts have the second, and both recorded
+        users with a description the third (captures 8fb2f652431b, 15e277c749c3, 968d30337932, 591342db3cda). A response
+        that contains only the timeline has no group.
         """
-        identity = ("id", "screen_name", "name", "profile_image_url_https")
-        counts = ("followers_count", "friends_count", "statuses_count")
-        return [*super().contradictions, *(name for group in (identity, counts) for name in _lacking(self, group))]
+        return [*super().contradictions, *(name for group in GROUPS for name in _lacking(self, group))]
+
+
+GROUPS = (
+    ("id", "screen_name", "name", "profile_image_url_https"),
+    ("followers_count", "friends_count", "statuses_count", "is_blue_verified"),
+    ("created_at", "description"),
+)
 
 
 def _lacking(user: User, group: Sequence[str]) -> list[str]:
@@ -79,7 +84,10 @@ def _lacking(user: User, group: Sequence[str]) -> list[str]:
 class WebAuthor(WebUser, tag=("__typename", "User")):
     """The author of a post."""
 
+    id: str | None = always("rest_id")
     screen_name: str = identity("core.screen_name")
+    name: str | None = always("core.name")
+    profile_image_url_https: str | None = always("avatar.image_url")
 
 
 class WebPost(Post):
@@ -99,6 +107,7 @@ class WebPost(Post):
     hashtags: list[str] = sometimes("details.hashtag_entities[].text")
     media: list[Media] = sometimes("media_entities2[]")
     note: Note | None = sometimes("note_tweet.note_tweet_results.result")
+    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
     article: Article | None = sometimes("article.article_results.result")
     reply_id: str | None = sometimes("reply_to_results.rest_id", "reply_to_results.result.rest_id")
     reply_handle: str | None = sometimes("reply_to_user_results.result.core.screen_name")

@@ -12,6 +12,7 @@ from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds, unlisted
 from crawler.platforms.microblog.unread import Contradictions, path_of
 from crawler.platforms.microblog.user import number
+from crawler.reading.values import count
 
 ORIGIN = PLATFORM.origin
 REPOST_MARK = "RT @"
@@ -33,9 +34,8 @@ def handle_of(post: Post | None) -> str:
 
 def moment(post: Post) -> int | None:
     """Return when a post was published, in Unix seconds: from its date, or else from its id."""
-    if isinstance(post.created_at, int):
-        return post.created_at // 1000
-    written = seconds(post.created_at)
+    milliseconds = count(post.created_at)
+    written = seconds(post.created_at) if milliseconds is None else milliseconds // 1000
     return id_seconds(post.id) if written is None else written
 
 
@@ -139,7 +139,8 @@ def _caption(post: Post, contradictions: Contradictions) -> str:
     note, raw, end = post.note, post.text, post.shown_end
     if note:
         return caption(note.text, note.links, escaped=False, has_media=bool(post.media))
-    if len(raw) >= LONGEST_CUT and raw[:end].rstrip().endswith(CUT_MARK) and post.reposted_result is None:
+    is_cut = len(raw) >= LONGEST_CUT and raw[:end].rstrip().endswith(CUT_MARK) and post.reposted_result is None
+    if is_cut and "note" not in post.contradictions:
         contradictions.add(post, "note")
     return caption(raw, post.links, escaped=True, has_media=bool(post.media), shown_end=end)
 
@@ -162,5 +163,5 @@ def _inner(holder: Holder | None) -> Post | None:
 def _thumbnail(media: Sequence[Media], shown: Post) -> str | None:
     """Return the URL of the first photo or video cover, else of the article's cover, else None."""
     article = None if media else _article_of(shown)
-    urls = [*(each.image for each in media), article.cover if article else None]
+    urls = [*(each.image for each in media), article.cover.url if article and article.cover else None]
     return next(filter(None, urls), None)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode, b64encode
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from crawler.errors import ExtractionFailed
+from crawler.reading.unread import Unread
 
 MAX_OBJECTS = 20_000
 """Maximum number of objects in the nested data, in which an object may occur several times. Real pages have about
@@ -70,6 +72,12 @@ class Records:
         """Return the page's record with this id, or None. A missing user record is rebuilt from its fields' records."""
         found = self.by_id.get(record_id)
         return found if found is not None else self._rebuilt(record_id)
+
+    def lacking(self, keys: Sequence[str]) -> list[Unread]:
+        """Return the keys that records of posts lack. A record has each key that its query selects, null if empty."""
+        posts = [each for each in self.by_id.values() if each.get("__typename") == "Tweet" and "details" in each]
+        missing = Counter(key for each in posts for key in keys if key not in each)
+        return [Unread(f"Tweet.{key}", "missing", rows, len(posts)) for key, rows in missing.items()]
 
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:

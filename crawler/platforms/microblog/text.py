@@ -48,7 +48,11 @@ def date_text(value: object) -> str | None:
 
     >>> date_text(1386995755000), date_text("2013-12-14T04:35:55.000Z"), date_text("soon")
     ('Sat Dec 14 04:35:55 +0000 2013', 'Sat Dec 14 04:35:55 +0000 2013', None)
+    >>> date_text("1386995755000")
+    'Sat Dec 14 04:35:55 +0000 2013'
     """
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value)
     try:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)

@@ -10,7 +10,7 @@ from typing import Any
 
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.schema import Demographics
-from crawler.platforms.microblog.text import date_text
+from crawler.platforms.microblog.text import date_text, seconds
 from crawler.platforms.microblog.unread import Contradictions
 from crawler.reading.values import count
 
@@ -25,8 +25,10 @@ def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(user, name) for name in FIELDS}
     for name in COUNTS:
         found[name] = number(user, name, contradictions)
-    if not isinstance(user.created_at, str):
+    if user.created_at is not None and seconds(user.created_at) is None:  # not in the platform's date format
         found["created_at"] = date_text(user.created_at)
+        if found["created_at"] is None:
+            contradictions.add(user, "created_at", "type")
     if not user.url and user.listed_urls:
         found["url"] = user.listed_urls[0]
     if user.omits_empty:
