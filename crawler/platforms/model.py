@@ -202,21 +202,25 @@ def empty(model: type[Model]) -> dict[str, Any]:
 
     Optional fields are omitted, and so are fields that always have a value, such as numbers that are never null.
     """
-    return {name: kind() for name, kind in _empty_kinds(model).items()}
+    data, makers = _empty_data(model)
+    return data | {name: make() for name, make in makers.items()}
 
 
 @cache
-def _empty_kinds(model: type[Model]) -> dict[str, Callable[[], Any]]:
-    """Return, for each field of a model, a function that creates the field's empty value."""
-    found: dict[str, Callable[[], Any]] = {}
+def _empty_data(model: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+    """Return a model's data without values, and functions that make those of its values that can be changed."""
+    data: dict[str, Any] = {}
+    makers: dict[str, Callable[[], Any]] = {}
     for name, info in model.model_fields.items():
         options = get_args(info.annotation) if get_origin(info.annotation) is UnionType else (info.annotation,)
         kind = NoneType if NoneType in options else get_origin(options[0]) or options[0]
-        if info.is_required() and isinstance(kind, type) and issubclass(kind, Model):
-            found[name] = partial(empty, kind)
-        elif info.is_required() and kind in {NoneType, str, list}:
-            found[name] = kind
-    return found
+        if info.is_required() and kind in {NoneType, str, list}:
+            data[name] = {NoneType: None, str: ""}.get(kind)
+            makers |= {name: list} if kind is list else {}
+        elif info.is_required() and isinstance(kind, type) and issubclass(kind, Model):
+            data[name] = None
+            makers[name] = partial(empty, kind)
+    return data, makers
 
 
 def refuse_link(text: object) -> object:

@@ -164,7 +164,7 @@ class ListPage(VideositePage):
         """All rows in the list, in the platform's order."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """The tab that the items belong to."""
         return self.requested_tab

@@ -61,7 +61,7 @@ def plain_feed(root: Any) -> dict[str, Any]:
 
 def unknown_parts(root: Any) -> list[str]:
     """Return the names of elements with children that are neither entries nor the author."""
-    return [_name(each) for each in root if len(each) and each.tag not in {_ENTRY, f"{{{ATOM}}}author"}]
+    return [_name(each.tag) for each in root if len(each) and each.tag not in {_ENTRY, f"{{{ATOM}}}author"}]
 
 
 def _values(elements: Iterable[Any]) -> dict[str, str | None]:
@@ -69,7 +69,7 @@ def _values(elements: Iterable[Any]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     waiting = [(each, "") for each in elements]
     for element, parent in waiting:
-        path = f"{parent}{_name(element)}"
+        path = f"{parent}{_name(element.tag)}"
         attributes = element.items()
         if attributes:
             relation = element.get("rel")
@@ -83,12 +83,13 @@ def _values(elements: Iterable[Any]) -> dict[str, str | None]:
     return found
 
 
-def _name(element: Any) -> str:
-    """Return an element's name with the feed's usual prefix. Comments and processing instructions have no name."""
-    return _prefixed(element.tag) if isinstance(element.tag, str) else "…"
-
-
 @lru_cache(maxsize=100)
-def _prefixed(tag: str) -> str:
+def _name(tag: object) -> str:
+    """Return an element's name with the feed's usual prefix, by its tag.
+
+    Comments and processing instructions have no name: their tags are functions.
+    """
+    if not isinstance(tag, str):
+        return "…"
     space, _, name = tag.removeprefix("{").rpartition("}")
     return f"{_PREFIXES.get(space, '…:')}{name}"

@@ -135,7 +135,7 @@ class PlaylistPage(ContinuationPage):
         marks = ('"playlistVideoListRenderer"', '"playlistMetadataRenderer"', "The playlist does not exist.")
         return any(mark in body for mark in marks) or bool(re.search(r'"playlistId":\s*"UU(?:LF|SH|LV)', body))
 
-    @property
+    @cached_property
     def kind(self) -> str:
         prefix = self._playlist[:4]
         return self.requested_tab or {"UUSH": "shorts", "UULV": "streams"}.get(prefix, "videos")

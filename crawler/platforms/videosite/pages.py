@@ -185,7 +185,7 @@ class ChannelPage(ListPage):
         filled = [each for each in self._tabs if each.content is not None]
         return next(iter(selected or filled or self._tabs), None)
 
-    @property
+    @cached_property
     def kind(self) -> str:
         return self.requested_tab or self.tab
 
