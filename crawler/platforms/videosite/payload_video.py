@@ -9,7 +9,7 @@ from crawler.reading.declaration import Contract, always, sometimes
 class Metadata(Contract):
     """A video's metadata. 6 of 6 recorded videos of 2026 have the keys that are declared ``always``.
 
-    Numbers are texts. ``viewCount`` is 0 before a stream starts, ``lengthSeconds`` is 0 while it is live.
+    Numbers are texts. ``viewCount`` is 0 before a stream starts, and ``lengthSeconds`` is 0 while it is live.
     """
 
     id: str | None = always("externalVideoId")
@@ -38,7 +38,7 @@ class Broadcast(Contract):
 
 
 class Player(Contract):
-    """The player's response. If the video cannot be played, it may have the metadata nevertheless."""
+    """The player's response. Even if the video cannot be played, it may contain the metadata."""
 
     id: str | None = sometimes("videoDetails.videoId")
     status: str | None = sometimes("playabilityStatus.status")
@@ -54,7 +54,7 @@ class Owner(Contract):
 
 
 class JointOwner(Contract):
-    """A channel in the dialog with the owners of a collaboration."""
+    """A channel in the dialog that lists the owners of a collaboration."""
 
     name: str | None = sometimes("title.content")
     channel: Owner | None = sometimes("leadingAccessory.avatarViewModel.endpoint.innertubeCommand.browseEndpoint")
@@ -69,7 +69,7 @@ _VIEWS = "videoPrimaryInfoRenderer.viewCount.videoViewCountRenderer"
 
 
 class Section(Contract):
-    """A section of a video's page: title and views, or description and owner. Others are not read."""
+    """A section of a video's page: title and views, or description and owner. Other sections are not read."""
 
     title: Text | None = sometimes("videoPrimaryInfoRenderer.title")
     views: Text | None = sometimes(f"{_VIEWS}.viewCount")
@@ -81,13 +81,13 @@ class Section(Contract):
     owner_name: Text | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.title")
     owner: Owner | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.navigationEndpoint.browseEndpoint")
     joint_name: str | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.attributedTitle.content")
-    """The owners' names of a collaboration."""
+    """The names of the owners of a collaboration."""
     owners: list[JointOwner] = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.{_DIALOG}")
-    """The owners of a collaboration. The first of them is the channel that has the video."""
+    """The owners of a collaboration. The first one is the channel that published the video."""
 
 
 class SidePanel(Contract):
-    """A panel beside a video, such as the comments."""
+    """A panel next to a video, such as the comments."""
 
     name: str | None = sometimes("panelIdentifier")
     info: Text | None = sometimes("header.engagementPanelTitleHeaderRenderer.contextualInfo")
@@ -97,7 +97,7 @@ SECTIONS_PATH = "contents.twoColumnWatchNextResults.results.results.contents[]"
 
 
 class WatchPage(Contract):
-    """The data of a video's page without the player's data."""
+    """The data of a video's page, except the player's data."""
 
     id: str | None = sometimes("currentVideoEndpoint.watchEndpoint.videoId")
     sections: list[Section] = sometimes(SECTIONS_PATH)
@@ -114,7 +114,7 @@ class Endpoint(Contract, one_of=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the response states no destination. Responses for unknown URLs have status 404 instead."""
+        """Whether the response states no destination. For an unknown URL, it has status 404 instead."""
         return not (self.channel or self.url or self.video or self.playlist)
 
 

@@ -22,7 +22,6 @@ from crawler.service.calls.envelope import (
     Answer,
     Call,
     Served,
-    StreamedAnswer,
     failure,
     json_response,
     raw_response,
@@ -158,11 +157,11 @@ class Api(Resource):
                 answer = failure(call, unexpected())
             try:
                 packed = await compressed(answer, request)
-                self._writer.send(request, packed)
-                if isinstance(packed, StreamedAnswer):
-                    await self._writer.stream(request, packed)
+                pieces = self._writer.send(request, packed)
             finally:
                 self._done(call, answer)
+            if pieces is not None:
+                await self._writer.stream(request, pieces)
 
     def _done(self, call: Call, answer: Answer) -> None:
         duration = call.duration_ms

@@ -228,7 +228,7 @@ def test_a_page_nested_ten_thousand_deep(tag: str) -> None:
         (r'<h2 class="top-card-layout__headline.*?</h2>', {"headline"}),
         (
             r'<section class="aside-section-container mb-4 browsemap".*?</section>',
-            {"people_also_viewed", "data_availability"},
+            {"people_also_viewed"},
         ),
         (r'<section class="aside-section-container mb-4 samename".*?</section>', {"same_name"}),
         (r'<div data-section="websites">.*?</dl></div></div>', {"websites"}),

@@ -133,8 +133,6 @@ def test_pr3_2_a_whole_page_of_ours_has_no_warning(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "css_class", "path"),
     [
-        ("a48a929f0136", "experience-item__meta-item", "experience[].location"),
-        ("2501a081162d", "experience-item__meta-item", "experience[].location"),
         ("cfa3fe63800c", "see-more-text", "activity[].text"),
     ],
 )
@@ -156,7 +154,7 @@ def test_a_value_of_no_row_of_a_long_section_is_reported(name: str, css_class: s
             "sections[].…unknown: unknown in 1 of 19 (x), not collected",
         ),
         ('<h3 class="base-aside-card__title', '<h3 class="x', "people_also_viewed[]"),
-        (" browsemap", " x", "people_also_viewed[]: missing, not collected"),
+        (" browsemap", " x", "sections[].…unknown: unknown in 1 of 19 (x), not collected"),
         ("top-card__links-container", "x", "top_card.company: missing"),
         (
             'data-section="currentPositionsDetails"><a',
@@ -254,3 +252,49 @@ def test_a_hostile_page_gives_data_or_a_typed_error(name: str, kind: type[Profil
     with pytest.raises(ExtractionFailed) as refused:
         asyncio.run(page.to_item())
     assert refused.value.reason == reason
+
+
+# Values that are read in another way, or whose place shows that they are missing
+
+
+@needs_captures
+@pytest.mark.parametrize("css_class", ["experience-item__meta-item", "show-more-less-text"])
+@pytest.mark.parametrize("name", ["961164b53ee7", "675355348e00", "2501a081162d"])
+def test_locations_and_descriptions_are_read_without_their_class(name: str, css_class: str) -> None:
+    assert reading(renamed(body_of(name), Name("class", css_class))) == reading(body_of(name))
+
+
+@pytest.mark.parametrize("attribute", ["data-delayed-url", "src"])
+def test_pictures_without_a_url_are_reported(attribute: str) -> None:
+    before = reading(body_of("transcribed-profile-20260727"))
+    after = reading(renamed(body_of("transcribed-profile-20260727"), Name("attribute", attribute)))
+    assert after.data != before.data
+    assert after.unread - before.unread
+
+
+def test_counts_outside_of_their_elements_are_reported() -> None:
+    body = re.sub(
+        rb"(?<=not-first-middot)(.*?)</div>",
+        lambda group: group[0].replace(b"<span", b"<i").replace(b"</span", b"</i"),
+        body_of("mara-lindqvist"),
+        flags=re.DOTALL,
+    )
+    assert {"followers: missing", "connections: missing"} <= reading(body).unread
+
+
+def test_a_name_of_three_words_is_not_split_in_silence() -> None:
+    page = page_of(re.sub(rb'<meta property="profile:[^>]*>', b"", body_of("mara-lindqvist")))
+    item = asyncio.run(page.to_item())
+    assert (item["firstName"], page.unread) == ("Mara", [])
+    page = page_of(
+        re.sub(rb'<meta property="profile:[^>]*>', b"", body_of("mara-lindqvist")).replace(b"Mara L", b"Mara von L")
+    )
+    asyncio.run(page.to_item())
+    assert [str(each) for each in page.unread] == ["firstName: missing"]
+
+
+def test_a_member_may_turn_off_the_list_of_other_members() -> None:
+    section = rb'<section class="aside-section-container mb-4 browsemap".*?</section>'
+    page = page_of(re.sub(section, b"", body_of("mara-lindqvist"), flags=re.DOTALL))
+    assert asyncio.run(page.to_item())["people_also_viewed"] == []
+    assert page.unread == []
