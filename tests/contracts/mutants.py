@@ -1,7 +1,8 @@
 """Changed copies of payloads, generated from contracts: each declared key renamed, removed, retyped or set to null.
 
 A contract says for each change whether it must be noticed. Silent by design is only: any change of a ``sometimes`` key,
-null in an ``always`` key that is not also ``often``, and a change of an ``often`` key in one row.
+null in an ``always`` key that is not also ``often``, and a change of an ``often`` key in one row. In contracts without
+nulls, each null must be noticed.
 """
 
 from __future__ import annotations
@@ -156,6 +157,8 @@ class _Key(NamedTuple):
     value_paths: tuple[str, ...] = ()
     has_fallback: bool = False
     """Whether the payload also has another path of the value."""
+    nulls: bool = True
+    """Whether real objects of the contract contain null."""
 
 
 def _of_objects(payload: Payload, objects: Objects) -> Iterator[Mutant]:
@@ -174,7 +177,7 @@ def _of_objects(payload: Payload, objects: Objects) -> Iterator[Mutant]:
                 is_leaf = path[length:] in {(), (EACH,)}
                 own = join(objects.path, _joined(path[:length]))
                 all_paths = tuple(join(objects.path, each) for each in value.paths)
-                key = _Key(own, places, value, rows, is_leaf, all_paths, len(present) > 1)
+                key = _Key(own, places, value, rows, is_leaf, all_paths, len(present) > 1, objects.kind.nulls)
                 yield from _of_key(payload, key)
 
 
@@ -218,7 +221,7 @@ def _must_be_noticed(key: _Key, operation: Operation, scope: str) -> bool:
         return scope == "page" and any(each.kind == "identity" for kind in value.contracts for each in values(kind))
     often = value.often and scope == "page" and key.rows >= OFTEN_ROWS
     if operation == "null":
-        return often or (value.kind == "identity" and key.is_leaf)
+        return not key.nulls or often or (value.kind == "identity" and key.is_leaf)
     return often or value.required
 
 

@@ -98,8 +98,6 @@ class ChannelPage(ListPage):
         self._raise_for_other_pages()
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
-        if self._is_of_other_tab:
-            self.unread = [each for each in self.unread if not each.path.startswith(self.rows_path)]
         self.raise_for_unread_rows()
         self._report_unread_badge()
         self._report_unread_banner()
@@ -197,11 +195,12 @@ class ChannelPage(ListPage):
 
     @property
     def _is_of_other_tab(self) -> bool:
-        """Whether the page shows another tab than the requested one, because the channel does not have this tab.
-
-        Its list is not read: the home tab has more kinds of shelves than the platform's documents name.
-        """
+        """Whether the page shows another tab than the requested one, because the channel does not have this tab."""
         return bool(self.requested_tab) and self.tab != self.requested_tab
+
+    @property
+    def _is_without_items(self) -> bool:
+        return self._is_of_other_tab or super()._is_without_items
 
     # Validation
 
