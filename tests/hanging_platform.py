@@ -80,6 +80,7 @@ class HangingPlatform:
                 await disconnected
                 return False
             disconnected.cancel()
+            await asyncio.wait([disconnected])
             response = self.page(parts.path, args)
         status, headers, body = response
         lines = [f"HTTP/1.1 {status} OK", f"Content-Length: {len(body)}"]

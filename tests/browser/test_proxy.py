@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawler.browser import proxy
-from crawler.browser.proxy import FilteringProxy, launch_proxy
+from crawler.browser.proxy import FilteringProxy
 from crawler.downloads import public_addresses
+from crawler.downloads.egress_setting import Proxy
 from crawler.downloads.public_addresses import is_public
 from crawler.downloads.tunnel import Connection, through_proxy
 from tests.browser import canary
@@ -199,9 +200,7 @@ async def test_another_proxy_gets_the_checked_address(
         await echo(reader, writer)
 
     async with serving(serve) as port:
-        other = through_proxy(
-            launch_proxy({"server": f"http://127.0.0.1:{port}", "username": "me", "password": "secret"})
-        )
+        other = through_proxy(Proxy.parse(f"http://me:secret@127.0.0.1:{port}"))
         async with (
             FilteringProxy(set(), other) as running,
             connected(running, "platform.example", 443) as (found, connection),
@@ -215,12 +214,6 @@ async def test_another_proxy_gets_the_checked_address(
         f"Host: {PUBLIC}:443",
         "Proxy-Authorization: Basic bWU6c2VjcmV0",
     ]
-
-
-@pytest.mark.parametrize("server", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://"])
-def test_only_http_proxies_can_follow(server: str) -> None:
-    with pytest.raises(ValueError, match="PLAYWRIGHT_LAUNCH_OPTIONS"):
-        launch_proxy({"server": server})
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ def test_us_18_every_command_has_an_entry_point() -> None:
     [
         (["keys", "list"], "the setting KEYS_FILE"),
         (["serve", "--sandbox"], "the setting STORE"),
-        (["crawl", "microblog", "-a", "username=a", "-a", "since=last"], "the setting SEEN_FILE"),
+        (["crawl", "microblog", "-a", "username=a", "-a", "since=last"], "the setting STORE"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )

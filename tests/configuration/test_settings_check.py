@@ -105,7 +105,6 @@ WITHOUT_BOUNDS = {
     "PLAYWRIGHT_LAUNCH_OPTIONS",
     "RETRY_PRIORITY_ADJUST",
     "SANDBOX_RENAMES",
-    "SEEN_FILE",
     "USER_AGENT",
     "WEBHOOK_SECRET",
     "ZYTE_API_KEY",
@@ -428,6 +427,8 @@ def test_the_check_imports_no_platform() -> None:
         ),
         (["serve"], {"CRAWLER_SERVICE_MAX_CALS": "9"}, "CRAWLER_SERVICE_MAX_CALS: no setting is called"),
         (["jobs", "list"], {"CRAWLER_REDIS_URL": "redis://x"}, "REDIS_URL: Redis is no longer used. Set STORE to"),
+        (["crawl", "retail"], {"CRAWLER_SEEN_FILE": "x"}, "SEEN_FILE: since=last stores the seen entries in STORE."),
+        (["serve"], {"CRAWLER_PLAYWRIGHT_LAUNCH_OPTIONS": '{"proxy": {}}'}, "PLAYWRIGHT_LAUNCH_OPTIONS: remove proxy."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list | dict) else None,
 )

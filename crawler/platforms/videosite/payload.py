@@ -21,21 +21,21 @@ _ICON = "element.type.imageType.image.sources[].clientResource.imageName"
 
 
 class Tracked(Answer):
-    """A value that the platform repeats from the request, such as the requested id."""
+    """A value from the request that the response repeats, such as the requested id."""
 
     key: str | None = sometimes("key")
     value: str | int | float | bool | None = sometimes("value")
 
 
 class Alert(Answer):
-    """A message above or in place of the page's content."""
+    """A message above the page's content, or instead of it."""
 
     type: str | None = sometimes("type")
     text: Text | None = sometimes("text")
 
 
 class Response(Answer):
-    """The common part of responses with a page or a list."""
+    """The part that responses with a page or a list have in common."""
 
     tracked: list[Tracked] = sometimes("responseContext.serviceTrackingParams[].params[]")
     alerts: list[Alert] = sometimes("alerts[].alertRenderer")
@@ -47,7 +47,7 @@ class Response(Answer):
 
     @property
     def error(self) -> str | None:
-        """The text of the first alert about an error, None without such an alert."""
+        """The text of the first alert about an error, None if there is none."""
         return next((str(each.text or "") for each in self.alerts if each.type == "ERROR"), None)
 
 
@@ -66,21 +66,21 @@ class Tab(Answer):
 
 
 class UnnamedTab(Tab):
-    """A tab of a page that is not a usual channel's. It may have no URL."""
+    """A tab on a page that is not an ordinary channel's. It may have no URL."""
 
     url: str | None = sometimes("endpoint.commandMetadata.webCommandMetadata.url")
     params: str | None = sometimes("endpoint.browseEndpoint.params")
 
 
 class TabEntry(Answer, one_of=True):
-    """An entry of a channel's tabs."""
+    """An entry in the list of a channel's tabs."""
 
     tab: Tab | None = sometimes("tabRenderer")
     search: LeftOut | None = sometimes("expandableTabRenderer")
 
 
 class Attachment(Answer):
-    """A picture in the channel's name: the badge of a verified channel, or of an artist."""
+    """An icon after the channel's name: the badge of a verified channel or of an artist."""
 
     icons: list[str] = always(_ICON)
 
@@ -92,7 +92,7 @@ class HeaderLine(Answer):
 
 
 class Banner(Answer):
-    """The picture across the header. Channels without a banner do not have the key."""
+    """The banner of the header. For channels without a banner, the key is absent."""
 
     image: str | None = always("imageBannerViewModel.image.sources[-1].url")
 
@@ -107,7 +107,7 @@ class Page(Response, PanelHolder):
 
 
 class Channel(Page):
-    """The page of a channel, with any tab open.
+    """The page of an ordinary channel, with any tab open.
 
     14 of 14 whole recorded pages since 2026-01 have the keys that are declared ``always``.
     """
@@ -124,7 +124,7 @@ class Channel(Page):
     spoken_title: str | None = sometimes(
         f"{_HEADER}.title.dynamicTextViewModel.rendererContext.accessibilityContext.label"
     )
-    """The name with the badge in words. Only channels with a badge have it."""
+    """The name followed by the badge in words. Only channels with a badge have this text."""
     attachments: list[Attachment] = sometimes(BADGE_PATH)
     lines: list[HeaderLine] = always(f"{_HEADER}.metadata.contentMetadataViewModel.metadataRows[]")
     banner: Banner | None = sometimes(BANNER_PATH)
@@ -132,7 +132,8 @@ class Channel(Page):
         f"{_HEADER}.description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}",
         f"{_HEADER}.attribution.attributionViewModel.suffix.commandRuns[0].{_PANEL_REQUEST}",
     )
-    """Only the header's token is for this channel's panel: shelves have the tokens of other channels."""
+    """The token of this channel's about panel. It is read from the header only, because shelves contain other channels'
+    tokens."""
     entries: list[TabEntry] = always(f"{_COLUMNS}.tabs[]")
 
     @property
@@ -173,7 +174,7 @@ class OtherChannel(Page):
 
 
 class OtherPage(Page):
-    """A page that is not a channel's, or a response without a page."""
+    """A page that does not belong to a channel, or a response without a page."""
 
     contents: dict[str, object] | None = sometimes("contents")
 
@@ -200,13 +201,13 @@ class Addition(Answer):
 
 
 class Action(Answer):
-    """A command for the page that shows the list. Commands other than these two add no rows."""
+    """A command for the page that shows the list. Only these two commands add rows."""
 
     addition: Addition | None = sometimes("appendContinuationItemsAction", "reloadContinuationItemsCommand")
 
 
 class Continuation(Response):
-    """A next page of a list. A playlist may consist of it, or have its rows in the only tab."""
+    """A continuation page of a list. A playlist's response has this format, or contains the rows in its only tab."""
 
     actions: list[Action] = sometimes("onResponseReceivedActions[]")
     endpoints: list[Action] = sometimes("onResponseReceivedEndpoints[]")

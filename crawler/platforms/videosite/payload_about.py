@@ -17,7 +17,7 @@ class Answer(Contract, nulls=False):
 
 
 class Link(Answer):
-    """A link in the panel. Its URL usually leads through the platform's redirect; its text has no scheme."""
+    """A link in the panel. Its URL usually contains the platform's redirect; its text is the URL without a scheme."""
 
     url: str | None = sometimes("commandRuns[0].onTap.innertubeCommand.urlEndpoint.url")
     text: str | None = sometimes("content")
@@ -26,7 +26,7 @@ class Link(Answer):
 class Panel(Answer, one_of=True):
     """A channel's about panel.
 
-    Only one recorded response has a panel. At least five are needed to declare a key as present in all responses.
+    Only one recorded response contains a panel; to declare a key as ``always``, at least five are needed.
     """
 
     channel: str | None = sometimes("channelId")
@@ -41,9 +41,9 @@ class Panel(Answer, one_of=True):
 
 
 class PanelHolder(Answer):
-    """A response that may have the about panel: of the panel's API call, or of the page on which it is open.
+    """A response that may contain the about panel: that of the panel's API call, or the page on which it is open.
 
-    The panel is not read from the page's contents: shelves there have the panels of other channels.
+    The panel is not read from the page's contents, because shelves there contain the panels of other channels.
     """
 
     panels: list[Panel] = sometimes(

@@ -10,7 +10,7 @@ from crawler.reading.declaration import always, sometimes
 class Metadata(Answer):
     """A video's metadata. 6 of 6 recorded videos of 2026 have the keys that are declared ``always``.
 
-    Numbers are texts. ``viewCount`` is 0 before a stream starts, ``lengthSeconds`` is 0 while it is live.
+    Numbers are texts. ``viewCount`` is 0 before a stream starts, and ``lengthSeconds`` is 0 while it is live.
     """
 
     id: str | None = always("externalVideoId")
@@ -39,7 +39,7 @@ class Broadcast(Answer):
 
 
 class Player(Answer):
-    """The player's response. If the video cannot be played, it may have the metadata nevertheless."""
+    """The player's response. Even if the video cannot be played, it may contain the metadata."""
 
     id: str | None = sometimes("videoDetails.videoId")
     status: str | None = sometimes("playabilityStatus.status")
@@ -55,7 +55,7 @@ class Owner(Answer):
 
 
 class JointOwner(Answer):
-    """A channel in the dialog with the owners of a collaboration."""
+    """A channel in the dialog that lists the owners of a collaboration."""
 
     name: str | None = sometimes("title.content")
     channel: Owner | None = sometimes("leadingAccessory.avatarViewModel.endpoint.innertubeCommand.browseEndpoint")
@@ -70,7 +70,7 @@ _VIEWS = "videoPrimaryInfoRenderer.viewCount.videoViewCountRenderer"
 
 
 class Section(Answer):
-    """A section of a video's page: title and views, or description and owner. Others are not read."""
+    """A section of a video's page: title and views, or description and owner. Other sections are not read."""
 
     title: Text | None = sometimes("videoPrimaryInfoRenderer.title")
     views: Text | None = sometimes(f"{_VIEWS}.viewCount")
@@ -82,13 +82,13 @@ class Section(Answer):
     owner_name: Text | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.title")
     owner: Owner | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.navigationEndpoint.browseEndpoint")
     joint_name: str | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.attributedTitle.content")
-    """The owners' names of a collaboration."""
+    """The names of the owners of a collaboration."""
     owners: list[JointOwner] = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.{_DIALOG}")
-    """The owners of a collaboration. The first of them is the channel that has the video."""
+    """The owners of a collaboration. The first one is the channel that published the video."""
 
 
 class SidePanel(Answer):
-    """A panel beside a video, such as the comments."""
+    """A panel next to a video, such as the comments."""
 
     name: str | None = sometimes("panelIdentifier")
     info: Text | None = sometimes("header.engagementPanelTitleHeaderRenderer.contextualInfo")
@@ -98,7 +98,7 @@ SECTIONS_PATH = "contents.twoColumnWatchNextResults.results.results.contents[]"
 
 
 class WatchPage(Answer):
-    """The data of a video's page without the player's data."""
+    """The data of a video's page, except the player's data."""
 
     id: str | None = sometimes("currentVideoEndpoint.watchEndpoint.videoId")
     sections: list[Section] = sometimes(SECTIONS_PATH)
@@ -115,7 +115,7 @@ class Endpoint(Answer, one_of=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the response states no destination. Responses for unknown URLs have status 404 instead."""
+        """Whether the response states no destination. For an unknown URL, it has status 404 instead."""
         return not (self.channel or self.url or self.video or self.playlist)
 
 
