@@ -2,7 +2,7 @@
 
 The contract determines whether a change must be detected. Only these changes may stay undetected: any change of a
 ``sometimes`` key, null in an ``always`` key that is not also ``often``, and a change of an ``often`` key in a single
-row.
+row. In contracts without nulls, each null must be detected.
 """
 
 from __future__ import annotations
@@ -158,6 +158,8 @@ class _Key(NamedTuple):
     value_paths: tuple[str, ...] = ()
     has_fallback: bool = False
     """Whether another path of the value also exists in the payload."""
+    nulls: bool = True
+    """Whether real objects of the contract contain null."""
 
 
 def _of_objects(payload: Payload, objects: Objects) -> Iterator[Mutant]:
@@ -176,7 +178,7 @@ def _of_objects(payload: Payload, objects: Objects) -> Iterator[Mutant]:
                 is_leaf = path[length:] in {(), (EACH,)}
                 own = join(objects.path, _joined(path[:length]))
                 all_paths = tuple(join(objects.path, each) for each in value.paths)
-                key = _Key(own, places, value, rows, is_leaf, all_paths, len(present) > 1)
+                key = _Key(own, places, value, rows, is_leaf, all_paths, len(present) > 1, objects.kind.nulls)
                 yield from _of_key(payload, key)
 
 
@@ -220,7 +222,7 @@ def _must_be_noticed(key: _Key, operation: Operation, scope: str) -> bool:
         return scope == "page" and any(each.kind == "identity" for kind in value.contracts for each in values(kind))
     often = value.often and scope == "page" and key.rows >= OFTEN_ROWS
     if operation == "null":
-        return often or (value.kind == "identity" and key.is_leaf)
+        return not key.nulls or often or (value.kind == "identity" and key.is_leaf)
     return often or value.required
 
 
