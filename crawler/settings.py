@@ -118,9 +118,9 @@ class Settings(Described):
     TARGETS_IN_FLIGHT: Positive = 32
     """Maximum number of targets in flight in a crawl."""
     STORE: Optional[Database] = None
-    """Database of jobs, asynchronous calls, stored responses and usage: an SQLite file, or a ``postgresql://`` URL for
-    several machines (extra ``postgresql``). None: ``store.sqlite3`` in the project's ``.scrapy`` folder, and with
-    ``scrapy serve --sandbox`` in its folder ``sandbox``."""
+    """Database of jobs, asynchronous calls, stored responses, usage, and what crawls with ``since=last`` have seen: an
+    SQLite file, or a ``postgresql://`` URL for several machines (extra ``postgresql``). None: ``store.sqlite3`` in the
+    project's ``.scrapy`` folder, and with ``scrapy serve --sandbox`` in its folder ``sandbox``."""
     JOB_LEASE: PositiveSeconds = 60.0
     """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
     JOB_EXITS: Positive = 5
@@ -137,9 +137,6 @@ class Settings(Described):
     which all crawlers of the process share."""
     GUEST_TOKEN_PAUSE: Seconds = 60.0
     """Seconds to wait after a failed request for a guest token before the next such request."""
-    SEEN_FILE: Optional[setting_types.File] = None
-    """SQLite file in which crawls with ``since=last`` store the entries that they have seen. The sandbox's entries are
-    stored separately. None: ``seen.sqlite`` in the project's ``.scrapy`` folder."""
     LISTING_CEILING: Positive = 400
     """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows
     per listing, and some rows repeat a product."""
@@ -208,8 +205,8 @@ class Settings(Described):
     ]
     """Hosts of trackers. The browser's requests to them and to their subdomains are aborted."""
     PLAYWRIGHT_LAUNCH_OPTIONS: setting_types.LaunchOptions = {}
-    """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``proxy`` (HTTP proxies only),
-    ``chromium_sandbox`` (docs/architecture.md#chromiums-sandbox) etc."""
+    """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``chromium_sandbox``
+    (docs/architecture.md#chromiums-sandbox) etc."""
 
     # Feeds
 

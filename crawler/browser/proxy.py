@@ -14,13 +14,12 @@ import asyncio
 import ipaddress
 import socket
 from collections import Counter
-from collections.abc import Collection, Mapping
-from typing import Any, Self
+from collections.abc import Collection
+from typing import Self
 from urllib.parse import urlsplit
 
 import structlog
 
-from crawler.downloads.egress_setting import Proxy
 from crawler.downloads.public_addresses import AddressRefusedError, connect_checked, is_public
 from crawler.downloads.tunnel import PORTS, Connect, Connection
 
@@ -32,22 +31,6 @@ CHUNK_BYTES = 64 * 1024
 
 SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE = 0, 2, 4
 """Replies of a SOCKS5 server."""
-
-
-def launch_proxy(options: Mapping[str, Any]) -> Proxy:
-    """Return the proxy in Playwright's launch options: ``server``, ``username``, ``password``.
-
-    Raises:
-        ValueError: the proxy is not an HTTP proxy.
-    """
-    server = str(options["server"])
-    try:
-        proxy = Proxy.parse(server if "://" in server else f"http://{server}")
-    except ValueError:
-        raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: the proxy's server must be http://host:port") from None
-    return proxy.model_copy(
-        update={"username": str(options.get("username", "")), "password": str(options.get("password", ""))}
-    )
 
 
 class FilteringProxy:

@@ -144,13 +144,17 @@ def _expected(message: str) -> str:
     )
 
 
-def _check_redis(settings: BaseSettings) -> None:
+def _check_replaced(settings: BaseSettings) -> None:
     """Refuse ``REDIS_URL``: in version 0.2, processes shared limits and queues through it. Now it has no effect."""
     if settings["REDIS_URL"]:
         raise ValueError(
             "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL instead: jobs and endpoints share "
             "their limits through it, and so do other crawls with SHARED_LIMITS=1."
         )
+    if settings["SEEN_FILE"]:
+        raise ValueError("SEEN_FILE: since=last stores the seen entries in STORE.")
+    if "proxy" in settings["PLAYWRIGHT_LAUNCH_OPTIONS"]:
+        raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: remove proxy. The browser uses the proxies in EGRESSES.")
 
 
 def _check_names(settings: BaseSettings) -> None:
@@ -181,5 +185,5 @@ def _check_origins(settings: BaseSettings) -> None:
             )
 
 
-CHECKS = (_check_redis, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
+CHECKS = (_check_replaced, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
 """The checks of values that depend on other settings, on platforms or on files."""

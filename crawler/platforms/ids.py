@@ -1,7 +1,7 @@
 """Ids that a platform changes at will, such as query ids and client versions: one data file per platform.
 
 A platform with such ids has a file ``ids.json`` and a module ``ids`` with the file's model, ``Ids``. The setting
-``PLATFORM_IDS`` replaces a platform's file, so that a changed id needs no release.
+``PLATFORM_IDS`` can replace this file, so that a changed id needs no release.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTING = "PLATFORM_IDS"
 class IdsModel(Described):
     """Base class of the models of the platforms' files ``ids.json``.
 
-    A model accepts exactly its keys, and converts no value.
+    A model rejects unknown and missing keys, and does not convert values.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -42,9 +42,8 @@ def platform_ids(kind: type[Ids], name: str, settings: BaseSettings) -> Ids:
 
     ``kind`` is the model of the platform's file.
 
-    Raises:
-        ValueError: the setting is wrong, or the file cannot be read or does not match the model. The message is one
-            sentence.
+    Raises: ValueError: the setting is invalid, or the file cannot be read or does not match the model. The message is
+    one sentence.
     """
     path = value_for(SETTING, name, settings)
     return shipped_ids(kind) if path is None else _load(kind, name, path)

@@ -6,7 +6,7 @@ A spider yields one scheduled request per target. Its callback awaits the target
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -39,7 +39,7 @@ from crawler.runtime.garbage_collection import end_start
 from crawler.spiders.first import First
 from crawler.targets.arguments import CrawlArguments, with_params
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
-from crawler.targets.incremental import Since, new_since, seen_file
+from crawler.targets.incremental import Since, SinceDate
 from crawler.targets.listings import Listings
 from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
@@ -148,9 +148,13 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
         crawler.signals.connect(spider.lanes.stored, signals.spider_closed)
-        if spider.args.since:
-            spider.since = new_since(spider.args.since, crawler.settings)
+        if spider.args.since == "last":
+            from crawler.jobs.seen import SeenByCrawls  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
+            spider.since = SeenByCrawls.of(crawler.settings)
             crawler.signals.connect(spider.since.close, signals.spider_closed)
+        elif spider.args.since:
+            spider.since = SinceDate(date.fromisoformat(spider.args.since))
         return spider
 
     def check(self, settings: BaseSettings) -> None:
@@ -160,9 +164,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             WrongTargetsError: the run would have no targets.
             UsageError: an argument or ``SHARED_LIMITS`` requires a project folder.
         """
-        if self.args.since == "last":
-            seen_file(settings)
-        if self.args.job or settings.getbool("SHARED_LIMITS"):
+        if self.args.job or self.args.since == "last" or settings.getbool("SHARED_LIMITS"):
             store_location(settings)
         if not self.args.job:
             self.source.check()

@@ -427,3 +427,39 @@ def test_both_passes_agree_on_any_data(data: Any) -> None:
 @given(st.lists(st.tuples(st.sampled_from(sorted(product())), JSON), max_size=12))
 def test_both_passes_agree_on_damaged_rows(damages: list[tuple[str, Any]]) -> None:
     read_both(Listing, listing(*(product(number, **{key: value}) for number, (key, value) in enumerate(damages))))
+
+
+# Contracts of payloads without nulls
+
+
+class Video(Contract, nulls=False):
+    title: str | None = always("about.title")
+    views: int | None = sometimes("views")
+    lines: list[str] = sometimes("about.lines[].text")
+    channel: Channel | None = sometimes("channel")
+
+
+class Channel(Contract, nulls=False):
+    name: str | None = sometimes("name")
+
+
+VIDEO = {"about": {"title": "T", "lines": [{"text": "a"}, {"text": "b"}]}, "views": 1, "channel": {"name": "C"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"about": None}, "about.title"),
+        ({"about": {"title": None}}, "about.title"),
+        ({"views": None}, "views"),
+        ({"about": {"title": "T", "lines": None}}, "about.lines[].text"),
+        ({"about": {"title": "T", "lines": [{"text": None}, {"text": "b"}]}}, "about.lines[].text"),
+        ({"about": {"title": "T", "lines": [None]}}, "about.lines[].text"),
+        ({"channel": None}, "channel"),
+        ({"channel": {"name": None}}, "channel.name"),
+    ],
+)
+def test_a_null_in_a_payload_without_nulls_is_reported(change: dict[str, Any], path: str) -> None:
+    unread = read_both(Video, VIDEO | change)
+    assert Unread(path, "null") in unread
+    assert read_both(Video, VIDEO) == read_both(Video, {"about": {"title": "T"}}) == []

@@ -28,7 +28,7 @@ from crawler.reading.values import count, retry_after_seconds, text
 _WEB_ROOT = re.compile(rb'"user_result_by_screen_name"|"data"\s*:\s*\{\s*"user_results"')
 """The keys in responses to the newest web client's queries, and to an older client's query for a user."""
 ROOT_BYTES = 2_000
-"""The root of a response is within this number of bytes."""
+"""The keys that identify the kind of response are within this number of bytes from its start."""
 STALE_MESSAGE = "query not found"
 SINGLE_POST_PATHS = (("data", "tweetResult", "result"), ("data", "tweet_result", "result"))
 
@@ -58,7 +58,7 @@ _REPORTED: dict[int, tuple[type[ScrapeError], str]] = {
     )
     for code in codes
 }
-"""The platform's error code -> the class of the error, and its reason."""
+"""For each error code of the platform, the error's class and reason."""
 
 
 def rate_limited(page: PlatformPage) -> UpstreamRateLimited:
@@ -121,7 +121,7 @@ class ApiPage(MicroblogPage):
 
     @cached_property
     def _first_character(self) -> bytes:
-        """The first character of the response that is not a space, b"" without one."""
+        """The first character of the response that is not white space, b"" if there is none."""
         found = _NOT_SPACE.search(self.response.body)
         return found[0] if found else b""
 
@@ -145,7 +145,7 @@ class ApiPage(MicroblogPage):
 
     @cached_property
     def _message(self) -> str:
-        """The message of a response that has neither data nor a list of errors, "" without one."""
+        """The message in a response with neither data nor a list of errors, "" if there is none."""
         return text(dig(self._plain, "message"))[:200] if self._is_object else ""
 
     def _stale_error(self) -> ExtractionFailed:
@@ -188,7 +188,7 @@ class ApiPage(MicroblogPage):
         return UpstreamError(f"The platform returned an error: {message}", reason="server_error")
 
     def _raise_for_unavailable(self, reason: str | None, what: str = "account") -> None:
-        """Raise the error for a placeholder with a reason in place of a user or post."""
+        """Raise the error for a placeholder that states why a user or post is not shown."""
         reason = reason or "unavailable"
         if reason in {"NotFound", "Deactivated", "Deleted"}:
             raise TargetNotFound(f"The {what} is unavailable: {reason}.", reason="not_found")
@@ -197,13 +197,13 @@ class ApiPage(MicroblogPage):
     def _raise_without_data(self) -> None:
         """Raise an error for a response without the requested data, if it states why.
 
-        The platform's response to an unknown handle has an empty object as data.
+        For an unknown handle, the platform responds with an empty object as ``data``.
         """
         if self._errors and not self._has_data:
             raise self._reported_error()
         data = dig(self._plain, "data")
         if not isinstance(data, dict):
-            raise missing_error("The response has no data object.", ["data"], reason="no_data_block")
+            raise missing_error("The response contains no data object.", ["data"], reason="no_data_block")
         if not self._has_data:
             raise TargetNotFound("The profile does not exist.", reason="not_found")
         for path in SINGLE_POST_PATHS:
@@ -216,6 +216,6 @@ class ApiPage(MicroblogPage):
             raise self._reported_error()
 
     def _raise_for_unread(self, message: str, path: Sequence[str], reason: str) -> None:
-        """Raise an error for missing data, with the paths that could not be read, else with the expected path."""
+        """Raise an error for missing data, with the unread paths in its details, or else the expected path."""
         paths = [[each.path] for each in self.unread[:10]]
         raise missing_error(message, *(paths or [list(path)]), reason=reason)

@@ -1,8 +1,8 @@
-"""Microblog: the contracts of the newest web client's payloads: of its API, and of the data in its pages.
+"""Microblog: the contracts of the newest web client's payloads: its API responses, and the data in its pages.
 
 The recorded pages are an excerpt of a page (capture 15e277c749c3), and two pages with real structure but other values
-(captures 968d30337932, 591342db3cda). They do not show which values are in every post, so all but the identities are
-``sometimes``. Links, media, notes and articles have the same keys as in the API's responses.
+(captures 968d30337932, 591342db3cda). They do not show which values are in every post, so all values except the
+identities are ``sometimes``. Links, media, notes and articles have the same keys as in the API's responses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COUNTS = ("likes", "replies", "reposts")
 
 
 class WebUser(User):
-    """A user. The author of a post has fewer values than the user whose page it is."""
+    """A user. The user object of a post's author has fewer values than that of the profile's owner."""
 
     id: str | None = sometimes("rest_id")
     screen_name: str | None = sometimes("core.screen_name")
@@ -59,18 +59,24 @@ class WebUser(User):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """Find values that the object lacks although it has others of the same group.
+        """Find values that the object lacks although it has other values of the same group.
 
-        All 21 recorded users have the first group. All 9 with counts have the second (captures 8fb2f652431b,
-        15e277c749c3, 968d30337932, 591342db3cda). A response with only the timeline has neither.
+        All 21 recorded users have the first group. All 9 recorded users with counts have the second, and both recorded
+        users with a description the third (captures 8fb2f652431b, 15e277c749c3, 968d30337932, 591342db3cda). A response
+        that contains only the timeline has no group.
         """
-        identity = ("id", "screen_name", "name", "profile_image_url_https")
-        counts = ("followers_count", "friends_count", "statuses_count")
-        return [*super().contradictions, *(name for group in (identity, counts) for name in _lacking(self, group))]
+        return [*super().contradictions, *(name for group in GROUPS for name in _lacking(self, group))]
+
+
+GROUPS = (
+    ("id", "screen_name", "name", "profile_image_url_https"),
+    ("followers_count", "friends_count", "statuses_count", "is_blue_verified"),
+    ("created_at", "description"),
+)
 
 
 def _lacking(user: User, group: Sequence[str]) -> list[str]:
-    """Return the values of a group that a user lacks: none if the user has no value of the group but the id."""
+    """Return the values of a group that a user lacks. Return [] if the user has only the id of the group."""
     missing = [name for name in group if getattr(user, name) is None]
     return missing if {*group} - {*missing, "id"} else []
 
@@ -78,7 +84,10 @@ def _lacking(user: User, group: Sequence[str]) -> list[str]:
 class WebAuthor(WebUser, tag=("__typename", "User")):
     """The author of a post."""
 
+    id: str | None = always("rest_id")
     screen_name: str = identity("core.screen_name")
+    name: str | None = always("core.name")
+    profile_image_url_https: str | None = always("avatar.image_url")
 
 
 class WebPost(Post):
@@ -98,6 +107,7 @@ class WebPost(Post):
     hashtags: list[str] = sometimes("details.hashtag_entities[].text")
     media: list[Media] = sometimes("media_entities2[]")
     note: Note | None = sometimes("note_tweet.note_tweet_results.result")
+    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
     article: Article | None = sometimes("article.article_results.result")
     reply_id: str | None = sometimes("reply_to_results.rest_id", "reply_to_results.result.rest_id")
     reply_handle: str | None = sometimes("reply_to_user_results.result.core.screen_name")
@@ -132,7 +142,7 @@ class LimitedWebTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")
 
 
 class WebResult(Holder, one_of=True):
-    """The object around a post. Its result is null for a deleted post."""
+    """The object that contains a post. Its ``result`` is null if the post was deleted."""
 
     result: WebTweet | LimitedWebTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
 
@@ -186,7 +196,7 @@ class WebInstruction(Contract):
 
 
 class WebProfile(WebUser, tag=("__typename", "User")):
-    """A user with a timeline. Some responses have only the timeline."""
+    """A user with a timeline. In some responses, it contains only the timeline."""
 
     instructions: list[WebInstruction] = sometimes(
         "profile_timeline_v2.timeline.instructions[]",

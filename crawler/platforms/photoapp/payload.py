@@ -1,13 +1,15 @@
 """Photo app: the contracts of a post's payloads, and of the list of an account's reels.
 
-A post has three forms. Each is a contract with the attributes of ``Post``, so that ``post.py`` converts all of them:
+A post has three formats. Each is a contract with the attributes of ``Post``, so that ``post.py`` converts all of them:
 
-- the logged-out page and its query since 2026-06 (``Relay``), with other keys for photos, videos and carousels;
-- the item of the web-info query (``Item``), which logged-out pages had until 2026-01: all keys for every kind of post;
-- the classic graph (``Graph``), and the embed page with some of its keys (``Embedded``).
+- the logged-out page and its query since 2026-06 (``Relay``), with different keys for photos, videos and carousels;
+- the item of the web-info query (``Item``), which logged-out pages contained until 2026-01, with the same keys for all
+  kinds of posts;
+- the classic graph (``Graph``), and the embed page (``Embedded``), which has some of the graph's keys.
 
-The kinds of the graph and of the item are counted over recorded payloads of 2026 (``tests/contracts``). Of the
-logged-out page there are two, from which comments, tokens and the manifest of the streams were removed.
+The kinds of the graph's and the item's values (``always``, ``sometimes`` ...) were counted over recorded payloads of
+2026 (``tests/contracts``). Only two logged-out pages are recorded, from which comments, tokens and the streams'
+manifest were removed.
 """
 
 from __future__ import annotations
@@ -26,18 +28,18 @@ IMAGE, VIDEO, CAROUSEL = 1, 2, 8
 
 
 class Post(Contract):
-    """The common attributes of a post in all forms.
+    """The common attributes of a post in all formats.
 
-    Some keys are the same in all; values that a form lacks are null or empty.
+    Some keys are the same in all formats; values that a format lacks are null or empty.
     """
 
     pk: Id
     code: str | None
-    taken_at: Count
+    taken_at: Count | None
     owner: part.Owner
     caption: str | None
     picture: str | None = None
-    """The largest picture. The newer forms have ``pictures`` instead."""
+    """The largest picture. The newer formats have ``pictures`` instead."""
     thumbnail: str | None
     pictures: Sequence[part.Picture] = ()
     slides: Sequence[part.Slide] = ()
@@ -50,7 +52,7 @@ class Post(Contract):
     tags: Sequence[part.Tag]
     versions: Sequence[part.Version] = ()
     video_url: str | None = None
-    """The file of the video. The newer forms have ``versions`` instead."""
+    """The file of the video. The newer formats have ``versions`` instead."""
     manifest: str | None = None
     seconds: Number | None = None
     plays: Count | None = None
@@ -80,7 +82,7 @@ class Post(Contract):
 
 
 class Media(Post):
-    """The common part of the newer forms, for every kind of post."""
+    """The common part of the newer formats, for all kinds of posts."""
 
     pk: Id = identity("pk")
     code: str | None = always("code")
@@ -105,9 +107,7 @@ class Media(Post):
 
 
 class Item(Media):
-    """A post in the web-info query, in which each kind of post has all keys, and in the API of the app, which leaves
-    out the keys without a value.
-    """
+    """A post in the web-info query, which sends all keys, or in the app's API, which omits keys without a value."""
 
     coauthors: list[part.Coauthor] = always("coauthor_producers[]")
     tags: list[part.Tag] = always("usertags.in[]")
@@ -126,7 +126,7 @@ class Item(Media):
 
 
 class Relay(Media):
-    """The common part of the logged-out page, for every kind of post."""
+    """The common part of posts of all kinds on the logged-out page."""
 
     owner: part.RelayOwner = identity("user")
     coauthors: list[part.Coauthor] = always("coauthor_producers[]")
@@ -154,20 +154,19 @@ class RelayCarousel(Relay, tag=("__typename", "XIGPolarisCarouselMedia")):
 
 
 class RelayItem(Item, tag=("__typename", "XDTMediaDict")):
-    """A post of any kind, as the web-info query names it. A reader of pages of 2026-10 met it (the notes, trap 15).
+    """A post of any kind under the type name of the web-info query, which was reported for pages of 2026-10.
 
-    No page with it is recorded, so it is not known which keys are in each post.
+    No such page is recorded, so it is not known which keys each post has.
     """
 
     owner: part.RelayOwner = identity("user")
 
 
 class Classic(Post):
-    """The common part of the embed page and the classic graph."""
+    """The common part of posts on the embed page and in the classic graph."""
 
     pk: Id = identity("id")
     code: str | None = always("shortcode")
-    taken_at: Count = identity("taken_at_timestamp")
     is_video: bool = identity("is_video")
     picture: str | None = always("display_url")
     height: Count | None = always("dimensions.height")
@@ -183,6 +182,8 @@ class Embedded(Classic):
     """A post on the embed page, or in the classic graph before 2022. The embed page has few keys."""
 
     typename: str | None = always("__typename")
+    taken_at: Count | None = sometimes("taken_at_timestamp")
+    """A reader that lists all keys of the embed pages of 2026-07 that it recorded has no time among them."""
     owner: part.EmbeddedOwner = identity("owner")
     thumbnail: str | None = sometimes("thumbnail_src")
     likes: Count | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
@@ -203,8 +204,9 @@ class Embedded(Classic):
 
 
 class Graph(Classic):
-    """The common part of the classic graph, for every kind of post."""
+    """The common part of posts of all kinds in the classic graph."""
 
+    taken_at: Count = identity("taken_at_timestamp")
     owner: part.GraphOwner = identity("owner")
     alt: str | None = always("accessibility_caption")
     thumbnail: str | None = always("thumbnail_src")
@@ -258,7 +260,7 @@ class Ruling(Contract):
 
 
 class Gated(Contract):
-    """A post of the logged-out page that may be withheld, with its comments."""
+    """The object that contains a post on the logged-out page, unless the post is withheld, and its comments."""
 
     pk: Id | None = always("pk")
     code: str | None = always("code")
@@ -268,13 +270,13 @@ class Gated(Contract):
 
 
 class WebInfo(Contract):
-    """The answer of the web-info query."""
+    """The response to the web-info query."""
 
     items: list[Item] = always("items[]")
 
 
 class Answer(Contract):
-    """The object of a response under whose keys the posts are."""
+    """The object in a response whose keys contain the posts."""
 
     gated: Gated | None = sometimes("xig_polaris_media")
     web_info: WebInfo | None = sometimes("xdt_api__v1__media__shortcode__web_info")
@@ -284,7 +286,7 @@ class Answer(Contract):
 
     @property
     def may_lack_keys(self) -> bool:
-        """Whether a missing key may mean that the post does not have the value."""
+        """Whether a post may lack a key because it has no such value."""
         return bool(self.app_items) or (self.gated is not None and isinstance(self.gated.post, RelayItem))
 
 
@@ -297,6 +299,6 @@ class Reel(Contract):
 
 
 class Reels(Contract):
-    """The object of a response under whose key the reels of an account are."""
+    """The object in a response whose key contains an account's reels."""
 
     reels: list[Reel] = always("polaris_clips_connection.edges[].node")

@@ -14,7 +14,7 @@ Id = str | int
 
 
 class Person(Contract):
-    """The common attributes of an account in all forms."""
+    """The common attributes of an account in all formats."""
 
     pk: Id
     """The classic id."""
@@ -25,13 +25,13 @@ class Person(Contract):
 
 
 class Account(Person):
-    """An account in the newer forms, in which ``id`` may be another id."""
+    """An account in the newer formats, in which ``id`` may differ from the classic id."""
 
     pk: Id = identity("pk")
 
 
 class Coauthor(Account):
-    """A coauthor in the newer forms. The authors of comments have no full name there."""
+    """A coauthor in the newer formats, in which authors of comments have no full name."""
 
     full_name: str | None = always("full_name")
 
@@ -43,14 +43,14 @@ class GraphAccount(Person):
 
 
 class TaggedAccount(Person):
-    """A tagged account in all forms. The API of the app has only its ``pk``."""
+    """A tagged account in all formats. In the app's API, it has only ``pk``."""
 
     pk: Id = identity("id", "pk")
     full_name: str | None = always("full_name")
 
 
 class Listed(Contract):
-    """One of the newest posts of the owner. Its ids are passed on as they are."""
+    """One of the newest posts of the owner. Its ids are returned unchanged."""
 
     pk: NonEmpty = identity("pk")
     code: NonEmpty = identity("code")
@@ -68,7 +68,7 @@ class Listed(Contract):
 
 
 class Owner(Person):
-    """The owner of a post. Only the logged-out page has the newest posts, and a smaller picture."""
+    """The owner of a post. Only the logged-out page contains the owner's newest posts and smaller picture."""
 
     other_id: Id | None = None
     typename: str | None = sometimes("__typename")
@@ -117,7 +117,7 @@ class GraphOwner(Owner):
 
 
 class Comment(Contract):
-    """The common attributes of a comment in all forms."""
+    """The common attributes of a comment in all formats."""
 
     pk: Id
     text: str | None = always("text")
@@ -127,7 +127,7 @@ class Comment(Contract):
 
 
 class RelayComment(Comment):
-    """A comment in the newer forms."""
+    """A comment in the newer formats."""
 
     pk: Id = identity("pk")
     author: Account | None = always("user")
@@ -143,7 +143,7 @@ class GraphComment(Comment):
 
 
 class Tag(Contract):
-    """A tagged account in the newer forms of a post, ``Relay`` and ``Item``."""
+    """A tagged account in the newer formats of a post, ``Relay`` and ``Item``."""
 
     user: TaggedAccount | None = always("user")
     x: Number | None = always("position[0]")
@@ -158,7 +158,7 @@ class GraphTag(Tag):
 
 
 class Place(Contract):
-    """The place of a post in the newer forms, of which the recorded ones have no place, and in the older graph."""
+    """The place of a post in the newer formats (no recorded post has one) and in the older graph."""
 
     id: Id | None = always("pk", "id")
     name: str | None = always("name")
@@ -176,7 +176,7 @@ class GraphPlace(Place):
 
 
 class Picture(Contract):
-    """A picture in one size. Uncropped sizes come first, the largest first."""
+    """A picture in one size. The list begins with the uncropped sizes, the largest first."""
 
     url: NonEmpty = identity("url")
     width: int | None = sometimes("width")

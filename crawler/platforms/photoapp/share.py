@@ -20,7 +20,7 @@ from crawler.reading.values import absolute_url
 class SharePage(PhotoPage):
     """The response to a share link: a redirect to a post's URL. Only the shortcode in that URL is used.
 
-    Such a response has no body. Therefore it is never saved, and ``recognise`` is not implemented.
+    Such a response has no body, so it is never saved, and ``recognise`` is not implemented.
     """
 
     source: ClassVar[str] = "share"
@@ -52,7 +52,7 @@ class SharePage(PhotoPage):
 
     @cached_property
     def _shortcode(self) -> str | None:
-        # A browser follows the redirect. Then the response is the post's page.
+        # If the browser loaded the link, it has followed the redirect, and the response is the post's page.
         link = link_of_path(urlsplit(self._location or str(self.response.url)).path)
         if link and link.shortcode:
             return link.shortcode

@@ -1,6 +1,6 @@
 """The table of the sections of a profile page, and of the values in their rows (specification 2.6).
 
-Which cells a row always has was counted over the real pages of 2024-03 to 2026-07 (``docs/platforms/professional.md``).
+Which cells every row has was determined from recorded pages of 2024-03 to 2026-07 (``docs/platforms/professional.md``).
 Sections are found by name, never by their headings, which depend on the page's language.
 """
 
@@ -43,7 +43,7 @@ def _value(text: str) -> str | None:
 
 
 def undated(node: LexborNode) -> str | None:
-    """Read a line that may also contain dates, without them."""
+    """Read a line without the dates that it may also contain."""
     parts = (each.text() for each in node.iter(include_text=True) if not _is_date(each))
     return _value(collapsed("".join(parts)))
 
@@ -70,9 +70,9 @@ def _is_version(node: LexborNode) -> bool:
 def places(node: LexborNode) -> tuple[str, ...] | None:
     """Read the degree, the field of study and the grade of a school.
 
-    The page has an empty HTML comment in place of a missing value. If it has more or fewer than three values and
-    comments, and some values have ``data-section``, then the value without it is the degree, and the others follow in
-    the page's order.
+    The page has an empty HTML comment in place of a missing value. If the number of values and comments is not three,
+    and some values have the attribute ``data-section``, then the value without the attribute is the degree, and the
+    others follow in page order.
     """
     found = [each for each in node.iter(include_text=True) if each.tag == "span" or _is_empty_comment(each)]
     spans = [each for each in found if each.tag == "span"]
@@ -106,7 +106,7 @@ def quoted(node: LexborNode) -> str | None:
 
 
 def one_line(node: LexborNode) -> str | None:
-    """Read a text with literal line breaks on one line."""
+    """Read a text that may contain line breaks as one line."""
     return lines(node).replace("\n", " ") or None
 
 
@@ -117,7 +117,7 @@ def details(node: LexborNode) -> list[str] | None:
 
 
 def number(attribute: str) -> Cell:
-    """Declare a number that an attribute contains, null if no element has it."""
+    """Declare a cell with the number in an attribute. It is null if no element has the attribute."""
     return Cell(f"[{attribute}]", lambda node: count(node.attributes.get(attribute)), empty=None, often=3)
 
 
@@ -141,7 +141,7 @@ FULL_LINK = "a.base-card__full-link"
 POST_LINK = f'{FULL_LINK}[href*="/posts/"]'
 _CONTENT = ".profile-activity-content-card"
 TAB_LINK = f":not({_CONTENT}) > {POST_LINK}"
-"""Selects the links to a post whose text describes the member's action. Links around a picture are not selected."""
+"""Selects the links to a post whose text describes the member's action, but not the links around pictures."""
 REACTIONS, COMMENTS = number("data-num-reactions"), number("data-num-comments")
 _AUTHOR, _ROOT = ".profile-activity-original-author", ".profile-activity-root-author"
 """Select the author of a post, and the author of another post inside it."""
@@ -177,7 +177,7 @@ def _rows(css: str = OUTERMOST, *, mark: str = "", filled: str = "", needed: str
 
 
 def _section(names: str, field: str, *layouts: Layout, mark: str = "", **cells: Cell) -> Section:
-    """Declare a section. ``cells``: the cells of its only layout, a list with one item for each row."""
+    """Declare a section. ``cells``: the cells of its single layout, a list with one item per row."""
     return Section(tuple(names.split()), field, layouts or (Layout(OUTERMOST, cells),), mark)
 
 
@@ -252,7 +252,7 @@ TABLE = Table(
                 filled=".blurred-content",
                 needed=".visible-list",
                 name=Cell('h3:not([class*="blurred"])', shown, "identity"),
-                second=Cell("h4", shown, "always", fallback="h4 + p"),  # some HTML parsers move it behind the heading
+                second=Cell("h4", shown, "always", fallback="h4 + p"),  # some HTML parsers move it after the heading
                 url=Cell("h3 a[href]", link, fallback=_LOGO_LINK),
                 image=LOGO,
                 dates=replace(DATED, often=0),
@@ -325,7 +325,7 @@ TABLE = Table(
         "test-scores",
         "groups",
         "contributions",
-        "bottom-cta-banner",  # an invitation to sign in
+        "bottom-cta-banner",  # a call to sign in
         "related-posts",
         "course-recommendations",
     ),

@@ -1,4 +1,4 @@
-"""Values that a post or user lacks although the rest of it shows that it has them, and that were lost in silence."""
+"""Missing values of posts and users that other values prove to exist. They were once lost without a warning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from crawler.errors import TargetRestricted
 from crawler.sandbox.microblog.site import Site
 from tests.microblog_pages import answer, page_of, timeline_of, timeline_with, web_timeline_with
-from tests.platforms.microblog.test_variants import POST, WEB_POST
+from tests.platforms.microblog.test_variants import POST, WEB_POST, literals
 
 SHORT, OTHER = "https://t.co/abc123", "https://t.co/def456"
 LINK = {"url": SHORT, "expanded_url": "https://harbor.example/a", "indices": [7, 26]}
@@ -151,3 +151,79 @@ def test_a_hidden_post_is_a_placeholder_and_not_an_unknown_item() -> None:
     with pytest.raises(TargetRestricted) as raised:
         asyncio.run(page_of("timeline", only).to_item())
     assert raised.value.reason == "tombstone"
+
+
+@pytest.mark.parametrize("key", ["note_tweet_results", "result"])
+@pytest.mark.parametrize("text", ["A boat", f"{'word ' * 54}…"])
+def test_a_note_under_a_renamed_key_is_missing(key: str, text: str) -> None:
+    note = {"is_expandable": True, "note_tweet_results": {"result": {"text": "A boat sails", "entity_set": {}}}}
+    renamed = orjson.loads(orjson.dumps(note).replace(b'"%b"' % key.encode(), b'"new_key"'))
+    (found,) = unread(timeline_with(POST | {"legacy": POST["legacy"] | {"full_text": text}, "note_tweet": renamed}))  # type: ignore[operator]
+    assert found.endswith("note_tweet.note_tweet_results.result")
+
+
+HEADER = {
+    "__typename": "User",
+    "rest_id": "7",
+    "core": {"screen_name": "quiet_harbor", "name": "Harbor", "created_at_ms": 1_386_995_755_000},
+    "avatar": {"image_url": "a"},
+    "profile_bio": {"description": ""},
+    "location": {"location": "Isle"},
+    "relationship_counts": {"followers": 5, "following": 6},
+    "tweet_counts": {"tweets": 7},
+    "verification": {"is_blue_verified": False},
+}
+
+
+def header(**changed: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return the profile from a public page with changed parts of the user, and the unread parts."""
+    page = page_of("page", literals(HEADER | changed, WEB_RECORD).encode(), username="quiet_harbor")
+    profile = asyncio.run(page.to_item())["profile"]
+    return profile, [each.path for each in page.unread]
+
+
+WEB_RECORD = WEB_POST | {"core": {"user_results": {"result": HEADER}}, "counts": COUNTS}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, []),
+        ({"profile_bio": {}}, ["user.profile_bio.description"]),
+        ({"verification": {}}, ["user.verification.is_blue_verified"]),
+        ({"core": {"screen_name": "quiet_harbor", "name": "Harbor"}}, ["user.core.created_at_ms"]),
+        ({"core": {"name": "Harbor", "created_at_ms": 1}}, ["user.core.screen_name"]),
+    ],
+)
+def test_a_part_of_the_users_of_a_public_page_that_is_missing(changed: dict[str, Any], expected: list[str]) -> None:
+    assert header(**changed)[1] == expected
+
+
+@pytest.mark.parametrize("date", [1_386_995_755_000, "1386995755000", "2013-12-14T04:35:55.000Z"])
+def test_a_date_of_a_user_has_one_format(date: Any) -> None:
+    profile, paths = header(core=HEADER["core"] | {"created_at_ms": date})  # type: ignore[operator]
+    assert (profile["created_at"], paths) == ("Sat Dec 14 04:35:55 +0000 2013", [])
+
+
+def test_a_date_of_a_user_that_cannot_be_read_is_a_warning() -> None:
+    profile, paths = header(core=HEADER["core"] | {"created_at_ms": "soon"})  # type: ignore[operator]
+    assert profile["created_at"] != "soon"
+    assert paths == ["user.core.created_at_ms"]
+
+
+def test_a_record_of_a_post_has_all_keys_of_its_query() -> None:
+    keys = ("article", "media_entities2", "note_tweet", "quoted_tweet_results", "reply_to_results")
+    record = {
+        "__id": "VHdlZXQ6MQ==",
+        **dict.fromkeys((*keys, "reply_to_user_results", "url_entities", "views")),
+        **WEB_RECORD,
+    }
+    entry = {"content": {"__typename": "TimelineTweet", "tweet_results": {"result": {"__ref": record["__id"]}}}}
+    entries = [{"entry_id": "tweet-1", "content": {"__typename": "TimelineTimelineItem", **entry}}]
+    timeline = {"instructions": [{"__typename": "TimelineAddEntries", "entries": entries}]}
+    for key in ("note_tweet", "quoted_tweet_results"):
+        for renamed in (record, {name: value for name, value in record.items() if name != key}):
+            page = page_of("page", literals(HEADER, renamed, timeline).encode(), username="quiet_harbor")
+            assert len(asyncio.run(page.to_item())["posts"]) == 1
+            expected = [] if renamed is record else [f"Tweet.{key}: missing"]
+            assert [str(each) for each in page.unread] == expected

@@ -348,3 +348,24 @@ def test_a_tagged_account_of_the_app_has_another_key_for_its_id() -> None:
         assert tag["user"]["pk"]
     assert expected["edges"]
     assert post_of(page_of(orjson.dumps({"items": [item]}), code=code))["edge_media_to_tagged_user"] == expected
+
+
+def test_an_embed_page_may_lack_the_time() -> None:
+    """A reader that lists all keys of the embed pages of 2026-07 has no time among them."""
+    post = next(p for p in (SITE.posts[code] for code in SITE.listed) if p.is_video and p.timing == "embed")
+    found = graph.embedded(post)
+    del found["taken_at_timestamp"]
+    page = page_of(embed({"gql_data": {"shortcode_media": found}}, light=True), code=post.code, kind=EmbedPage)
+    assert post_of(page)["video_duration"] == post.duration
+    assert (page.unread, page.has_time) == ([], False)
+    text = orjson.dumps({"data": SITE.data(post, "graph")}).replace(b'"taken_at_timestamp"', b'"new_key"')
+    assert error_of(page_of(text, code=post.code)).reason == "missing_field"
+
+
+def test_an_error_page_that_states_an_age_is_not_that_of_a_missing_post() -> None:
+    """Readers met these keys on the error page of accounts with a minimum age (2026-07)."""
+    gone = ROUTE.replace("PolarisPostRoute", "PolarisErrorRoute")
+    stated = '<script type="application/json">{"failure_reason":"MA","restricted_age":25}</script>'
+    assert error_of(page_of(f"<html>{gone}</html>")).code == "TARGET_NOT_FOUND"
+    error = error_of(page_of(f"<html>{gone}{stated}</html>"))
+    assert (error.code, error.reason) == ("TARGET_RESTRICTED", "age_gate")

@@ -98,7 +98,7 @@ def test_without_lines_the_table_stays_itself() -> None:
     assert parse_names(as_json(names).encode()).lines == names.lines
 
 
-BOUNDS = "a selector has at most 200 characters, 5 elements below or beside each other, and one :has()."
+BOUNDS = "a selector has at most 200 characters, 5 combined elements, and one :has()."
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ BOUNDS = "a selector has at most 200 characters, 5 elements below or beside each
         ({"skills": "courses"}, "courses is the name of a known section."),
         ({"skills": "patents"}, "patents is the name of a known section."),
         ({"skills": "core-section-container"}, "core-section-container is the name of a known section."),
-        ({"skills[]": 5}, "skills[]: expected a name of a section or a CSS selector."),
+        ({"skills[]": 5}, "skills[]: expected the name of a section or a CSS selector."),
         ({"skills[]": []}, "skills[]: expected a path, or a list of at most 10."),
-        ({"skills[]": ["li", None]}, "skills[]: expected a name of a section or a CSS selector."),
+        ({"skills[]": ["li", None]}, "skills[]: expected the name of a section or a CSS selector."),
         ({"skills[]": ""}, "skills[]: '' is not a CSS selector that the parser can compile."),
         ({"skills[].name": "li["}, "skills[].name: 'li[' is not a CSS selector that the parser can compile."),
         ({"skills[].name": "p::before"}, "'p::before' is not a CSS selector that the parser can compile."),
