@@ -76,6 +76,8 @@ class PhotoappSpider(PlatformSpider):
         if not posts:
             raise missing_error("None of the files contains a post.", ["xdt_shortcode_media"], reason="no_post")
         post, page = await posts[0].to_item(), posts[0]
+        if not page.has_time:
+            raise missing_error("The post has no time.", ["taken_at_timestamp"], reason="missing_field")
         embed = by_class.get(EmbedPage)
         if embed is not None and embed is not page and not page.has_exact_duration:
             post = _with_duration(post, await embed.to_item())
@@ -133,9 +135,9 @@ class PhotoappSpider(PlatformSpider):
     async def _embed_page(self, target: Target, shortcode: str, wall: ScrapeError) -> EmbedPage:
         """Return a post's embed page, because its own page is a login wall. Add a warning to the target's outcome.
 
-        Raises: ScrapeError: the embed page does not contain the post. The error is ``wall``, because a disabled embed
-        page looks like that of a missing post. If ``wall`` is only an open circuit breaker, and the embed page failed
-        with an ``UpstreamError``, the latter is raised.
+        Raises: ScrapeError: the embed page does not contain the post, or lacks its time. The error is ``wall``, because
+        a disabled embed page looks like that of a missing post. If ``wall`` is only an open circuit breaker, and the
+        embed page failed with an ``UpstreamError``, the latter is raised.
         """
         try:
             page = await self.get(EmbedPage, embed_request(self.origin(), shortcode), target, retry=False)
@@ -144,6 +146,9 @@ class PhotoappSpider(PlatformSpider):
             if isinstance(wall, CircuitOpen) and isinstance(error, UpstreamError):
                 raise
             raise wall from error
+        if not page.has_time:
+            logger.info("fallback_failed", source=EmbedPage.source, reason="no_time", first=wall.reason)
+            raise wall
         logger.info("source_fallback", source=EmbedPage.source, reason=wall.reason)
         self.warn(target, PostPage.source, wall)
         return page

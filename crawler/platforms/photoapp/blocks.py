@@ -298,11 +298,12 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
 
     ``shortcode`` is the requested post, or None. ``path`` is the key under which the data was expected.
 
-    Raises: TargetNotFound: the page is the platform's error page (capture c130a4ec26b2). UpstreamBlocked: the page is
-    the login page (capture 9208a8c6e6c1), or the home page (``gallery-dl``, issue 9731). UpstreamRateLimited: the page
-    is the post's page without its data, which rate-limited visitors get (captures 2a9aac385ad4, 5db59b3d97f9), or a
-    page with a message about the rate limit (PH3-3). ExtractionFailed: the page belongs to another platform of the
-    company (PH3-5) or to another post, the data has unknown keys, or the kind of page is unknown.
+    Raises: TargetNotFound: the page is the platform's error page (capture c130a4ec26b2). TargetRestricted: the error
+    page states an age, as readers met it in 2026-07 for accounts with a minimum age. UpstreamBlocked: the page is the
+    login page (capture 9208a8c6e6c1), or the home page (``gallery-dl``, issue 9731). UpstreamRateLimited: the page is
+    the post's page without its data, which rate-limited visitors get (captures 2a9aac385ad4, 5db59b3d97f9), or a page
+    with a message about the rate limit (PH3-3). ExtractionFailed: the page belongs to another platform of the company
+    (PH3-5) or to another post, the data has unknown keys, or the kind of page is unknown.
     """
     body: bytes = response.body
     route = route_of(body)
@@ -311,6 +312,8 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
     if route and not route.startswith(ROUTES):
         message = f"The page does not belong to this platform: its route is {route[:100]}."
         raise missing_error(message, ["canonicalRouteName"], reason="other_platform")
+    if b'"failure_reason":"MA"' in body and b'"restricted_age":' in body:
+        raise TargetRestricted("The platform withholds the post from visitors below an age.", reason="age_gate")
     if "ErrorRoute" in route:
         raise TargetNotFound("The post does not exist.", reason="not_found")
     if "Login" in route or urlsplit(str(response.url)).path == "/":

@@ -84,6 +84,9 @@ class PostPage(PhotoPage):
     )
     """The keys under which the response may contain posts."""
 
+    may_lack_time: ClassVar[bool] = False
+    """Whether a post without its time is valid, because its other values are needed."""
+
     @classmethod
     def recognise(cls, body: str) -> bool:
         start = body[:200].lstrip("\ufeff \r\n\t")
@@ -103,12 +106,19 @@ class PostPage(PhotoPage):
             self._raise_for_no_post(self._chosen)
         if not picture(self._found_post):
             raise missing_error("The post has no picture.", [self.keys[0], "image_versions2"], reason="missing_field")
+        if not (self.has_time or self.may_lack_time):
+            raise missing_error("The post has no time.", [self.keys[0], "taken_at_timestamp"], reason="missing_field")
 
     @field
     def post(self) -> dict[str, Any]:
         """The contract's post."""
         assert self._chosen is not None
         return photo_post(self._found_post, self._chosen.gated.comments if self._chosen.gated else ())
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the response states when the post was published."""
+        return self._found_post.taken_at is not None
 
     @property
     def has_exact_duration(self) -> bool:
@@ -218,6 +228,7 @@ class EmbedPage(PostPage):
 
     source: ClassVar[str] = "embed"
     keys: ClassVar[tuple[str, ...]] = ("shortcode_media",)
+    may_lack_time: ClassVar[bool] = True
 
     @classmethod
     def recognise(cls, body: str) -> bool:

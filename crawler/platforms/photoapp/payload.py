@@ -35,7 +35,7 @@ class Post(Contract):
 
     pk: Id
     code: str | None
-    taken_at: Count
+    taken_at: Count | None
     owner: part.Owner
     caption: str | None
     picture: str | None = None
@@ -167,7 +167,6 @@ class Classic(Post):
 
     pk: Id = identity("id")
     code: str | None = always("shortcode")
-    taken_at: Count = identity("taken_at_timestamp")
     is_video: bool = identity("is_video")
     picture: str | None = always("display_url")
     height: Count | None = always("dimensions.height")
@@ -183,6 +182,8 @@ class Embedded(Classic):
     """A post on the embed page, or in the classic graph before 2022. The embed page has few keys."""
 
     typename: str | None = always("__typename")
+    taken_at: Count | None = sometimes("taken_at_timestamp")
+    """A reader that lists all keys of the embed pages of 2026-07 that it recorded has no time among them."""
     owner: part.EmbeddedOwner = identity("owner")
     thumbnail: str | None = sometimes("thumbnail_src")
     likes: Count | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
@@ -205,6 +206,7 @@ class Embedded(Classic):
 class Graph(Classic):
     """The common part of posts of all kinds in the classic graph."""
 
+    taken_at: Count = identity("taken_at_timestamp")
     owner: part.GraphOwner = identity("owner")
     alt: str | None = always("accessibility_caption")
     thumbnail: str | None = always("thumbnail_src")

@@ -1,4 +1,4 @@
-"""Listings that were read wrongly once, each with the smallest page that shows it. The pages are invented."""
+"""Listings that were once read incorrectly, each on the smallest page that shows the defect. The pages are made up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def badges(*groups: dict[str, Any]) -> dict[str, Any]:
     return {"flags": [], "tags": [], "groups": [], "groupsV2": list(groups)}
 
 
-# RE-2: badges moved
+# RE-2: moved badges
 
 
 def test_re_2_badges_of_groups_are_read() -> None:
@@ -129,7 +129,7 @@ def test_re_6_a_name_needs_the_categorys_id(parts: dict[str, Any], name: str) ->
     assert read(html({"searchResult": {**LISTING, **parts}}), cat_id="1_2")["category_name"] == name
 
 
-# RE-8: searches, bare lists, statuses
+# RE-8: searches, payloads that are only a list of rows, availability statuses
 
 
 def test_re_8_a_search_has_no_category_name() -> None:
@@ -157,7 +157,7 @@ def test_re_8_the_stock_of_other_statuses_is_unknown(status: str, in_stock: bool
     assert "default store" in (Price.__doc__ or "")
 
 
-# Rows and grids that are not understood
+# Rows and grids of unknown types
 
 
 def test_a_grid_without_rows_costs_the_grid_and_a_warning() -> None:

@@ -100,7 +100,7 @@ HOSTILE_URLS = [
     "https://[/browse/976759",
     "https://2130706433/browse/976759",
     "https://169.254.169.254/browse/976759",
-    # Without the filter, other products would be returned than the page shows.
+    # The filter is not supported: without it, the listing would have other products than the page of this URL.
     f"{WWW}/browse/0?facet=brand:Red+Barn",
     f"{WWW}/browse/food/976759?facet=brand:Red+Barn",
     f"{WWW}/browse/0",
@@ -190,7 +190,7 @@ def test_the_json_schema_states_the_constraints() -> None:
 
 MODELS = [value for value in vars(retail).values() if isinstance(value, type) and issubclass(value, BaseModel)]
 SELF_EXPLAINING = {"availability", "price", "rating", "seller"}
-"""Objects, which have docstrings of their own."""
+"""Fields with objects as values. The docstrings of the objects' models describe them."""
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
