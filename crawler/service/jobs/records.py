@@ -112,16 +112,15 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
         raise InvalidRequest.of("scraper", f"the job has {', '.join(names)}")
     names = [each for each in names if selected.scraper in {None, each}]
     try:
-        sliced = "exhaustive" in job.options.get("arguments", {})
-        found = shapes_of(names, own, selected.explode, selected.fields, sliced=sliced)
+        found = shapes_of(job, names, own, selected.explode, selected.fields)
     except ValueError as error:
         raise InvalidRequest.of("explode" if selected.fields is None else "fields", str(error)) from None
     if len(found) > 1 and selected.format in TABLES:
-        columns = ", ".join(each.scraper.name for each in found)
+        columns = ", ".join(found)
         raise InvalidRequest.of(
             "scraper", f"the columns of {columns} differ: choose a scraper, or format=jsonl, json or xlsx"
         )
-    return {each.scraper.name: each for each in found}
+    return found
 
 
 async def records(
