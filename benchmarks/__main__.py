@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +29,7 @@ ROUNDS = 5
 
 
 def measure(names: list[str], rounds: int, file: Path | None) -> None:
-    """Run benchmarks and print their tables. After each benchmark, write the tables so far to the file.
+    """Run benchmarks, print their tables, and how long each took. After each, write the tables so far to the file.
 
     If the file has a run, its tables are kept, except those that are measured again.
     """
@@ -37,11 +38,12 @@ def measure(names: list[str], rounds: int, file: Path | None) -> None:
         run.tables = Run.read(file).tables
     print(f"{run.machine}; {rounds} rounds\n", flush=True)
     for name in names or BENCHMARKS:
+        started = time.monotonic()
         measured = import_module(BENCHMARKS[name]).run(rounds)
         tables = measured if isinstance(measured, list) else [measured]
         measured_again = {table.title for table in tables}
         run.tables = [table for table in run.tables if table.title not in measured_again] + tables
-        print("\n".join(map(markdown, tables)), flush=True)
+        print("\n".join(map(markdown, tables)), f"{name}: {time.monotonic() - started:.0f} s", sep="\n", flush=True)
         if file:
             run.write(file)
 

@@ -21,7 +21,7 @@ from crawler.jobs.tables import SCHEMA
 from crawler.outputs.sql.rows import rows_of, tables_of
 from crawler.outputs.sql.sink import SqlSink
 from crawler.service.clients.usage import Usage
-from crawler.targets.files import FileSource
+from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.target import Target
 

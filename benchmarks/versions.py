@@ -45,7 +45,8 @@ class Version:
     crawls: list[float] = field(default_factory=list)
 
     def environment(self, settings: dict[str, Any]) -> dict[str, str]:
-        """Return the environment that imports this checkout's code."""
+        """Return the environment that imports this checkout's code. Each version has a store of its own."""
+        settings = {**settings, "STORE": str(Path(settings["KEYS_FILE"]).with_name(f"{self.name}.sqlite3"))}
         own = {name: value for name, value in os.environ.items() if not name.startswith("CRAWLER_")}
         return own | {"PYTHONPATH": str(self.folder)} | {f"CRAWLER_{k}": json.dumps(v) for k, v in settings.items()}
 
@@ -67,7 +68,6 @@ def sandbox(folder: Path, *, light: bool) -> Iterator[dict[str, Any]]:
             "FAILURES_FEED": None,
             "BREAKER_THRESHOLD": 0,
             "KEYS_FILE": str(folder / "keys.sqlite3"),
-            "SERVICE_STORE": str(folder / "service.sqlite3"),
         }
         process.terminate()
 
@@ -150,7 +150,8 @@ def measure(other: Path, options: argparse.Namespace, *, light: bool) -> list[Ve
         environment = versions[0].environment(settings)
         key = subprocess.run(created, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
         targets = folder / "targets.jsonl"
-        targets.write_text("".join(f'{{"id": "{n}", "query": "mustard"}}\n' for n in range(options.targets)))
+        # Equal targets would be fetched once.
+        targets.write_text("".join(f'{{"id": "{n}", "query": "mustard {n}"}}\n' for n in range(options.targets)))
         for version in versions:
             running.enter_context(serving(version, settings, folder / f"{version.name}.log"))
         expected = [call(version, key.strip(), options.calls) for version in versions]

@@ -1,6 +1,6 @@
-"""The Scrapy add-on with which this project's spiders run, in this project and in other projects.
+"""The Scrapy add-on that gives this project's spiders their settings and components, also in other projects.
 
-Other spiders are not changed: they keep their project's settings and Scrapy's own components.
+Spiders of other projects keep their own settings and Scrapy's components.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OF_THE_PROJECT = frozenset(
         *("ASYNCIO_EVENT_LOOP", "EXTENSIONS_BASE", "LOG_LEVEL", "REMOTE_CONTROL_ENABLED", "TELNETCONSOLE_ENABLED"),
     }
 )
-"""Settings in ``crawler/settings.py`` for this project or its process, which are not settings of its spiders."""
+"""Settings in ``crawler/settings.py`` that the add-on does not set: they concern the project or the whole process."""
 
 
 class Addon:
@@ -48,7 +48,7 @@ class Addon:
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Set the defaults of the project's own settings. Spiders read them before ``update_settings`` is called."""
+        """Set the defaults of settings that Scrapy does not have. Spiders read them before ``update_settings()``."""
         for name, value in _settings().items():
             if not hasattr(default_settings, name):
                 settings.set(name, value, priority="addon")
@@ -61,12 +61,11 @@ class Addon:
         settings.setdict(_settings() | for_spiders, priority="addon")
         install(settings)
         PageObjects().update_settings(settings)
-        # A component of this project replaces it. The value None also prevents scrapy-poet's add-on from adding it
-        # later.
+        # PlannedInjection replaces it. Because of the value None, scrapy-poet's add-on does not add it later.
         settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", InjectionMiddleware, None)
         zyte.Addon().update_settings(settings)
 
 
 def _settings() -> dict[str, Any]:
-    """Return the settings in ``crawler/settings.py`` that its spiders need in any project."""
+    """Return the settings in ``crawler/settings.py`` that this project's spiders need in any project."""
     return {name: value for name, value in vars(project).items() if name.isupper() and name not in OF_THE_PROJECT}

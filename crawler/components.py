@@ -22,7 +22,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "DOWNLOAD_HANDLERS": {
         "http": "crawler.downloads.handlers.HttpHandler",  # Scrapy's handler, limited by CLOSE_GRACE
         "https": "crawler.downloads.handlers.HttpHandler",
-        **dict.fromkeys(("file", "data", "s3", "ftp")),  # Scrapy enables all of them, but URLs are user input
+        **dict.fromkeys(("file", "data", "s3", "ftp")),  # disabled, because URLs are user input
     },
     "DOWNLOADER_MIDDLEWARES": {
         "crawler.downloads.log_context.BindTarget": 10,  # first, so that the log lines of all middlewares have the id
@@ -41,13 +41,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     },
     "SPIDER_MIDDLEWARES": {
         "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine, because others may drop a target's item
-        # The next six process every response or callback result for links, but the spiders follow no links.
+        # The next six would process every response or every result of a callback, without any use for these spiders.
         "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects interpret statuses
         "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # pages of different targets are unrelated
         "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
         "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
         "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
-        "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # marks requests of start(), which nothing reads
+        "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # adds meta that nothing reads
     },
     "ITEM_PIPELINES": {
         "crawler.pipelines.ValidationPipeline": 300,
@@ -57,7 +57,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "EXTENSIONS": {
         "crawler.targets.shutdown.AnnounceClosing": 0,
         "scrapy.extensions.feedexport.FeedExporter": None,
-        "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter: a target's failure has a line, too
+        "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter, because failures are lines, too
         "crawler.monitoring.monitors.Monitors": 500,
         "crawler.jobs.extension.JobWorker": 400,
         "crawler.monitoring.progress.Progress": 600,
@@ -81,7 +81,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
 SANDBOX = "crawler.sandbox.extension.SandboxExtension"
 ESSENTIAL: dict[str, dict[str, str]] = {
     "DOWNLOADER_MIDDLEWARES": {
-        "crawler.middlewares.AllowedOrigins": "requests could be sent to other hosts than the platform's",
+        "crawler.middlewares.AllowedOrigins": "requests could be sent to hosts other than the platform's",
         "crawler.middlewares.ThrottleMiddleware": "requests would ignore the platform's budget and circuit breakers",
     },
     "SPIDER_MIDDLEWARES": {"crawler.targets.tracker.TargetTracker": "targets would have no outcomes"},
@@ -104,12 +104,12 @@ ADDON_PATHS = frozenset({ADDON, "crawler.addon.Addon"})
 def install(settings: BaseSettings) -> None:
     """Add the components to the ``*_BASE`` settings, in place. A second call changes nothing.
 
-    ``settings.set()`` at an add-on's priority would have no effect on a setting that a settings module contains.
+    ``settings.set()`` with an add-on's priority would not change ``*_BASE`` settings that a settings module sets.
     """
     for name, components in COMPONENTS.items():
         base = settings[f"{name}_BASE"]
         for component, value in components.items():
-            base.pop(component, None)  # the setting's priority may be higher
+            base.pop(component, None)  # its priority may be higher than "default"
             base.set(component, value, priority="default")
 
 
@@ -143,8 +143,8 @@ def require(settings: BaseSettings) -> None:
         )
     for name in ESSENTIAL:
         _require(settings, name, COMPONENTS[name], settings[name])
-    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does this only if a runner has the add-on
-    # Not in place: if a crawler is created before it is crawled, Scrapy sets the settings of its process once more.
+    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does this only when it makes a runner
+    # The value is replaced, with a priority of its own, because Scrapy may set the process's settings once more.
     settings.set("ADDONS", {**addons, f"{__name__}.{Check.__name__}": math.inf}, priority=ABOVE_COMMAND_LINE)
 
 
@@ -165,7 +165,7 @@ class Check:
 
 
 def _require(settings: BaseSettings, name: str, *parts: Mapping[Any, Any]) -> None:
-    """Check the essential components of a setting. Of the ``parts`` of its value, later ones override earlier ones."""
+    """Check the essential components of a setting. ``parts``: component -> order; later parts override earlier ones."""
     enabled = _enabled(*parts)
     for path, consequence in ESSENTIAL[name].items():
         needless = path == SANDBOX and not settings.getbool("SANDBOX")

@@ -335,7 +335,7 @@ class BrowserGone(UpstreamError):
 
 
 class EgressFailed(UpstreamError):
-    """Raised when the operator's own proxy or address failed before the platform answered."""
+    """Raised when the operator's own proxy or address failed before the platform responded."""
 
 
 class ServiceError(ScrapeError):
@@ -388,7 +388,7 @@ def _by_code() -> dict[str, type[ScrapeError]]:
 
 
 def error_of(stored: Mapping[str, Any]) -> ScrapeError:
-    """Return the error that ``as_dict()`` has converted, as an object of the class with its code."""
+    """Restore an error from the object that ``as_dict()`` returned, as an instance of the class with its code."""
     upstream = stored["upstream"] or {"status": None, "reason": ""}
     return _by_code()[stored["code"]](
         stored["message"],

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import structlog
-from structlog.typing import EventDict, Processor
+# structlog imports rich for coloured lines on a terminal, which this project does not write. This would take 4 % of the
+# CPU time of a crawl of one target, so structlog must not find rich: a module whose entry is None cannot be imported.
+# In other projects (docs/embedding.md), structlog may have users of its own.
+HIDES_RICH = os.environ.get("SCRAPY_SETTINGS_MODULE") == "crawler.settings" and "rich" not in sys.modules
+if HIDES_RICH:
+    sys.modules["rich"] = None  # type: ignore[assignment]
+import structlog  # noqa: E402
+from structlog.typing import EventDict, Processor  # noqa: E402
+
+if HIDES_RICH:
+    del sys.modules["rich"]
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -34,10 +45,10 @@ def configure(*last: Processor) -> None:
 
 
 def skip_unhandled_records() -> None:
-    """Create no log records below the levels of all handlers of the process.
+    """Set the levels of loggers so that records which every handler of the process would drop are not created.
 
     Scrapy sets ``LOG_LEVEL`` only on its handler, and the level of its own logger to DEBUG. So its records of each page
-    and item are created and then dropped. Your own handlers keep their records, also on other loggers than the root.
+    and item are created and then dropped. Handlers that users have added, to any logger, still get their records.
     """
     handlers = list(logging.root.handlers)
     for logger in logging.Logger.manager.loggerDict.values():

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import orjson
 import scrapy.core.downloader.contextfactory  # noqa: F401  # this import inspects the call stack, which is short here
-from pydantic import BaseModel, ConfigDict
 from scrapy.settings import default_settings
 
 from crawler import logs
 from crawler.configuration import setting_types
+from crawler.configuration.descriptions import Described
 from crawler.configuration.setting_types import (
     Count,
     Database,
@@ -37,15 +37,14 @@ spare_modules()
 logs.configure()
 
 
-class Settings(BaseModel):
-    """All settings of the project, and those of Scrapy that have another default here or whose values are checked."""
+class Settings(Described):
+    """All settings of the project, and those of Scrapy whose default differs here or whose values are checked."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
     only_for_spiders: ClassVar = frozenset(
         {"CONCURRENT_ITEMS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "COOKIES_ENABLED"}
     )
-    """Scrapy's settings that the add-on changes for this project's spiders only. A settings module would change them
-    for the spiders of others, too."""
+    """Scrapy's settings that the add-on changes for this project's spiders only. If this module set them, they would
+    also be changed for other spiders in the project."""
 
     # The platforms: origins, rate limits, circuit breakers
 
@@ -55,29 +54,32 @@ class Settings(BaseModel):
     PLATFORM_BUDGETS: setting_types.Budgets = {}
     """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Each egress has a
     budget of its own. ``sources`` maps sources to budgets within the platform's (docs/settings.md#budgets-of-sources).
-    Platforms and keys that are not named keep the budget on the platform's page."""
+    Platforms and keys that are not listed here keep their defaults (docs/platforms)."""
     EGRESSES: setting_types.Egresses = []
-    """The operator's own addresses: a list of ``name``, ``proxy``, ``bind``, ``platforms`` and ``budgets``, or the path
-    of a JSON file with this list (docs/egress.md). Empty: the direct connection."""
+    """Connections to the internet through which requests are sent: a list of objects with ``name``, ``proxy``,
+    ``bind``, ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only
+    this machine's own connection."""
     CONNECT_TIMEOUT: PositiveSeconds = 5.0
-    """Seconds for opening a connection, including the response of a proxy to ``CONNECT``. If it cannot be opened, the
-    egress has failed, and its targets are sent through another one (docs/egress.md#when-an-egress-fails)."""
+    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If the egress is the cause
+    of a failure, its targets are sent through another egress (docs/egress.md#when-an-egress-fails)."""
     PLATFORM_IDS: setting_types.IdFiles = {}
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
     and client versions that the platform changes at will. Commands check the files when they start."""
     PAYLOAD_NAMES: Optional[setting_types.File] = None
-    """Path or URI of a JSON file of at most 1 MB with further paths of the platforms' contracts and further selectors,
-    so that a changed page is read without a release (docs/contracts.md#a-changed-key). Commands check it when they
-    start, and ``scrapy serve`` reads it again at SIGHUP."""
+    """Path or URI of a JSON file of at most 1 MB with additional paths and selectors at which values are looked up, so
+    that a changed page can be read without a new release (docs/contracts.md#a-changed-key). Commands check the file
+    when they start, and ``scrapy serve`` reads it again at SIGHUP."""
     UNREAD_KEEP: Count = 20
-    """Number of responses of each source that are kept in the project's folder ``.scrapy/unread`` because a part of
-    them was unread or the extraction failed (docs/repair.md). 0: none, as always on Scrapy Cloud."""
+    """Maximum number of responses of each source that are kept in the project's folder ``.scrapy/unread``, because a
+    part of them was unread or their extraction failed (docs/repair.md). 0: none are kept. On Scrapy Cloud, none are
+    kept in any case."""
     SANDBOX: Switch = False
-    """Whether to crawl the simulated platforms instead of the real ones. They are started in this process, and have no
-    delays."""
+    """Whether to crawl the simulated platforms instead of the real ones. They are started in this process, and requests
+    to them are not delayed."""
     SANDBOX_RENAMES: setting_types.Renames = {}
-    """Simulated platform -> key -> other name that this key has in its payloads after the first ten pages, to try what
-    a change of a platform does (docs/repair.md). Names with a dot in front are classes: ``.skills``."""
+    """Simulated platform -> key -> the name that replaces the key in its payloads after the first ten pages, to test
+    how a platform's change is handled (docs/repair.md). A name with a leading dot is a CSS class, such as
+    ``.skills``."""
     PROCESSES: Positive = 1
     """Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and
     while ``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it
@@ -93,8 +95,8 @@ class Settings(BaseModel):
     (docs/settings.md#circuit-breakers). A block or rate limit with ``Retry-After`` opens it at once. 0 disables all
     circuit breakers."""
     BREAKER_COOLDOWN: Seconds = 60.0
-    """Seconds until an open circuit breaker lets a trial request through. Doubled for each further block, up to 15
-    minutes."""
+    """Seconds until an open circuit breaker lets a trial request through. The time doubles with each further block, up
+    to 15 minutes."""
     BREAKER_GIVE_UP: Seconds = 7_200.0
     """If a circuit breaker stays open for this many seconds, a crawl that waits for it ends with exit code 1. 0: never.
     The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
@@ -103,86 +105,85 @@ class Settings(BaseModel):
     USER_AGENT: setting_types.Text = (
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
     )
-    """That of a plain browser. Update its version from time to time: platforms may refuse old ones."""
+    """The header ``User-Agent``, by default a plain browser's. Update its version from time to time: platforms may
+    refuse old versions."""
     ROBOTSTXT_OBEY: Switch = False
-    """Users request single pages, and the spiders follow no links. With True, targets whose pages robots.txt disallows
-    fail with ``BLOCKED_BY_POLICY``."""
+    """False, because users request single pages, and the spiders follow no links. With True, targets whose pages
+    robots.txt disallows fail with ``BLOCKED_BY_POLICY``."""
     COOKIES_ENABLED: Switch = False
-    """The targets in a crawler must not share a session."""
+    """False, because the targets of a crawler must not share a session."""
 
     # Targets and outcomes
 
     TARGETS_IN_FLIGHT: Positive = 32
     """Maximum number of targets in flight in a crawl."""
     STORE: Optional[Database] = None
-    """Database of jobs, asynchronous calls, stored responses and usage: an SQLite file, or a ``postgresql://`` URL for
-    several machines (extra ``postgresql``). None: ``store.sqlite3`` in the project's ``.scrapy`` folder, and with
-    ``scrapy serve --sandbox`` in its folder ``sandbox``."""
+    """Database of jobs, asynchronous calls, stored responses, usage, and what crawls with ``since=last`` have seen: an
+    SQLite file, or a ``postgresql://`` URL for several machines (extra ``postgresql``). None: ``store.sqlite3`` in the
+    project's ``.scrapy`` folder, and with ``scrapy serve --sandbox`` in its folder ``sandbox``."""
     JOB_LEASE: PositiveSeconds = 60.0
     """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
     JOB_EXITS: Positive = 5
-    """If this many workers have exited while a target was in flight, the target is given up. The target may not be the
-    cause, because a crash affects all targets that the worker has in flight."""
+    """If this many workers have exited while a target was in flight, the target is given up. A single exit proves
+    little, because it affects all targets that the worker had in flight."""
     TARGET_TIMEOUT: Seconds = 0.0
     """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
     (``DOWNLOAD_TIMEOUT``)."""
     SOURCE_TIMEOUT: PositiveSeconds = 10.0
-    """Timeout in seconds for each download from a platform with several sources, so that there is time for the next
-    one."""
+    """Timeout in seconds for each download from a platform with several sources, so that time is left for the next
+    source."""
     GUEST_TOKEN_LIFETIME: Seconds = 3_600.0
     """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
     which all crawlers of the process share."""
     GUEST_TOKEN_PAUSE: Seconds = 60.0
     """Seconds to wait after a failed request for a guest token before the next such request."""
-    SEEN_FILE: Optional[setting_types.File] = None
-    """SQLite file in which ``since=last`` stores the entries that it has seen. The entries of the sandbox are kept
-    apart from the real ones. None: ``seen.sqlite`` in the project's ``.scrapy`` folder."""
     LISTING_CEILING: Positive = 400
     """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows
     per listing, and some rows repeat a product."""
     VIDEOSITE_ENRICH_MAX: Count = 100
     """Upper bound of the param ``details``: for how many items of a page exact dates, views and likes are requested."""
     PHOTOAPP_PLAY_COUNTS: Switch = False
-    """Whether to fetch play counts of reels if a target does not say it (``include_play_counts``). This takes a second
-    page per reel, which has only the account's newest reels."""
+    """Whether to fetch the play counts of reels for targets without the param ``include_play_counts``. This loads a
+    second page per reel, which lists only the account's newest reels."""
 
     # Downloads
 
     CLOSE_GRACE: Seconds = 10.0
-    """When a crawl closes early (SIGTERM, ``CLOSESPIDER_*``), downloads in progress may take this many seconds more.
-    Targets that wait for a download slot end at once, with ``SHUTTING_DOWN``."""
+    """When a crawl closes early (SIGTERM, ``CLOSESPIDER_*``), downloads in progress may continue for this many seconds.
+    Targets that wait for a download slot end immediately, with ``SHUTTING_DOWN``."""
     RETRY_BACKOFF_BASE: Seconds = 0.5
     """Maximum seconds of the random wait before the first retry. The maximum doubles with each further retry."""
     RETRY_BACKOFF_MAX: Seconds = 30.0
     """Maximum seconds of a wait before a retry. A request is not retried if ``Retry-After`` is longer."""
     DOWNLOAD_TIMEOUT: PositiveSeconds = 60
-    """Seconds for one download. No page of the platforms takes a minute."""
+    """Maximum seconds of one download. No platform takes a minute for a page."""
     DOWNLOAD_MAXSIZE: Count = 32 * 1024 * 1024
-    """The largest page seen has 1.3 MB."""
+    """Maximum bytes of a response. The largest page seen has 1.3 MB."""
     DOWNLOAD_WARNSIZE: Count = 8 * 1024 * 1024
-    """As for ``DOWNLOAD_MAXSIZE``."""
+    """Bytes of a response above which Scrapy logs a warning."""
     DOWNLOAD_VERIFY_CERTIFICATES: Switch = True
-    """Records are only as authentic as the server."""
+    """True, because the data is only as authentic as the server that sent it."""
     DOWNLOAD_DELAY: Seconds = 0
-    """``ThrottleMiddleware`` limits the downloads of all crawlers instead."""
+    """0, because ``ThrottleMiddleware`` delays the downloads of all crawlers instead."""
     CONCURRENT_REQUESTS: Positive = 256
-    """``ThrottleMiddleware`` limits the downloads."""
+    """So high that it has no effect: ``ThrottleMiddleware`` limits the downloads."""
     CONCURRENT_REQUESTS_PER_DOMAIN: Positive = 256
     """As for ``CONCURRENT_REQUESTS``."""
     CONCURRENT_ITEMS: Positive = 1
-    """Scrapy creates this many tasks for each callback, which yields one item."""
+    """1, because Scrapy creates this many tasks for each callback, and the spiders' callbacks yield one item."""
     SCRAPER_SLOT_MAX_ACTIVE_SIZE: Positive = 64 * 1024 * 1024
-    """Scrapy's default is full with seven pages of 0.7 MB."""
+    """Bytes of responses in processing from which Scrapy pauses downloads. Scrapy's default of 5 MB is seven pages of
+    0.7 MB."""
     RETRY_TIMES: Count = 2
-    """Retries of one download, also after a crash of the browser. Blocks are never retried."""
+    """Maximum number of retries of a download, also after a crash of the browser. Blocks are never retried."""
     RETRY_HTTP_CODES: Items[Positive] = [500, 502, 503, 504, 522, 524]
-    """Without 408 and 429: a rate limit is not retried."""
+    """Scrapy's default without 408 and 429, because rate limits are not retried."""
     RETRY_PRIORITY_ADJUST: setting_types.Integer = 0
-    """A retry has already waited, and its target may have a deadline."""
+    """0: Scrapy's default would lower the priority of a retry, which has already waited and may have a deadline."""
     RETRY_GIVE_UP_LOG_LEVEL: setting_types.LogLevel = "DEBUG"
-    """The target's outcome already shows the failure."""
+    """``DEBUG``, because the target's outcome already reports the failure."""
 
-    # The browser. Only crawlers whose spiders may use it have its download handler.
+    # The browser. Its download handler is only enabled in crawlers whose spiders may use it.
 
     BROWSER_FALLBACK: Items[str] = []
     """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request: ``retail``
@@ -191,8 +192,8 @@ class Settings(BaseModel):
     """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200
     MB of memory."""
     BROWSER_QUIET: PositiveSeconds = 9.0
-    """Seconds without a new response after which the session on a browser page ends. Before the first response, it
-    waits three times as long."""
+    """Seconds without a new response after which the session on a browser page ends. Before the first response, the
+    session waits three times as long."""
     BROWSER_SCROLL_PAUSE: Seconds = 1.0
     """Seconds from a response to the next scroll of a browser page, about as a visitor would wait. 0 in the sandbox."""
     BROWSER_BLOCKED_TYPES: Items[str] = ["image", "media", "font"]
@@ -204,21 +205,21 @@ class Settings(BaseModel):
     ]
     """Hosts of trackers. The browser's requests to them and to their subdomains are aborted."""
     PLAYWRIGHT_LAUNCH_OPTIONS: setting_types.LaunchOptions = {}
-    """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``proxy`` (HTTP proxies only),
-    ``chromium_sandbox`` (docs/architecture.md#chromiums-sandbox) etc."""
+    """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``chromium_sandbox``
+    (docs/architecture.md#chromiums-sandbox) etc."""
 
     # Feeds
 
     FAILURES_FEED: Optional[setting_types.Uri] = "auto"
-    """URI of the feed that has one line for each failed target, with Scrapy's placeholders and storages. ``auto``:
-    ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target whose error is on the terminal or in the log.
+    """URI of the feed with one line for each failed target. It may have Scrapy's placeholders, and use its storages.
+    ``auto``: ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target, whose error is printed or logged.
     ``%(job)s`` is the job's id on Scrapyd, and the start time elsewhere. None disables the feed. Without failures, no
     file is written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its
     ``item_classes``."""
     CSV_BOM: Switch = False
     """Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8 (docs/outputs.md#csv)."""
     CSV_ESCAPE_FORMULAS: Switch = True
-    """Whether an apostrophe is put before text in CSV that a spreadsheet would calculate as a formula."""
+    """Whether an apostrophe is put before text in CSV files that a spreadsheet would evaluate as a formula."""
     SQL_SINK: Optional[Database] = None
     """Database to which crawls write their data: an SQLite file, or the URL of a PostgreSQL database (docs/outputs.md).
     None: no database."""
@@ -229,12 +230,12 @@ class Settings(BaseModel):
     """Whether to compare the fields and outcomes of each run with the last runs, and to write a report
     (docs/monitors.md)."""
     MONITORS_DIR: Optional[setting_types.Folder] = None
-    """Folder in which runs and reports are stored; those of the sandbox in its subfolder ``sandbox``. None:
+    """Folder in which runs and reports are stored. The sandbox's are stored in its subfolder ``sandbox``. None:
     ``monitors`` in the project's ``.scrapy`` folder."""
     MONITORS_RUNS: Positive = 10
     """Number of previous runs that a run is compared with."""
     MONITORS_MAX_FAILED: setting_types.Share = 0.1
-    """Share of targets that may be invalid, or fail with the same upstream or internal error. A higher share is
+    """Highest share of targets that may be invalid or fail with the same upstream or internal error. A higher share is
     reported (docs/monitors.md)."""
     MONITORS_SUITE: setting_types.ClassPath = "crawler.monitoring.suite.Suite"
     """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
@@ -249,8 +250,8 @@ class Settings(BaseModel):
     """Maximum number of calls that wait for a platform's crawler. Further calls get ``OVERLOADED``. The crawler itself
     has twice as many targets in flight as may download at once."""
     SERVICE_MAX_CALLS: Positive = 2_000
-    """Maximum number of calls in flight. At the maximum, a platform with less than its equal share still gets calls.
-    Other calls get ``OVERLOADED``."""
+    """Maximum number of calls in flight. When it is reached, calls are still accepted for platforms that have less than
+    an equal share of it. Other calls get ``OVERLOADED``."""
     KEY_RATE: Optional[setting_types.Rate] = None
     """Rate limit of each API key, such as ``600/minute``. None: no limit. ``scrapy keys create`` can set another limit
     for a key."""
@@ -268,7 +269,7 @@ class Settings(BaseModel):
     SERVICE_TRUSTED_PROXIES: Items[setting_types.Network] = []
     """Addresses or networks of proxies whose ``X-Forwarded-For`` header is used to find the client's address."""
     SERVICE_HIDDEN_ROUTES: Items[setting_types.Route] = []
-    """Routes that the port of the service does not serve."""
+    """Routes that the service serves only at ``SERVICE_INTERNAL_ADDRESS``, not on its main port."""
     SERVICE_CORS_ORIGINS: Items[setting_types.Origin] = []
     """Origins of web pages that may call the service from a browser, such as ``https://app.example.com``
     (docs/service.md#calls-from-web-pages). ``*`` allows the pages of all origins. Empty: no CORS headers are sent."""
@@ -281,7 +282,7 @@ class Settings(BaseModel):
     """Whether ``/`` is the console, a web page to call scrapers (docs/console.md). False: ``/`` redirects to ``/docs``.
     ``auto``: True only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
     SERVICE_STORE: Optional[Database] = None
-    """The name of ``STORE`` in version 0.2. It is used, with a warning, if ``STORE`` is not set."""
+    """The name that ``STORE`` had in version 0.2. It is used, with a warning, if ``STORE`` is not set."""
     IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
     """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
     CALL_MAX_HOURS: PositiveSeconds = 24.0
@@ -294,13 +295,13 @@ class Settings(BaseModel):
     """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. When it is
     reached, no further asynchronous call is accepted."""
     SERVICE_MAX_JOB_BYTES: Positive = 32 * 1024 * 1024
-    """Maximum bytes of the targets that a client uploads for one job (docs/service.md#jobs)."""
+    """Maximum bytes of the targets that a client may upload for one job (docs/service.md#jobs)."""
     JOBS_MAX: Positive = 20
     """Maximum number of jobs of a client that are not done."""
     JOBS_KEEP: PositiveSeconds = 30.0
-    """Days after which a finished job of a client is deleted, with its records."""
+    """Days after which a client's finished job and its records are deleted."""
     WEBHOOK_PRIVATE: Switch = False
-    """Whether webhooks may have private addresses, also without TLS (docs/webhooks.md)."""
+    """Whether webhooks at private addresses are allowed, also without TLS (docs/webhooks.md)."""
     WEBHOOK_SECRET: Optional[setting_types.Secret] = None
     """Secret with which ``scrapy webhook listen`` verifies events (docs/webhooks.md). Set it in the environment, as
     ``CRAWLER_WEBHOOK_SECRET``."""
@@ -320,13 +321,13 @@ class Settings(BaseModel):
     # Operation
 
     LOG_LEVEL: setting_types.LogLevel = "INFO"
-    """Scrapy's default prints every item."""
+    """With Scrapy's default, ``DEBUG``, every item is logged."""
     LOGSTATS_INTERVAL: Seconds = 60.0
     """Seconds between progress lines. 0 disables them and the progress bar."""
     TELNETCONSOLE_ENABLED: Switch = False
-    """Each crawl would open a port."""
+    """False, because each crawl would open a port."""
     REMOTE_CONTROL_ENABLED: Switch = False
-    """Each crawl would open a port and execute any code that is sent to it."""
+    """False, because each crawl would open a port and execute any code that is sent to it."""
 
 
 BOT_NAME = "crawler"
@@ -338,7 +339,7 @@ ADDONS = {
     "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
 }
 ASYNCIO_EVENT_LOOP = "crawler.runtime.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
-DEFAULT_REQUEST_HEADERS = {  # a browser's headers; the language decides the platforms' formats of numbers and dates
+DEFAULT_REQUEST_HEADERS = {  # a browser's headers; platforms format numbers and dates for the language
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",
 }

@@ -40,9 +40,9 @@ INTRODUCTION = f"""\
 
 The fields of each scraper's record that may be null or absent, when, and how often. A field that is not listed here is
 never null or absent: if it is a text, its unknown value is `""`, and if it is a list, its unknown value is `[]`. An
-unknown number is never 0, and no value is a guess. The column *kind* has *null*, or *absent* if the object then lacks
-the key. It has *always empty* for a text that was `""`, and for a list that was `[]`, in all counted objects. A list
-without entries is `[]`, too: a text without hashtags has the hashtags `[]`.
+unknown number is never 0, and no value is a guess. The column *kind* says *null*; *absent* if the object lacks the
+key; or *always empty* if, in all counted objects, the text was `""` or the list was `[]`. A list without entries is
+`[]`, too: a text without hashtags has the hashtags `[]`.
 
 This page is generated. The column *when* is from the descriptions of the models' fields, which are also in
 `/openapi.json`. The shares are from the counts in `scripts/nulls.json`. `python -m scripts.nulls write` writes the

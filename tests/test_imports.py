@@ -47,6 +47,7 @@ LAYERS = {
     "runtime": 0,
     "commands.exit_codes": 0,
     "configuration.setting_types": 0,
+    "configuration.descriptions": 0,
     "settings": 9,
     "configuration": 10,
     "components": 0,

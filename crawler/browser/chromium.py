@@ -39,13 +39,13 @@ CONTAINED = (
 )
 """Arguments that make Chromium connect through proxies only."""
 NO_PROXY = {"server": "socks5://127.0.0.1:9", "bypass": "<-loopback>"}
-"""The proxy for connections outside of contexts. Its port is closed, so that the browser makes no connections of its
-own. With a SOCKS5 proxy, Playwright also tells Chromium not to resolve names."""
+"""The proxy for connections that belong to no context. Nothing listens on its port, so the browser makes no connections
+of its own. For a SOCKS5 proxy, Playwright also starts Chromium with options that disable its name resolution."""
 NO_SANDBOX = "No usable sandbox"
 """Part of Chromium's message when the host does not allow its sandbox."""
 KILLED = re.compile(r"exitCode=137\b|signal=SIGKILL\b")
-"""Part of Playwright's message when the browser was killed during its start, as by the kernel if memory is short. The
-exit code comes from a shell script, with which Debian starts the headless shell."""
+"""Matches Playwright's message when the browser was killed during its start, for example by the kernel because memory
+was short. The exit code is that of a shell script, with which Debian starts the headless shell."""
 NO_SANDBOX_AS_ROOT = "Chromium has no sandbox as root. Run this process as another user."
 STEP_TIMEOUT_SECONDS = 15.0
 """If the browser takes longer than this to open or close a context, or to open a page, it is replaced."""
@@ -67,7 +67,7 @@ def executable(options: dict[str, Any], own: str) -> str:
 
 
 def _sandbox_message(error: Error) -> str:
-    """Return the line of Chromium's output about a host without a sandbox, "" without such a line."""
+    """Return the line of Chromium's output which says that the host allows no sandbox, or "" without such a line."""
     return next((line.strip() for line in error.message.splitlines() if NO_SANDBOX in line), "")
 
 
@@ -140,7 +140,7 @@ class Chromium:
         If too many pages are open, wait for a free one until the deadline.
 
         Raises:
-            Error: the browser crashed or hung. The ``with`` block ends with it.
+            Error: the browser crashed or hung. It is raised in the ``with`` block.
         """
         release = await self._pages.acquire(deadline)
         try:
@@ -211,7 +211,7 @@ class Chromium:
     async def _launch_in_sandbox(self, kind: BrowserType, options: dict[str, Any]) -> Browser:
         """Start the browser with its own sandbox, or without it where the host does not allow it.
 
-        If the operator has set ``chromium_sandbox``, the browser is started only as set.
+        If the operator has set ``chromium_sandbox``, the browser is only started in this way.
         """
         if "chromium_sandbox" in options:
             return await kind.launch(**options)

@@ -20,14 +20,15 @@ from scrapy.http import HtmlResponse, Request, Response
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 
 from crawler.browser.chromium import Chromium
-from crawler.browser.proxy import FilteringProxy, launch_proxy
+from crawler.browser.proxy import FilteringProxy
 from crawler.browser.sessions import PageSession
 from crawler.downloads.egress_handler import ThroughEgress
+from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.handlers import BoundedTransfers
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.throttle import Throttle
-from crawler.downloads.tunnel import through, through_proxy
+from crawler.downloads.tunnel import through
 from crawler.errors import BrowserGone, UpstreamBlocked, UpstreamTimeout
 from crawler.platforms import platforms
 
@@ -45,7 +46,7 @@ LOGGED_HOSTS = 10
 
 
 class SharedBrowser:
-    """The browser provider of scrapy-playwright. All crawlers share one browser, which starts with the first page."""
+    """A browser provider for scrapy-playwright. With it, all crawlers share one browser, started for the first page."""
 
     def __init__(self, chromium: Chromium, pages: Throttle, options: dict[str, Any], _config: object) -> None:
         self.chromium = chromium
@@ -74,8 +75,6 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
         self.trackers = tuple(settings.getlist("BROWSER_TRACKERS"))
         self.context = {"locale": "en-US", "user_agent": settings["USER_AGENT"], "service_workers": "block"}
         options = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
-        proxy = options.pop("proxy", None)
-        self.connect = through_proxy(launch_proxy(proxy)) if proxy else asyncio.open_connection
         pages = Throttle(settings.getint("BROWSER_PAGES"), facts=Facts(settings.getint("PROCESSES")))
         self.spider = cast("PlatformSpider", crawler.spider)
         self.chromium = self.spider.shared.get(Chromium, "", Chromium)
@@ -95,9 +94,9 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
             UpstreamTimeout: the page was not loaded before the download timeout or the target's deadline.
             UpstreamBlocked: the page navigated to another host.
             BrowserGone: the browser or the page crashed.
-            EgressFailed: the egress failed before the platform answered.
+            EgressFailed: the egress failed before the platform responded.
             DownloadFailedError: the connection failed.
-            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` is over.
+            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
         if "page_session_factory" not in request.meta:
             return await super().download_request(request)
@@ -108,7 +107,7 @@ class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHa
         session: PageSession = request.meta["page_session_factory"]()
         request.meta["page_session"] = session
         egress = self.egresses[request.meta["egress"]] if "egress" in request.meta else None
-        connect = through(egress) if egress else self.connect
+        connect = through(egress or DIRECT)
         proxy = FilteringProxy(self._configured_origins(), connect, self.connect_seconds)
         target = request.meta.get("target")
         started = asyncio.get_running_loop().time()

@@ -1,7 +1,7 @@
 """A proxy for all connections of a browser page, which keeps the page away from private networks.
 
-The scripts of a page choose its connections. Playwright's routes do not see redirects. Therefore the check is made for
-each connection, after name resolution: the connection is made to the checked address, so that a host name cannot
+The scripts of a page choose the hosts to which it connects, and Playwright's ``route()`` does not intercept redirects.
+Therefore each connection is checked after name resolution, and made to the checked address, so that a host name cannot
 resolve to another address after the check.
 
 The protocol is SOCKS5 (RFC 1928), because Chromium then sends the host and port of each connection, and the proxy
@@ -14,40 +14,23 @@ import asyncio
 import ipaddress
 import socket
 from collections import Counter
-from collections.abc import Collection, Mapping
-from typing import Any, Self
+from collections.abc import Collection
+from typing import Self
 from urllib.parse import urlsplit
 
 import structlog
 
-from crawler.downloads.egress_setting import Proxy
 from crawler.downloads.public_addresses import AddressRefusedError, connect_checked, is_public
 from crawler.downloads.tunnel import PORTS, Connect, Connection
 
 logger = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 10.0
-"""The default maximum of the seconds to connect to one address of a host, before its next address is tried."""
+"""Default of the maximum seconds to connect to one address of a host. After that, the next address is tried."""
 CHUNK_BYTES = 64 * 1024
 
 SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE = 0, 2, 4
 """Replies of a SOCKS5 server."""
-
-
-def launch_proxy(options: Mapping[str, Any]) -> Proxy:
-    """Return the proxy in Playwright's launch options: ``server``, ``username``, ``password``.
-
-    Raises:
-        ValueError: the proxy is not an HTTP proxy.
-    """
-    server = str(options["server"])
-    try:
-        proxy = Proxy.parse(server if "://" in server else f"http://{server}")
-    except ValueError:
-        raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: the proxy's server must be http://host:port") from None
-    return proxy.model_copy(
-        update={"username": str(options.get("username", "")), "password": str(options.get("password", ""))}
-    )
 
 
 class FilteringProxy:
@@ -97,7 +80,7 @@ class FilteringProxy:
                 self.refused[f"{host}:{port}"] += 1
                 logger.debug("browser_connection_refused", host=host, port=port, reason=str(error))
                 writer.write(_reply(NOT_ALLOWED))
-            # UnicodeError: the name is not a valid hostname. LimitOverrunError: the other proxy's answer is too long.
+            # UnicodeError: the host name is not valid. LimitOverrunError: the egress's proxy sends too many headers.
             except (OSError, EOFError, UnicodeError, asyncio.LimitOverrunError) as error:
                 logger.debug("browser_connection_failed", host=host, port=port, reason=str(error))
                 writer.write(_reply(HOST_UNREACHABLE))
@@ -128,7 +111,7 @@ class FilteringProxy:
         return found
 
     def _allows(self, host: str, address: str, port: int) -> bool:
-        # The address of an origin is allowed by any name: the sandbox's pages load their scripts from ``localhost``.
+        # An origin's address may be reached by any name: the sandbox's pages load their scripts from ``localhost``.
         return not self._origins.isdisjoint({(host, port), (address, port)}) or is_public(address)
 
 
@@ -141,7 +124,7 @@ async def _requested(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     """Read the SOCKS5 greeting and request of a client; return the host and port to connect to.
 
     Raises:
-        ConnectionError: the client sent another command than CONNECT.
+        ConnectionError: the client sent a command other than CONNECT.
         EOFError: the client has disconnected.
     """
     _version, methods = await reader.readexactly(2)

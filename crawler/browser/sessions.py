@@ -51,7 +51,7 @@ PARSED_SCRIPT = "document.readyState !== 'loading'"
 POLL_SECONDS = 0.25
 """Seconds between two checks of the page while no response arrives."""
 RENDER_SECONDS = 0.05
-"""Seconds in which a page renders a response that it has just received. Only then can it be scrolled further."""
+"""Seconds that a page needs to render a response. It can be scrolled further only after that."""
 END_MARKER_SECONDS = 1.0
 """Seconds for which an end marker must be visible, without a response in flight, before it is acted on."""
 CLICK_MILLISECONDS = 5000
@@ -306,7 +306,7 @@ class ResponseListener(PageSession):
             logger.info("prompt_not_closed", url=page.url, error=error.message)
             return False
         logger.info("prompt_closed", url=page.url, prompt=self.end_marker)
-        # At its end, the page would not request more results: scroll to its start first, and then to its end again.
+        # The page is at its end, and requests more results only when it gets there. So scroll to its start first.
         self._end_marker_since, self._scrolls_to_start = None, True
         return True
 

@@ -26,7 +26,6 @@ from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
 from crawler.platforms import platforms
 from crawler.registry import spider, spiders
 from crawler.runtime.garbage_collection import tune_garbage_collector
-from crawler.targets.files import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.output import Layout
+    from crawler.targets.files.source import FileSource
 
 T = TypeVar("T")
 STDIN = "-"
@@ -55,14 +55,16 @@ class Command(CheckedCommand):
     def long_desc(self) -> str:
         return (
             "Reads targets from files of any format (a path, glob or URL; - for standard input) and collects them with "
-            "the spiders of their platforms, in one process. The same command continues an interrupted job, and writes "
-            "the output of a job that is done without a request. --fresh begins anew."
+            "the spiders of their platforms, in one process. The same command continues a job that was interrupted. If "
+            "the job is done, it only writes the output, without requests. --fresh collects everything again."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--job", metavar="NAME", help="name of the job, by default from the contents of the files")
-        parser.add_argument("--fresh", action="store_true", help="delete the job of this name, and begin anew")
+        parser.add_argument("--job", metavar="NAME", help="name of the job (default depends on the files' contents)")
+        parser.add_argument(
+            "--fresh", action="store_true", help="delete the existing job, and collect everything again"
+        )
         add_layout(parser)
         parser.add_argument("-o", dest="appended", metavar="FILE", help=argparse.SUPPRESS)
         parser.add_argument("--scraper", metavar="NAME", help="scraper of the targets that do not name one")
@@ -114,7 +116,7 @@ class Command(CheckedCommand):
                 say(path)
             say(summary(job))
             if job.state == "paused":
-                say("A limit was reached: the same command with a higher one continues the job.")
+                say("A limit was reached: the same command with a higher limit continues the job.")
             return exit_code(job, await jobs.tallies(job.id))
 
     async def _prepare(
@@ -134,9 +136,11 @@ class Command(CheckedCommand):
                 await jobs.remove(former)
             job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(arguments))
             if unlimited(job.options) != unlimited(options):
-                raise UsageError(f"The job {name!r} has other options ({_text(job.options)}): use --fresh or --job.")
+                raise UsageError(
+                    f"The job {name!r} has different options ({_text(job.options)}): use --fresh or --job."
+                )
             if job.state == "cancelled":
-                raise UsageError(f"The job {name!r} is cancelled: use --fresh to begin anew.")
+                raise UsageError(f"The job {name!r} is cancelled: use --fresh to collect its targets again.")
             if job.state == "loading":
                 await intake.push(jobs, job, sources)
                 await check_scrapers(jobs, job)
@@ -182,7 +186,7 @@ async def store_of(settings: BaseSettings) -> AsyncIterator[Jobs]:
 
 
 def add_layout(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the form of the written records."""
+    """Add the options for the file to which records are written, and for their form."""
     parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
     parser.add_argument("--explode", metavar="LIST", help="write a row for each entry of this list of a record")
     parser.add_argument("--fields", metavar="NAMES", help="fields to write, with commas between them")
@@ -207,6 +211,8 @@ def file_sources(
     files: list[str], scraper: str | None, encoding: str | None, *, sliced: bool = False
 ) -> list[FileSource]:
     """Return the sources of targets of all platforms in files. ``sliced``: whether targets may be split into slices."""
+    from crawler.targets.files.source import FileSource  # noqa: PLC0415  # imports the readers of all formats
+
     known = tuple(each for found in spiders().values() for each in found.scrapers)
     parser = TargetParser(known, scraper, sliced=sliced)
     return [FileSource(parser, file, encoding=encoding) for file in files]

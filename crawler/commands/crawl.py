@@ -37,11 +37,11 @@ from crawler.targets.warning import MISSING_ROWS, UNREAD_ROWS
 class Command(CheckedCommand, CrawlCommand):
     """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
 
-    The exit code is also 4 if rows of a target could not be read, and are therefore not in its record, and if the pages
-    of a listing lack rows that the platform would serve.
+    The exit code is also 4 if a record lacks rows because they could not be read, or if a listing lacks rows that the
+    platform would have served.
 
-    Wrong use is an invalid setting, argument, target or feed format. All of them are checked before logging starts and
-    a feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
+    Wrong use is an invalid setting, argument, target or feed format. All of them are checked before the log starts and
+    any feed is opened. The rows of targets files are not checked: an invalid row is a failed target.
     """
 
     requires_crawler_process = True
@@ -98,8 +98,8 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
 
     Raises:
         ValueError: arguments are invalid, or contradict each other or the settings.
-        WrongTargetsError: the crawl would have no targets.
-        UnusableFileError: the crawl would append to a file with other columns.
+        WrongTargetsError: the targets are wrong.
+        UnusableFileError: the crawl would append to a file whose columns differ.
         UsageError: the arguments require a project folder, or the settings disable an essential component.
     """
     problems = argument_problems(spider, arguments)
@@ -118,7 +118,7 @@ def _sentence(name: str, problem: str, arguments: dict[str, str]) -> str:
 
 
 def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return ``FEEDS`` with ``gz`` replaced by a real format. Scrapy takes ``gz`` as the format of ``out.csv.gz``.
+    """Return ``FEEDS`` with the format ``gz``, which Scrapy derives from ``out.csv.gz``, replaced by the real format.
 
     The format is the suffix before ``.gz``, or JSON Lines if there is none.
 
@@ -150,7 +150,7 @@ def exit_code(crawler: Crawler) -> int:
     if stats.get("finish_reason") != "finished" or not_written:
         return RUN_FAILED
     codes = outcomes_by_code(stats).keys()
-    if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file or shard
+    if not codes and stats.get("log_count/ERROR"):  # without an error, the file or shard was empty
         return RUN_FAILED
     lacks_rows = any(key.startswith((UNREAD_ROWS, MISSING_ROWS)) for key in stats)
     return ALL_HAVE_DATA if codes <= {"OK"} and not lacks_rows else SOME_FAILED

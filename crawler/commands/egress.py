@@ -11,12 +11,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import orjson
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from scrapy.exceptions import UsageError
 
 from crawler import platforms
@@ -85,8 +82,8 @@ class Command(CheckedCommand):
 
     def long_desc(self) -> str:
         return (
-            "Opens a connection to each platform through each of its egresses, without a request. Only running "
-            "processes suspend egresses. This command shows that only if they share limits through STORE."
+            "Opens a connection to each platform through each of its egresses, and sends no request. Suspensions by "
+            "running processes are shown only if these processes share limits through STORE."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -102,8 +99,7 @@ class Command(CheckedCommand):
         if opts.json:
             print(orjson.dumps({"egresses": [asdict(row) for row in rows], "targets_per_hour": sums(rows)}).decode())
         else:
-            console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
-            console.print(table_of_egresses(rows), table_of_sums(rows))
+            print_tables(rows, sys.stdout, width=None if sys.stdout.isatty() else TABLE_WIDTH)
         self.exitcode = ALL_HAVE_DATA if all(row.usable for row in rows) else SOME_FAILED
 
 
@@ -169,8 +165,12 @@ def sums(rows: list[Row]) -> dict[str, float]:
     return {name: sum(row.targets_per_hour for row in rows if row.platform == name and row.usable) for name in names}
 
 
-def table_of_egresses(rows: list[Row]) -> Table:
-    """Return the table with a row for each egress and platform."""
+def print_tables(rows: list[Row], file: TextIO, width: int | None) -> None:
+    """Print a table with a row for each egress and platform, and a table with the sum of each platform."""
+    from rich import box  # noqa: PLC0415  # Scrapy imports this module for every command, and rich takes 30 ms
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
     table = Table("egress", "platform", "reachable", box=box.SIMPLE)
     for heading in ("latency", "TLS", "budget", "suspended until", "targets per hour"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -185,19 +185,14 @@ def table_of_egresses(rows: list[Row]) -> Table:
             "\n".join(_suspension_text(each) for each in row.rests),
             f"{row.targets_per_hour:,.0f}",
         )
-    return table
+    total = Table("platform", box=box.SIMPLE)
+    total.add_column("targets per hour, all usable egresses", justify="right")
+    for name, number in sums(rows).items():
+        total.add_row(name, f"{number:,.0f}")
+    Console(file=file, width=width).print(table, total)
 
 
 def _suspension_text(each: Suspension) -> str:
     until = datetime.fromtimestamp(each.until, UTC).strftime("%H:%M:%S UTC")
     about = {CONNECTION: "", PLATFORM: "all egresses: "}.get(each.source, f"{each.source}: ")
     return f"{about}{until}" + (f" ({each.reason})" if each.reason else "")
-
-
-def table_of_sums(rows: list[Row]) -> Table:
-    """Return the table with the sum of each platform."""
-    table = Table("platform", box=box.SIMPLE)
-    table.add_column("targets per hour, all usable egresses", justify="right")
-    for name, number in sums(rows).items():
-        table.add_row(name, f"{number:,.0f}")
-    return table

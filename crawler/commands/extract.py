@@ -38,11 +38,11 @@ from crawler.targets.target import Scraper
 from crawler.targets.warning import OutcomeWarning
 
 HEADERS = {"Content-Type": "text/html; charset=utf-8"}
-"""Headers of the saved responses, which are files."""
+"""The headers of all saved responses, because files contain only the body."""
 
 
 class Command(CheckedCommand):
-    """Prints the data as JSON. Exit codes: 0 for data, 4 if the page has a typed error, 2 for wrong use."""
+    """Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use."""
 
     def syntax(self) -> str:
         return "<scraper> <file> ... [--url URL] [-a NAME=VALUE ...] [--explain|--suggest] | --unread [<platform> ...]"
@@ -58,13 +58,17 @@ class Command(CheckedCommand):
             "--explain", action="store_true", help="print each field with its first value and the paths it comes from"
         )
         parser.add_argument(
-            "--unread", action="store_true", help="read the kept responses again that were unread or failed"
+            "--unread", action="store_true", help="read the responses that were kept because they were unread or failed"
         )
         parser.add_argument(
             "--suggest", action="store_true", help="print a file for PAYLOAD_NAMES that makes unread parts readable"
         )
         parser.add_argument(
-            "--good", action="append", default=[], metavar="FILE", help="--suggest: a response from before the change"
+            "--good",
+            action="append",
+            default=[],
+            metavar="FILE",
+            help="for --suggest, a response from before the change",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -101,7 +105,7 @@ class Command(CheckedCommand):
             _print(data)
 
     def _print_lines(self, result: Repair) -> None:
-        """Print the file of ``PAYLOAD_NAMES`` that would mend pages, and to stderr the report about its lines."""
+        """Print a file for ``PAYLOAD_NAMES`` with which pages can be read. Print a report about its lines to stderr."""
         print(*report(result), sep="\n", file=sys.stderr)
         print(as_json(result.names))
         self.exitcode = SOME_FAILED if result.left or result.wrong else ALL_HAVE_DATA
@@ -109,7 +113,7 @@ class Command(CheckedCommand):
     def _reread(self, names: list[str], *, suggest: bool) -> None:
         """Read the kept responses of some or all platforms again."""
         if unknown := ", ".join(each for each in names if each not in platforms()):
-            raise UsageError(f"No platform is called {unknown}; they are {', '.join(platforms())}.")
+            raise UsageError(f"No platform is called {unknown}; the platforms are {', '.join(platforms())}.")
         folder, in_force = folder_of(self.settings), names_in(self.settings)
         overrides = partial(overrides_for, settings=self.settings)
         if suggest:
@@ -199,7 +203,7 @@ def saved_pages(
 
 
 async def _joined(scraper: Scraper, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-    """Return the data of one target: the spider of a platform joins the pages of one kind of record."""
+    """Return the data of one target. If its scraper has several page classes, the spider joins the pages."""
     return await (spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item())
 
 

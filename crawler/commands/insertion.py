@@ -15,7 +15,7 @@ Method = ast.FunctionDef | ast.AsyncFunctionDef
 class Insertion:
     """A module, and the texts to insert.
 
-    ``path``: the path of the module in error messages. The methods raise ``UsageError`` if the module lacks the place.
+    ``path``: the path of the module, for messages. The methods raise ``UsageError`` if the module has no such place.
     """
 
     def __init__(self, path: str, text: str) -> None:
@@ -42,7 +42,7 @@ class Insertion:
         return self._one((each for each in self._classes() if each.name == name), f"class {name}")
 
     def subclass(self, base: str) -> ast.ClassDef:
-        """Return the class that names this base class."""
+        """Return the class with this base class."""
         found = (each for each in self._classes() if base in {ast.unparse(parent) for parent in each.bases})
         return self._one(found, f"subclass of {base}")
 
@@ -107,7 +107,7 @@ class Insertion:
         self._inserts.append((self._end(last), f", {text}"))
 
     def extend(self, value: ast.expr, text: str) -> None:
-        """Add the elements of another list to a list, or to the name of a list."""
+        """Add the elements of another list to a list. ``value``: a list display, or an expression such as a name."""
         if isinstance(value, ast.List):
             self.append(value, f"*{text}")
         else:

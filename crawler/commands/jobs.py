@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from crawler.jobs.export import Cursor
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
-    from crawler.targets.files import FileSource
+    from crawler.targets.files.source import FileSource
 
 FOLLOW_SECONDS = 1.0
 """Interval in seconds at which ``export --follow`` looks for a new part."""
@@ -54,9 +54,9 @@ class Command(CheckedCommand):
         return (
             "list: prints all jobs. show: prints the state of a job, and how its targets ended. "
             "push: adds the targets in files to a job, which is created if there is none; scrapy work collects them. "
-            "export: writes the records so far to a file. retry: lets failed targets wait again; with --unread, makes "
-            "a new job of the targets with unread parts. "
-            "cancel: ends a job; targets in flight end. check: compares the counters with the stored targets. "
+            "export: writes the records so far to a file. retry: queues failed targets again; with --unread, makes a "
+            "new job from the targets with unread parts. "
+            "cancel: cancels all targets that are not in flight. check: compares the counters with the stored targets. "
             "rm: deletes a job with its records."
         )
 
@@ -65,11 +65,13 @@ class Command(CheckedCommand):
         parser.add_argument("--json", action="store_true", help="list, show, check: print JSON")
         add_layout(parser)
         parser.add_argument(
-            "--part", type=int, metavar="N", help="export: write files of N outcomes, %%(part)05d in -O"
+            "--part", type=int, metavar="N", help="export: write files of N outcomes each; -O needs %%(part)05d"
         )
-        parser.add_argument("--follow", action="store_true", help="export --part: until the job ends")
+        parser.add_argument("--follow", action="store_true", help="export --part: continue until the job ends")
         parser.add_argument(
-            "--after", metavar="CURSOR", help="export: only what ended since, 0 for the begin; prints the next cursor"
+            "--after",
+            metavar="CURSOR",
+            help="export: only outcomes after this cursor, 0 for all; prints the next cursor",
         )
         parser.add_argument("--failures", metavar="FILE", help="export: file of the failures, as JSON Lines")
         parser.add_argument(
@@ -130,7 +132,7 @@ class Command(CheckedCommand):
             raise UsageError("Name a file: scrapy jobs export <job> -O <file>")
         if opts.part is not None:
             if opts.part < 1 or layout is None or opts.failures or opts.after:
-                raise UsageError("Parts have at least one outcome, and records only: -O <file> --part <N>")
+                raise UsageError("--part needs -O <file> and at least 1, and does not fit --failures and --after.")
             while True:
                 found = await jobs.get(job.id)
                 async for path in files.write_parts(layout, opts.part):
@@ -160,7 +162,7 @@ def _cursor(job: Job, text: str) -> Cursor:
     except ValueError as error:
         raise UsageError(str(error)) from None
     if cursor.job != job.id:
-        raise UsageError(f"The cursor {text} is that of another job than {job.name!r}, or of one that was removed.")
+        raise UsageError(f"The cursor {text} belongs to a different job than {job.name!r}, or to one that was removed.")
     return cursor
 
 
@@ -211,7 +213,7 @@ async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[
         source.check()
     job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
     if unlimited(job.options) != unlimited(options):
-        raise UsageError(f"The job {name!r} has other options: push to another job.")
+        raise UsageError(f"The job {name!r} has different options: push to another job.")
     rows = await intake.push(jobs, job, sources)
     if job.state == "loading":
         await check_scrapers(jobs, job)

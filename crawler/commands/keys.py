@@ -46,7 +46,8 @@ class Command(CheckedCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. webhook <client> <url> sends the events of a client's jobs and asynchronous calls to"
-            " a URL, and prints the new secret of their signatures, if the client has none. It cannot be printed again."
+            " a URL. For a client without a secret, it prints a new one, which signs the events and cannot be printed"
+            " again."
             " webhook <client> none deletes URL and secret, webhook <client> prints the URL (docs/webhooks.md)."
         )
 
@@ -54,7 +55,7 @@ class Command(CheckedCommand):
         super().add_options(parser)
         limits = parser.add_argument_group("limits of the key to create")
         limits.add_argument(
-            "--rate", type=rate, help="calls per period, as 60/minute (default is the setting KEY_RATE)"
+            "--rate", type=rate, help="calls per period, such as 60/minute (default is the setting KEY_RATE)"
         )
         limits.add_argument(
             "--concurrency", type=at_least_one, help="calls in flight (default is the setting KEY_CONCURRENCY)"
@@ -63,7 +64,7 @@ class Command(CheckedCommand):
             "--quota",
             type=monthly,
             help="billable calls per month of the client, with all of its keys, such as 100000/month"
-            " (default is the client's present quota, if any)",
+            " (default is the client's current quota, if any)",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -74,7 +75,7 @@ class Command(CheckedCommand):
             self.exitcode = 1
 
     def _store(self) -> Store:
-        """Return the store of jobs, which also has usage and webhooks."""
+        """Return the store of jobs, which also contains usage and webhooks."""
         from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
         from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # likewise
 

@@ -1,4 +1,4 @@
-"""``scrapy mcp``: offer the scrapers of an endpoint to language models, as tools of the Model Context Protocol."""
+"""``scrapy mcp``: offers the scrapers of an endpoint to language models, as tools of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 
 API_KEY = re.compile("[!-~]+")
-"""Matches a valid value of the header. The HTTP client quotes other values in its errors, which models can read."""
+"""Matches valid values of the header with the API key. The HTTP client's errors, which models can read, would quote
+other values."""
 
 
 class Command(CheckedCommand):
     """Serves the scrapers as tools over standard input and output, until the input ends.
 
-    Standard output has only JSON-RPC messages, and standard error has the log.
+    Only JSON-RPC messages are written to standard output. The log is written to standard error.
     """
 
     def short_desc(self) -> str:
@@ -75,7 +76,7 @@ class Command(CheckedCommand):
             asyncio.run(_serve(EndpointClient(opts.url, str(self.settings["MCP_API_KEY"]))))
 
     def _serve_sandbox(self) -> None:
-        """Serve the tools and their endpoint in this process, so that the endpoint ends with it, however it ends."""
+        """Serve the tools and their endpoint in one process, so that the endpoint cannot outlive the tools."""
         reactor = installed_reactor()
         from crawler.mcp.endpoint import EndpointClient  # noqa: PLC0415  # needs the extra
         from crawler.service.clients.keys import SandboxKeys  # noqa: PLC0415  # only with --sandbox

@@ -90,7 +90,7 @@ def _in_platform(path: str, text: str, words: dict[str, str]) -> str:
 
 
 def _in_spider(path: str, text: str, words: dict[str, str]) -> str:
-    """Add a scraper to a spider. The spider's methods pass the targets and pages of the scraper to it."""
+    """Add a scraper to a spider. The spider's methods then pass the scraper's targets and pages to its functions."""
     module = Insertion(path, text)
     thing, page = words["thing"], f"{words['Thing']}Page"
     parts = scaffold.rendered("spider", words)

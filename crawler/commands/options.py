@@ -12,12 +12,12 @@ from crawler.targets.target import Scraper
 
 
 def add_values(parser: argparse.ArgumentParser, dest: str, meaning: str) -> None:
-    """Add the option ``-a``, which may be given several times. ``dest``: the attribute with its texts."""
+    """Add the option ``-a``, which may be given several times. ``dest``: the attribute that contains its values."""
     parser.add_argument("-a", dest=dest, action="append", default=[], metavar="NAME=VALUE", help=meaning)
 
 
 def named_values(given: list[str], what: str) -> dict[str, str]:
-    """Return the values of the options ``-a`` by their names. ``what``: their name in the error message.
+    """Return the values of the options ``-a`` by their names. ``what``: what the error message calls them.
 
     Raises:
         UsageError: an option is not ``name=value``.

@@ -30,7 +30,7 @@ class Command(CheckedCommand):
             "--light", action="store_true", help="small pages, for benchmarks of everything but extraction"
         )
 
-        parser.add_argument("--tls", action="store_true", help="serve https, with a certificate that it signs itself")
+        parser.add_argument("--tls", action="store_true", help="serve https, with a self-signed certificate")
         parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON for each request")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:

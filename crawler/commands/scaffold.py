@@ -32,8 +32,8 @@ PLACES = {
     "item": "\n\ndef __getattr__(",
     "names": "\n__all__ = [\n",
 }
-"""An addition to the module of items -> the text beside which it is inserted. Item classes are inserted before this
-text."""
+"""Part to add to the module of items -> the text after which it is inserted. Item classes (``item``) are inserted
+before the text."""
 EXAMPLES = 2
 """Number of the example's targets in the golden record. The page of the second target hides a value."""
 
@@ -146,7 +146,7 @@ def describe(root: Path, scraper: str) -> None:
 
 
 def _run(root: Path, *program: str) -> None:
-    """Run a module of the project or of its tools. It prints the reason of a failure.
+    """Run a module of the project or of its tools. The module prints the reason of its failure.
 
     Raises:
         UsageError: it has failed.
@@ -154,7 +154,7 @@ def _run(root: Path, *program: str) -> None:
     command = [sys.executable, "-m", *program]
     done = subprocess.run(command, check=False, cwd=root, stdout=subprocess.DEVNULL)  # noqa: S603  # our own programs
     if done.returncode:
-        raise UsageError(f"The files are written, but this command has failed: python -m {' '.join(program[:4])}")
+        raise UsageError(f"The files were written, but this command has failed: python -m {' '.join(program[:4])}")
 
 
 def next_steps(platform: str, thing: str) -> str:

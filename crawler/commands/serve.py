@@ -49,7 +49,7 @@ BACKLOG = 4_096
 """Maximum number of connections that wait in the kernel until the process accepts them."""
 
 STARTUP_SECONDS = 1.0
-"""Seconds from the start to the tuning of the garbage collector. All modules and schemas are then loaded."""
+"""Seconds after the start at which the garbage collector is tuned, because all modules and schemas are loaded then."""
 
 
 def keys_file(settings: Settings) -> Path:
@@ -72,8 +72,8 @@ class Listeners:
     public: socket.socket
     internal: socket.socket | None
     address: str
-    """The URL of the public port for clients on this machine. It is also valid in workers, which have closed the
-    listener."""
+    """The URL of the public port for clients on this machine. It can also be read in workers, whose copy of the public
+    socket is closed."""
 
 
 class Command(CheckedCommand):
@@ -119,7 +119,6 @@ class Command(CheckedCommand):
 
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
-        # Only this command and ``scrapy keys`` need the service.
         from crawler.service.clients.key_store import KeyRing, KeyStore  # noqa: PLC0415
         from crawler.service.clients.keys import ConfiguredKeys, SandboxKeys  # noqa: PLC0415
 
@@ -140,7 +139,10 @@ class Command(CheckedCommand):
         return KeyRing(store)
 
     def _is_sandbox(self, opts: argparse.Namespace) -> bool:
-        """Whether the platforms are simulated. With the setting ``SANDBOX``, the API keys are the real ones."""
+        """Whether the platforms are simulated, by ``--sandbox`` or by the setting ``SANDBOX``.
+
+        Only ``--sandbox`` also replaces the API keys by the key ``sandbox``.
+        """
         return bool(opts.sandbox) or self.settings.getbool("SANDBOX")
 
     def _configure(self, opts: argparse.Namespace, location: str) -> None:
@@ -220,12 +222,12 @@ class Command(CheckedCommand):
 
 
 def load_before_fork(settings: Settings) -> None:
-    """Import the modules of the workers in the supervisor, so that the workers share their memory until they write to
-    it.
+    """Import the modules of the workers in the supervisor, so that the workers share the modules' memory.
 
-    This includes the components of all spiders: a library that each worker imports by itself is in memory several
-    times. A garbage collection writes to every object that is not frozen. The imported modules must not import the
-    reactor or start a thread, which do not survive a fork.
+    Memory is shared until a worker writes to it. A garbage collection writes to every object that is not frozen, so
+    the objects are frozen. The components of all spiders are imported, too: a library that each worker imports by
+    itself is in memory several times. The imported modules must not import the reactor or start a thread, which do not
+    survive a fork.
     """
     from crawler.service.endpoint import prepare_documents  # noqa: PLC0415  # only this command needs the service
 
@@ -276,7 +278,7 @@ def console_pages(settings: Settings, opts: argparse.Namespace) -> Mapping[str, 
 
 
 def check_components(settings: Settings) -> None:
-    """Check the settings of all spiders. In the endpoint's crawlers, an error would only be in the log.
+    """Check the settings of all spiders. If the endpoint's crawlers checked them, an error would only be logged.
 
     Raises:
         UsageError: the settings disable an essential component.
@@ -293,7 +295,10 @@ def sandbox_store(settings: Settings) -> str:
 
 
 def use_sandbox(settings: Settings) -> None:
-    """Start the simulated platforms, and set their origins and their store."""
+    """Start the simulated platforms, and change the settings to use them.
+
+    The changed settings are the origins, the store, budgets without delays, and no pauses between scrolls.
+    """
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
     settings.set("PLATFORM_ORIGINS", Sandbox(renames=settings.getdict("SANDBOX_RENAMES")).start(), priority="cmdline")

@@ -1,24 +1,26 @@
-"""``scrapy targets check`` and ``scrapy targets retry``, which read files without a queue."""
+"""``scrapy targets check`` and ``scrapy targets retry``, which read files and start no crawl."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.downloads.capacity import HOUR, platform_capacity
 from crawler.downloads.egress_setting import egresses_of
 from crawler.monitoring.progress import clock
-from crawler.targets.files import FileSource, read_json_objects
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Scraper
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from crawler.targets.files.source import FileSource
 
 MAX_SHOWN_ROWS = 10
 """Maximum number of invalid rows that ``check`` prints."""
@@ -33,7 +35,7 @@ class Check:
     invalid: int = 0
     first_invalid: list[InvalidTarget] = field(default_factory=list)
     repeated: int = 0
-    """Number of rows that repeat the target of an earlier row. They are not in ``counts``."""
+    """Number of rows that repeat the target of an earlier row. ``counts`` does not include them."""
     error: TargetsUnavailableError | None = None
     """Why the rest of the files cannot be read. None: all rows were read."""
 
@@ -86,23 +88,10 @@ class Check:
 
 
 def duration(platform: str, targets: int, settings: BaseSettings) -> str:
-    """Describe the shortest duration of a crawl of this many targets: one download for each, at the longest delay."""
-    egresses = egresses_of(platform, settings)
-    slowest = [_longest_delay(egress.budget(platform, settings)) for egress in egresses]
-    if not all(delay for _, delay in slowest):
-        return f"{platform}: its budget has no delay, so the time depends on the platform's responses."
-    time = clock(targets / sum(1 / delay for _, delay in slowest))
-    if len(slowest) > 1:
-        return f"{platform}: at least {time} at its budgets for {len(slowest)} egresses"
-    source, delay = slowest[0]
-    what = f"download from {source}" if source else "download"
-    return f"{platform}: at least {time} at its budget of one {what} every {delay:g} s"
-
-
-def _longest_delay(limits: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the source with the longest delay in a budget ("" for the platform as a whole), and this delay."""
-    delays = {"": limits["delay"], **{source: each.get("delay", 0.0) for source, each in limits["sources"].items()}}
-    return max(delays.items(), key=lambda each: float(each[1]))
+    """Say how long a crawl of these targets takes within the budgets of the platform's egresses."""
+    budgets = [egress.budget(platform, settings) for egress in egresses_of(platform, settings)]
+    hourly = sum(platform_capacity(platform, budget) for budget in budgets)
+    return f"{platform}: about {clock(HOUR * targets / hourly)}, at the {hourly:,.0f} targets per hour of its budget"
 
 
 def print_retries(location: str, *, retry_all: bool) -> int:
@@ -116,6 +105,8 @@ def print_retries(location: str, *, retry_all: bool) -> int:
     """
     printed: set[str] = set()
     left_out = without_params = 0
+    from crawler.targets.files.find import read_json_objects  # noqa: PLC0415  # only this command reads files
+
     for where, failure in read_json_objects(location):
         if not {"id", "scraper", "params", "code", "retryable"} <= failure.keys():
             raise WrongTargetsError(f"{where}: this is not a line of a failures feed.")

@@ -12,14 +12,14 @@ from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.commands.target_files import Check, print_retries
 from crawler.configuration.command import CheckedCommand
 from crawler.registry import spiders
-from crawler.targets.files import FileSource, check_encoding
+from crawler.targets.files.text import check_encoding
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import Scraper
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if a file cannot be used."""
+    """Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if a file cannot be read."""
 
     def syntax(self) -> str:
         return "check <file> | retry <file>"
@@ -39,7 +39,7 @@ class Command(CheckedCommand):
         super().add_options(parser)
         parser.add_argument("--scraper", help="for check, the scraper of targets that do not name one")
         parser.add_argument("--spider", help="for check, the spider of the targets; all spiders without this option")
-        parser.add_argument("--encoding", help="for check, the encoding of files that are not UTF-8 (cp1252)")
+        parser.add_argument("--encoding", help="for check, the encoding of files that are not UTF-8, such as cp1252")
         parser.add_argument("--all", action="store_true", help="for retry, also targets whose errors are not retryable")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -50,6 +50,8 @@ class Command(CheckedCommand):
         try:
             match args:
                 case ["check", location]:
+                    from crawler.targets.files.source import FileSource  # noqa: PLC0415  # the readers of all formats
+
                     parser = TargetParser(_scrapers(opts.spider), opts.scraper)
                     check = asyncio.run(Check.of(FileSource(parser, location, encoding=encoding)))
                     print(*check.lines(self.settings), sep="\n")

@@ -30,9 +30,9 @@ class Command(CheckedCommand):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}, whose signatures must fit the secret in the environment variable"
-            " CRAWLER_WEBHOOK_SECRET. Other requests are refused. The endpoint sends events to this machine only with"
-            " the setting WEBHOOK_PRIVATE (docs/webhooks.md)."
+            f"{self.short_desc()}. Signatures are verified with the secret in the environment variable"
+            " CRAWLER_WEBHOOK_SECRET, and other requests are refused. The endpoint sends events to this machine only"
+            " with the setting WEBHOOK_PRIVATE (docs/webhooks.md)."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -37,7 +37,7 @@ class Command(CheckedCommand):
         return "[--drain]"
 
     def short_desc(self) -> str:
-        return "Collect the targets of all open jobs, beside other workers"
+        return "Collect the targets of all open jobs, together with other workers"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -116,7 +116,7 @@ class Command(CheckedCommand):
         found = await open_jobs_of(jobs, platform, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):
             return job, True
-        for job in found:  # the worker of such a job may exit
+        for job in found:  # other workers scrape its targets, but may exit
             if await jobs.has_unfinished(job.id, platform):
                 return job, True
         return None, bool(found)

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class CheckedCommand(ScrapyCommand):
-    """A command that ends with one sentence and ``WRONG_USE`` if it is used wrongly, or if a setting is wrong.
+    """A command that checks the settings before it logs anything, opens files or sends requests.
 
-    The settings are checked before anything is logged, opened or sent. For other wrong use, raise ``UsageError``.
+    If a setting is wrong, it prints one sentence and exits with ``WRONG_USE``. It does the same if a subclass raises
+    ``UsageError``, as it must for wrong arguments.
     """
 
     requires_project = True
@@ -35,11 +36,11 @@ class CheckedCommand(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError, and argparse's prints the usage
+        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError; it prints no usage
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        if Settings.model_fields.keys() - self.settings.keys():  # another project has the commands and the add-on
+        if Settings.model_fields.keys() - self.settings.keys():  # run in another project, which has the add-on
             AddonManager.load_pre_crawler_settings(self.settings)
         try:
             check_settings(self.settings)

@@ -23,12 +23,11 @@ from typing_extensions import TypedDict
 T = TypeVar("T")
 
 NONE = {"", "None", "null"}
-"""The texts that stand for None."""
+"""The texts that mean None."""
 ORIGIN = re.compile(
     r"\*|(?!http://.*:80$|https://.*:443$)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII | re.DOTALL
 )
-"""Matches the origin of a web page as browsers send it (in lower case, without a path and the default port), and ``*``.
-"""
+"""Matches ``*``, and the origin of a web page as browsers send it: in lower case, without path and default port."""
 DATABASE = re.compile(r"(postgres(ql)?|sqlite)(\+\w+)?://.*|(?!.*://).*", re.DOTALL)
 CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 USER_AND_PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
@@ -54,15 +53,13 @@ def without_password(value: object) -> str:
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected values of a setting: words for messages and documentation, and a check in addition to the Python
-    type.
-    """
+    """Describes the values that a setting accepts, and checks what its Python type cannot express."""
 
     words: str
     check: Callable[[Any], object] | None = None
-    """Raises ValueError, or returns something false, if a value is wrong."""
+    """Raises ValueError or returns a false value if the setting's value is wrong."""
     secret: bool = False
-    """Whether messages and listings do not contain the value."""
+    """Whether the setting's value is hidden in messages and listings."""
 
     def validate(self, value: T) -> T:
         """Return a value that passes the check.
@@ -124,7 +121,7 @@ def _list(value: object) -> object:
 
 
 def _json(value: object) -> object:
-    """Decode text that is JSON. Any other text is returned unchanged: the type of the setting accepts or refuses it."""
+    """Decode text as JSON. Other text is returned unchanged, and the setting's type then accepts or refuses it."""
     try:
         return orjson.loads(value) if isinstance(value, str) else value
     except orjson.JSONDecodeError:
@@ -149,7 +146,7 @@ Integer = Annotated[int, Number]
 Count = Annotated[int, Field(ge=0), Number]
 Positive = Annotated[int, Field(ge=1), Number]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False), Number]
-"""A time or another measure that may be 0."""
+"""A finite number of at least 0, usually of seconds."""
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False), Number]
 Share = Annotated[float, Field(ge=0, le=1), Number]
 
@@ -177,7 +174,7 @@ ClassPath = Annotated[
     Any,
     Expected(
         "the path of a class such as package.module.Class",
-        lambda value: isinstance(value, type) or CLASS.fullmatch(str(value)),  # settings modules may contain a class
+        lambda value: isinstance(value, type) or CLASS.fullmatch(str(value)),  # settings modules may set a class
     ),
 ]
 Route = Literal["/docs", "/llms.txt", "/metrics", "/openapi.json"]
@@ -200,7 +197,7 @@ class SourceBudget(TypedDict, total=False):
 
 
 class Budget(SourceBudget, total=False):
-    """The budget of a platform. ``sources``: the budgets of sources that have their own."""
+    """The budget of a platform. ``sources``: the budgets of single sources, within the platform's budget."""
 
     sources: dict[str, SourceBudget]
 

@@ -23,22 +23,21 @@ from crawler.settings import Settings
 
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
 PAGE = "page"
-"""The role whose origin is used for roles (``api``, ...) without one in ``PLATFORM_ORIGINS``."""
+"""The role whose origin in ``PLATFORM_ORIGINS`` is also used for roles that have no entry there, such as ``api``."""
 PREFIX = "CRAWLER_"
-"""The prefix of environment variables that set a setting."""
+"""The prefix of the environment variables that override settings."""
 SERVICE_LINK = re.compile(
     r".+_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)", re.ASCII
 )
-"""Variables that Kubernetes sets in each pod for each service: ``CRAWLER_ENDPOINT_PORT`` for ``crawler-endpoint``."""
+"""Matches the variables that Kubernetes sets in each pod for each service, such as ``CRAWLER_ENDPOINT_PORT`` for
+``crawler-endpoint``."""
 SIMILARITY = 0.87
-"""The least similarity of a misspelled variable to a setting, from 0 to 1. No setting of the packages that this project
-uses is as similar to another package's: ``ZYTE_API_ETH_KEY`` and ``ZYTE_API_KEY`` have 0.86."""
+"""A variable counts as misspelled if its similarity to the name of a setting is at least this, from 0 to 1. Settings of
+this project's dependencies are below it: ``ZYTE_API_ETH_KEY`` and ``ZYTE_API_KEY`` have a similarity of 0.86."""
 
 
 def check_settings(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> None:
-    """Check the names of all settings.
-
-    Check the values of the settings in ``Settings``, and convert them to their types.
+    """Check the names of all settings. Check the values of those in ``Settings``, and convert them to their types.
 
     Raises:
         ValueError: a setting is wrong. The message is a sentence with the setting, its value and the expected values.
@@ -59,9 +58,9 @@ def check_settings(settings: BaseSettings, environment: Mapping[str, str] = os.e
 def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> str | None:
     """Return a sentence about the first setting whose name is misspelled, or None.
 
-    An environment variable with the prefix ``CRAWLER_`` is misspelled if it is similar to a setting of this project or
-    of Scrapy. A setting from another place (such as ``-s``) may be a setting of the user's project: it is misspelled
-    only if its name differs by one letter from the name of a field of ``Settings``.
+    An environment variable with the prefix ``CRAWLER_`` counts as misspelled if its name is similar to a setting of
+    this project or of Scrapy. A setting from another place (such as ``-s``) may belong to the user's project, so it
+    counts as misspelled only if its name differs by one letter from a field of ``Settings``.
     """
     known = {*Settings.model_fields, *filter(str.isupper, vars(default_settings))}
     for variable in sorted(environment):
@@ -77,7 +76,7 @@ def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> s
 
 
 def _differ_in_one_letter(one: str, other: str) -> bool:
-    """Whether one of two names has one letter more, or another letter, or two neighbouring letters swapped."""
+    """Whether two names differ by one added letter, one replaced letter, or two swapped neighbouring letters."""
     same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     one, other = one[same:], other[same:]
     swapped = one[:2] == other[1::-1] and one[2:] == other[2:]
@@ -92,13 +91,13 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def shown(schema: Mapping[str, Any], value: object) -> str:
-    """Return the value of a setting for messages and listings, without passwords and keys."""
+    """Return a setting's value as text for messages and listings, in which passwords and keys are hidden."""
     secret = any(part.get("writeOnly") for part in (schema, *schema.get("anyOf", ())))
     return HIDDEN if value and secret else without_password(value)
 
 
 def expectation(schema: Mapping[str, Any]) -> str:
-    """Describe valid values: in the words of their type in ``setting_types.py``, or else by JSON type and bounds."""
+    """Describe valid values: in the words of the setting's type (``setting_types.py``), or by JSON type and bounds."""
     match schema:
         case {"expected": words}:
             return str(words)
@@ -127,9 +126,9 @@ def _sentence(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     name, *inner = first["loc"]
     schema = schemas()[str(name)]
-    # For a value of one of several types, pydantic's location also names the type.
+    # If a setting accepts several types, pydantic's location also contains the name of a type.
     place = f"{'.'.join(map(str, inner))}: " if inner and schema.get("type") == "object" else ""
-    if first["type"] == "value_error":  # raised by the type's own check, whose message has the value
+    if first["type"] == "value_error":  # raised by ``Expected.validate``, whose message contains the value
         text = str(first["ctx"]["error"])
     elif inner and "anyOf" not in schema:
         text = f"{_expected(first['msg'])}, not {shown(schema, first['input'])}"
@@ -139,19 +138,23 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _expected(message: str) -> str:
-    """Return a message of pydantic in the words of this project's messages: "expected ..."."""
+    """Reword a message of pydantic in the style of this project's messages: "expected ..."."""
     return message.replace("Input should be", "expected").replace(
         "Extra inputs are not permitted", "expected no such key"
     )
 
 
-def _check_redis(settings: BaseSettings) -> None:
-    """Refuse ``REDIS_URL``, with which processes of version 0.2 shared limits and queues. It has no effect any more."""
+def _check_replaced(settings: BaseSettings) -> None:
+    """Refuse ``REDIS_URL``: in version 0.2, processes shared limits and queues through it. Now it has no effect."""
     if settings["REDIS_URL"]:
         raise ValueError(
-            "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL: jobs and endpoints share their "
-            "limits through it, and other crawls with SHARED_LIMITS=1."
+            "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL instead: jobs and endpoints share "
+            "their limits through it, and so do other crawls with SHARED_LIMITS=1."
         )
+    if settings["SEEN_FILE"]:
+        raise ValueError("SEEN_FILE: since=last stores the seen entries in STORE.")
+    if "proxy" in settings["PLAYWRIGHT_LAUNCH_OPTIONS"]:
+        raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: remove proxy. The browser uses the proxies in EGRESSES.")
 
 
 def _check_names(settings: BaseSettings) -> None:
@@ -182,5 +185,5 @@ def _check_origins(settings: BaseSettings) -> None:
             )
 
 
-CHECKS = (_check_redis, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
+CHECKS = (_check_replaced, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
 """The checks of values that depend on other settings, on platforms or on files."""

@@ -1,4 +1,4 @@
-"""The only place where requests wait: for a lane, for circuit breakers and for download slots."""
+"""Admits requests to be sent. They wait here for a lane, for circuit breakers and for download slots."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from scrapy import Request
 
 BACKGROUND_SECONDS = 0.1
-"""While requests of other targets wait for a lane, a background request checks again after this many seconds."""
+"""While requests of other targets wait for a free lane, a background request checks for one only at this interval, in
+seconds."""
 
 Patience = Callable[[str, float, float], float]
 """Returns the seconds for which a request may wait while all of its lanes are suspended. Arguments: its source, the
-seconds until a lane can be used, and the seconds since all of them are suspended."""
+seconds until a lane can be used, and the seconds for which all of them have been suspended."""
 
 
 def time_left(request: Request) -> float | None:
@@ -43,20 +44,21 @@ class _Pending:
     target: Target | None
     release: Release
     source: str | None
-    """The source whose circuit breakers the request passes. None: it passes none."""
+    """The source whose circuit breakers the request must pass. None: the request need not pass any."""
     background: bool
     """Whether the requests of all other targets have priority."""
     deadline: float | None
-    """The time of the event loop before which the download must start. None: no deadline."""
+    """The time (of the event loop) by which the download must start. None: no deadline."""
     refused: bool = False
-    """Whether the platform has refused the target before. The request then does not wait for its lane."""
+    """Whether the platform has refused the target before. If the lane of the refusal is suspended, the target's first
+    request then fails instead of waiting."""
 
     @classmethod
     def of(cls, request: Request) -> _Pending:
-        """Read a request's meta.
+        """Create the object from a request's ``meta``.
 
-        A request to an optional source waits for at most half of its target's remaining time. If it gets no slots, the
-        target still has time to complete without this source.
+        A request to an optional source waits for at most half of its target's remaining time, so that the target still
+        has time to complete without this source.
         """
         meta = request.meta
         source = None if "admitted" in meta else meta.get("source")
@@ -95,7 +97,7 @@ class Admission:
 
     The first request of a target waits until a lane has a free slot and is not suspended for the request's source
     (``meta["source"]``). The target then keeps this lane. So no target waits for a suspended lane while another lane is
-    free. All other requests wait for the lane of their target.
+    free. The target's other requests wait for this lane.
     """
 
     lanes: Lanes
@@ -104,10 +106,10 @@ class Admission:
     async def admit(self, request: Request) -> ReleaseSlot:
         """Wait until a request may be sent, and return the function that releases its slots.
 
-        A request that was admitted before, such as a retry, passes no circuit breaker again.
+        A request that was admitted before, such as a retry, is not held back by circuit breakers again.
 
         Raises:
-            ReleaseEnded: the target has its outcome, or was released again since the request was made.
+            ReleaseEnded: the target already has its outcome, or was started again on another lane.
             CircuitOpen: the lanes are suspended for the source, and the request must not wait.
             EgressFailed: the target's lane is suspended because its egress has failed.
             Overloaded: no slot is free before the target's deadline.
@@ -195,7 +197,7 @@ class Admission:
     async def _first_free(
         self, pending: _Pending, source: str
     ) -> tuple[tuple[Lane, ReleaseSlot] | None, list[tuple[float, Lane]]]:
-        """Wait for a free lane, and take its slots. If all lanes are suspended, return the remaining seconds of each.
+        """Wait for a free lane, and take its slots. If all lanes are suspended, return for how many seconds each is.
 
         Raises:
             Overloaded: other processes have taken all slots before the deadline.

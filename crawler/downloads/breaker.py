@@ -1,7 +1,7 @@
 """Circuit breakers, which stop the requests to a source that blocks or limits them.
 
 A breaker opens after ``threshold`` consecutive blocks or rate limits, or after one with ``Retry-After``. After the
-cooldown, one request is sent as a trial. Its response closes the breaker, or opens it for longer.
+cooldown, one request is sent as a trial. Its result closes the breaker, or keeps it open for longer.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ from crawler.errors import (
 from crawler.platforms.page import THROTTLING_STATUSES
 
 MAX_COOLDOWN_SECONDS = 900.0
-"""Upper limit of the doubled cooldowns."""
+"""Maximum seconds of a cooldown. Cooldowns double with each block."""
 TRIAL_SECONDS = 120.0
-"""If a trial has no result after this many seconds, another request is sent as a trial: the process may have been
-killed."""
+"""If a trial has no result after this many seconds, another request is sent as a trial, because the process with the
+first trial may have been killed."""
 TRIAL_POLL_SECONDS = 1.0
 """While a trial is in flight, the other requests wait this many seconds before they check the breaker again."""
 KEPT_SECONDS = 86_400.0
-"""Seconds for which a closed breaker is kept after its last use. Kept breakers show which sources are requested."""
+"""Seconds for which a closed breaker is kept after its last use, so that it still shows that its source was requested
+recently."""
 
 
 CONNECTION = "(connection)"
-"""The source name of the breaker for failures of an egress itself."""
+"""Takes the place of the source in the key of the breaker for an egress's own failures."""
 PLATFORM = "(platform)"
-"""The source name of the breaker that is open while a platform is suspended as a whole. It belongs to no egress."""
+"""Takes the place of the source in the key of the breaker that is open while a whole platform is suspended. This
+breaker belongs to no egress."""
 
 
 class BreakerKey(NamedTuple):
@@ -105,20 +107,20 @@ def is_block(error: ScrapeError | None) -> bool:
 
 
 def is_response(error: ScrapeError | None) -> bool:
-    """Whether a request with this result got a response of the platform."""
+    """Whether the platform responded to the request that had this result."""
     kinds = (TargetError, UpstreamBlocked, UpstreamRateLimited, ExtractionFailed)
     return error is None or isinstance(error, kinds) or error.upstream_status is not None
 
 
 def refusal_reason(error: ScrapeError) -> str:
-    """Return the reason of a block, a rate limit or a failure of the egress, or else its error code."""
+    """Return the ``reason`` of a block, a rate limit or an egress's failure, or its error code if it has no reason."""
     return error.reason or error.code
 
 
 def is_answer(error: ScrapeError | None) -> bool:
     """Whether the source returned data, or a page that shows that the target has no public data.
 
-    A failed download and a page that could not be read are neither blocks nor answers.
+    A failed download and a page that could not be read count neither as blocks nor as answers.
     """
     return error is None or isinstance(error, TargetError)
 
@@ -126,7 +128,8 @@ def is_answer(error: ScrapeError | None) -> bool:
 class Blocks(Fact):
     """The number of consecutive blocks of a source, and the time until which its breaker is open.
 
-    While it is open, results of requests that were sent earlier are ignored, except for a longer ``Retry-After``.
+    While it is open, results of requests that were sent before it opened are ignored, except for a ``Retry-After`` that
+    keeps it open for longer.
     """
 
     kind: ClassVar[str] = "breaker"
@@ -143,7 +146,7 @@ class Blocks(Fact):
         return max(self.open_until, self.changed) + KEPT_SECONDS
 
     def use(self, now: float, _processes: int) -> None:
-        """Record that the source is requested."""
+        """Record that the source was requested now."""
         self.changed = now
 
     def enter(self, now: float, _processes: int, *, policy: BreakerPolicy) -> float:
@@ -172,16 +175,16 @@ class Blocks(Fact):
             self.open_until = max(self.open_until, now + pause)
 
     def answer(self, now: float, _processes: int) -> None:
-        """Count an answer, which closes the breaker."""
+        """Record an answer (see ``is_answer``), which closes the breaker."""
         if self._end_trial(now):
             self.number, self.opened, self.open_until, self.reason = 0, None, 0.0, None
 
     def failure(self, now: float, _processes: int) -> None:
-        """Count a request without a block or an answer. If it was the trial, another request can be the trial."""
+        """Record a request with neither a block nor an answer. If it was the trial, another trial may be sent."""
         self._end_trial(now)
 
     def _end_trial(self, now: float) -> bool:
-        """Return whether the cooldown is over."""
+        """End the trial if the cooldown is over. Return whether it is over."""
         self.changed = now
         if now < self.open_until:
             return False
@@ -200,7 +203,7 @@ class CircuitBreaker:
 
     @property
     def cooldown_left(self) -> float:
-        """Seconds until a trial may be sent, by the facts of this process. 0 if the breaker is not open."""
+        """Seconds until a trial may be sent, as far as this process knows. 0 if the breaker is not open."""
         return 0.0 if self._blocks.opened is None else max(0.0, self._blocks.open_until - self.facts.now())
 
     @property
@@ -210,7 +213,7 @@ class CircuitBreaker:
 
     @property
     def reason(self) -> str | None:
-        """The reason of the last block, None if an answer has come since."""
+        """The reason of the last block. None if the source has answered since."""
         return self._blocks.reason
 
     async def enter(self) -> float:

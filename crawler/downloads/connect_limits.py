@@ -1,7 +1,7 @@
-"""Limits for opening a connection: its duration, and the head of a proxy's response to ``CONNECT``.
+"""Limits for opening a connection: its duration, and the size of a proxy's response to ``CONNECT``.
 
-Scrapy 2.19 has no limit for either. A proxy that never responds would take the whole timeout of a download. A head
-without an end would take memory, and CPU time that grows with the square of the received bytes.
+Scrapy 2.19 has no limit for either. A proxy that never responds would use up the timeout of the download. Headers that
+never end would fill the memory, and take CPU time that grows with the square of the received bytes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from crawler.downloads.response_heads import BoundedHeads
 from crawler.downloads.tunnel import ProxyError
 
 MAX_CONNECT_BYTES = 64 * 1024
-"""Maximum bytes of the head of a proxy's response to ``CONNECT``. Real proxies send less than 1 KiB."""
+"""Maximum bytes of the status line and headers of a proxy's response to ``CONNECT``. Real proxies send less than 1 KiB.
+"""
 END = b"\r\n\r\n"
 
 
 @implementer(IStreamClientEndpoint)
 class LimitedEndpoint:
-    """Opens the connection of another endpoint within some seconds, or closes it. Limits the heads of its responses."""
+    """Wraps an endpoint: aborts a connection that is not open after ``seconds``, and limits its response headers."""
 
     def __init__(self, endpoint: Any, seconds: float) -> None:
         self._endpoint = endpoint
@@ -36,8 +37,8 @@ class LimitedEndpoint:
         """Open the connection.
 
         Raises:
-            ProxyError: the proxy opens no tunnel, because it is too slow, closes the connection or sends too many
-            bytes. ConnectTimeoutError: the connection could not be opened in time.
+            ProxyError: the proxy is too slow, closes the connection or sends too many bytes before the tunnel is open.
+            ConnectTimeoutError: the connection could not be opened in time.
         """
         from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor
 
@@ -47,7 +48,7 @@ class LimitedEndpoint:
             if not opened.called:
                 opened.errback(ProxyError(why))
 
-        if self._is_tunnel:  # the endpoint gives this method the bytes of the response
+        if self._is_tunnel:  # the endpoint calls it with the response's bytes
             self._endpoint.processProxyResponse = limited_head(self._endpoint.processProxyResponse, fail)
             heads.on_lost = lambda: fail("the proxy closed the connection")
         opened: Deferred[Any] = self._endpoint.connect(heads)
@@ -65,7 +66,7 @@ class LimitedEndpoint:
 
 
 def limited_head(pass_on: Callable[[bytes], None], fail: Callable[[str], None]) -> Callable[[bytes], None]:
-    """Return a function that collects received bytes, and passes them on once, when the head is complete."""
+    """Return a function that collects received bytes, and passes them on when all headers have been received."""
     head = bytearray()
 
     def receive(data: bytes) -> None:

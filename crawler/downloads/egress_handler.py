@@ -34,16 +34,16 @@ logger = structlog.get_logger(__name__)
 Download = Callable[["Request"], Awaitable["Response"]]
 
 UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, ProxyError, TunnelError)
-"""Failures to connect. If the egress has a proxy, the proxy is the cause."""
+"""Errors of a connection that could not be opened. If the egress has a proxy, they count as failures of the proxy."""
 UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHABLE)
-"""Failures of the egress or of the platform. A test connection through the egress shows the cause."""
+"""Errors that the egress or the platform may have caused. A test connection through the egress shows which."""
 TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
 class ThroughEgress:
-    """A mixin for download handlers, which connects through the egress of a request.
+    """A mixin for download handlers, which makes them connect through the egress of each request.
 
-    Requests in callbacks and middlewares contain only the name of the egress. The handler adds the credentials.
+    In callbacks and middlewares, requests contain only the name of the egress. The handler adds the credentials.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -57,10 +57,10 @@ class ThroughEgress:
         """Download a request.
 
         Raises:
-            EgressFailed: the egress failed before the platform answered.
+            EgressFailed: the egress failed before the platform responded.
         """
         download: Download = super().download_request  # type: ignore[misc]  # the handler's
-        if "egress" not in request.meta or "page_session" in request.meta:  # FilteringProxy connects browser pages
+        if "egress" not in request.meta or "page_session" in request.meta:  # browser pages use FilteringProxy
             return download(request)
         return self._download(request, self.egresses[request.meta["egress"]], download)
 
@@ -76,7 +76,7 @@ class ThroughEgress:
             raise failure from None  # the message of a library's error might contain the proxy's URL
 
     async def count(self, request: Request, failure: EgressFailed) -> None:
-        """Count a failure of an egress while its slot is still taken, before a waiting request can use the egress."""
+        """Count a failure of an egress, before the request releases its slot and a waiting request uses the egress."""
         target = request.meta.get("target")
         if target is not None:
             await self.lanes().count(target, request.meta.get("source", ""), failure)
@@ -96,7 +96,7 @@ class ThroughEgress:
 
 
 def _through(egress: Egress, request: Request) -> Request:
-    """Return the request with the proxy, its credentials and the local address, as Scrapy's handler takes them."""
+    """Return a copy of the request with the egress's proxy, credentials and local address, as Scrapy expects them."""
     meta = {**request.meta, "proxy": egress.proxy.url if egress.proxy else None}
     if egress.bind:
         meta["bindaddress"] = str(egress.bind)

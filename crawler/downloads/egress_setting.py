@@ -1,4 +1,4 @@
-"""The setting ``EGRESSES``: the operator's own ways to the internet, such as servers, gateways and proxies.
+"""The setting ``EGRESSES``: the operator's own connections to the internet, such as network cards and proxies.
 
 Only this module reads the setting. A ``repr`` or error message never contains the credentials of a proxy.
 """
@@ -42,9 +42,9 @@ CREDENTIALS = re.compile(r"//\S*@")
 
 
 class _Strict(BaseModel):
-    """A part of the setting. Error messages do not contain the value, which may be a proxy's URL with credentials."""
+    """The base class of the setting's parts. Errors do not quote values, which may be proxy URLs with credentials."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class SourceBudget(_Strict):
@@ -55,7 +55,7 @@ class SourceBudget(_Strict):
 
 
 class EgressBudget(_Strict):
-    """The values by which a platform's budget differs for an egress. None: the value of the platform's own budget."""
+    """The parts of a platform's budget that an egress overrides. None: the value of the platform's budget applies."""
 
     concurrency: PositiveInt | None = None
     delay: NonNegativeFloat | None = None
@@ -72,10 +72,10 @@ class Proxy(_Strict):
 
     @classmethod
     def parse(cls, url: object) -> Proxy:
-        """Read a proxy's URL: ``http://user:password@host:port``. Reserved characters in it are percent-encoded.
+        """Read a proxy's URL: ``http://user:password@host:port``, with reserved characters percent-encoded.
 
         Raises:
-            ValueError: it is not the URL of an HTTP proxy. The message contains no part of the URL but its scheme.
+            ValueError: it is not the URL of an HTTP proxy. The message contains at most the scheme of the URL.
         """
         expected = "a proxy is http://host:port or http://user:password@host:port"
         if isinstance(url, Proxy):
@@ -90,7 +90,7 @@ class Proxy(_Strict):
         if parts.scheme == "https" or parts.scheme.startswith("socks"):
             raise ValueError(
                 f"{parts.scheme}:// proxies cannot be used, because Scrapy tunnels only through http:// proxies. "
-                "The tunnel to the platform is encrypted all the same"
+                "Through them, connections to https:// platforms are encrypted, too"
             )
         if parts.scheme != "http" or not host or parts.path.strip("/") or parts.query or parts.fragment:
             raise ValueError(expected)
@@ -116,7 +116,7 @@ class Proxy(_Strict):
 
 
 class Egress(_Strict):
-    """One way to the internet, with an address of its own."""
+    """A connection to the internet with an IP address of its own."""
 
     name: str = Field(pattern=NAME_PATTERN)
     """The name that logs, metrics and commands show."""
@@ -131,12 +131,12 @@ class Egress(_Strict):
 
     @property
     def key(self) -> str:
-        """The suffix of the egress's keys among the shared limits: empty for the connection without ``EGRESSES``."""
+        """The egress's suffix in the keys of shared limits: ``@`` and its name, or "" for the direct connection."""
         return "" if self.name == DIRECT_NAME else f"@{self.name}"
 
     @cached_property
     def can_fail(self) -> bool:
-        """Whether the egress itself can fail. Without a proxy and ``bind``, all failures count as the platform's."""
+        """Whether failures can count as the egress's. Without a proxy and ``bind``, all count as the platform's."""
         return self.proxy is not None or self.bind is not None
 
     def serves(self, platform: str) -> bool:
@@ -152,7 +152,7 @@ class Egress(_Strict):
 
 DIRECT = Egress(name=DIRECT_NAME)
 """The connection that is used without ``EGRESSES``."""
-_EGRESSES = TypeAdapter(tuple[Egress, ...], config=ConfigDict(hide_input_in_errors=True))
+_EGRESSES = TypeAdapter(tuple[Egress, ...], config=ConfigDict(hide_input_in_errors=True, defer_build=True))
 
 
 def egresses(settings: BaseSettings) -> tuple[Egress, ...]:
@@ -193,7 +193,7 @@ def _serving(found: tuple[Egress, ...], platform: str) -> tuple[Egress, ...]:
     serving = tuple(egress for egress in found if egress.serves(platform))
     if not serving:
         raise ValueError(
-            f"{SETTING}: no egress serves {platform}. Add it to the platforms of one, or add "
+            f"{SETTING}: no egress serves {platform}. Add it to the platforms of an egress, or add "
             f'{{"name": "{DIRECT_NAME}"}} for the connection of this machine.'
         )
     return serving
@@ -217,7 +217,7 @@ def _parse(text: str) -> tuple[Egress, ...]:
     for egress in found:
         _check_platforms(egress)
         if egress.name == DIRECT_NAME and (egress.proxy or egress.bind):
-            raise _wrong(f"{DIRECT_NAME!r} is the name of the connection without a proxy and bind.")
+            raise _wrong(f"the egress {DIRECT_NAME!r} must have neither proxy nor bind; use another name.")
     return found or (DIRECT,)
 
 

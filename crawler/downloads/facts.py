@@ -1,8 +1,9 @@
-"""Facts that limit requests and calls: next starts, taken slots, open breakers, refusals, rates.
+"""The state of the limits on requests and calls, in *facts*: next starts, taken slots, open breakers, refusals, rates.
 
-A decision is a function of one fact, the current time, and the number of processes that divide the limit. It is the
-same function for facts of this process and for facts that processes share in the store of jobs
-(``crawler/jobs/shared_facts.py``). Times are on the clock of the facts. Decisions return delays.
+A *decision* is a function that reads and changes one fact. It also gets the current time, and the number of processes
+that divide the limit. The same decisions are used for the facts of one process and for facts that processes share in
+the store of jobs (``crawler/jobs/shared_facts.py``). All times in facts are those of ``Facts.now()``. Decisions return
+delays instead of times.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import msgspec
 
 MAX_FACTS = 100_000
-"""Maximum number of facts of a kind in memory, such as refused targets. Then the oldest one is dropped."""
+"""Maximum number of facts of each kind in memory, such as refused targets. Beyond it, the oldest fact is dropped."""
 
 
 def process_name() -> str:
@@ -36,7 +37,7 @@ class Fact(msgspec.Struct, omit_defaults=True):
         raise NotImplementedError
 
     def leave_others(self, owner: str) -> None:
-        """Remove the parts of other processes, because the store is unavailable. ``owner``: this process."""
+        """Remove what other processes have recorded, because the store is unavailable. ``owner``: this process."""
 
 
 F = TypeVar("F", bound=Fact)
@@ -46,7 +47,7 @@ T = TypeVar("T")
 
 
 class Decision(Protocol[F_contra, T_co]):
-    """Reads and changes a fact. It may run again, on another copy of the fact."""
+    """Reads and changes a fact. It may be called again with another copy of the fact."""
 
     def __call__(self, fact: F_contra, now: float, processes: int, /) -> T_co:
         """``processes``: number of processes that divide the limit among them."""
@@ -74,7 +75,7 @@ class Facts:
         self._facts: defaultdict[type[Fact], dict[str, Any]] = defaultdict(dict)
 
     def now(self) -> float:
-        """Return the current time on the clock of the facts, in seconds."""
+        """Return the current time in seconds, by the clock that all facts use."""
         return time.monotonic()
 
     def known(self, kind: type[F], name: str) -> F:
@@ -96,7 +97,7 @@ class Facts:
         return self.find(kind, name)
 
     async def refresh(self, kind: type[Fact], name: str) -> bool:  # overridden where facts are shared
-        """Bring the facts of a kind up to date whose names are equal up to the first colon.
+        """Update this process's copies of all facts of this kind whose names have the same part before the first colon.
 
         Return whether any process has used the fact with this name.
         """
@@ -117,4 +118,4 @@ class Facts:
         return _made
 
     async def close(self) -> None:
-        """Complete all decisions."""
+        """Complete the decisions that ``change_soon()`` has not made yet."""

@@ -51,11 +51,11 @@ class BoundedTransfers:
 
 
 class HttpHandler(BoundedTransfers, ThroughEgress, HTTP11DownloadHandler):
-    """Scrapy's own HTTP handler, through the egress of each target.
+    """Scrapy's HTTP handler, extended: it connects through the egress of each target.
 
-    It ends its transfers when the crawler closes, and limits the heads of responses and the time to connect. It makes
-    the TLS settings of each host once. Scrapy's handler makes them for each request, also if its connection is kept,
-    and reads the system's certificates for each new connection.
+    It also ends its transfers when the crawler closes, and limits the size of response headers and the time to connect.
+    It makes the TLS settings of each host once. Scrapy's handler makes them for each request, also if its connection is
+    kept, and reads the system's certificates for each new connection.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -1,8 +1,8 @@
 """scrapy-poet's injection of page objects, with plans that are cached.
 
-A plan lists the dependencies that scrapy-poet must build for a callback. It depends on the callback's annotations,
-unless a rule overrides page objects by URL or the request has ``meta["inject"]``; so this module makes it once per
-callback. scrapy-poet makes two plans for each request, and one for each provider of the page object's inputs. With
+A plan lists the dependencies that scrapy-poet must build for a callback. It depends only on the callback's annotations,
+unless a rule overrides page objects by URL or the request has ``meta["inject"]``. So this module makes one plan for
+each callback. scrapy-poet makes two plans for each request, and one for each provider of the page object's inputs. With
 scrapy-poet 0.27 this takes 0.56 ms of CPU time per request; with this module it takes 0.05 ms. A call of the endpoint
 with a light page takes 5 ms in total. The main branch of scrapy-poet caches plans: remove this module when that is
 released.
@@ -35,7 +35,7 @@ def _params(request: Request, _response: Response) -> PageParams[str, Any]:
 
 
 INPUTS: dict[Any, Callable[[Request, Response], Any]] = {HttpResponse: _response, PageParams: _params}
-"""Class of a page object's input -> the function that makes it, as scrapy-poet's provider does."""
+"""Class of a page object's input -> the function that makes the same instance as scrapy-poet's provider."""
 
 
 class _Planned(NamedTuple):
@@ -96,7 +96,7 @@ class PlannedInjector(Injector):
         kinds = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
         needs_providers = self.cache or self._own_providers or not INPUTS.keys() >= set(kinds)
         planned = self._planned[callback] = _Planned(plan, None if needs_providers else tuple(kinds))
-        if not super().is_scrapy_response_required(request):  # the result depends on the plan
+        if not super().is_scrapy_response_required(request):  # needs the stored plan
             planned = self._planned[callback] = planned._replace(needs_response=False)
         return planned
 

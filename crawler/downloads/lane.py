@@ -21,7 +21,8 @@ from crawler.errors import EgressFailed, ScrapeError, UpstreamError
 NOT_SENT = UpstreamError("not sent", reason="not_sent")
 """The result of a request that passed a breaker but was not sent. It counts neither as a block nor as an answer."""
 LOST_TARGETS = 2
-"""An egress is suspended after this number of targets have lost their connections. A response resets the count."""
+"""An egress is suspended after this many targets have lost their connections. A platform's response resets the count.
+"""
 
 
 @dataclass(eq=False)
@@ -38,9 +39,9 @@ class Lane:
     platform: CircuitBreaker | None = None
     """Open while the platform is suspended as a whole. None: the platform has only this egress."""
     targets: int = 0
-    """Number of targets in flight that have the lane."""
+    """Number of targets in flight that use the lane."""
     last_target: int = 0
-    """Number of the last target that got the lane. The targets of all lanes of a platform are numbered."""
+    """The consecutive number of the last target that got the lane, counted over all lanes of the platform."""
     failures: int = 0
     """Number of failures of the egress since the last call of ``take_failures``."""
     targets_per_hour: float = 0.0
@@ -62,7 +63,7 @@ class Lane:
         passed: list[CircuitBreaker] = []
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
             if wait := await breaker.enter():
-                for each in passed:  # another request can be their trial
+                for each in passed:  # so that another request can be their trial
                     await each.record(NOT_SENT)
                 return wait
             passed.append(breaker)
@@ -78,7 +79,7 @@ class Lane:
         return max(throttle.free_in() for throttle in self.throttles(source))
 
     def suspension(self, source: str) -> float:
-        """Return the seconds for which the lane is suspended for a source, by the facts of this process."""
+        """Return the seconds for which the lane is suspended for a source, as far as this process knows."""
         left = self.breakers[source].cooldown_left
         return max(left, self.full_suspension) if self.lane_breakers else left
 
@@ -89,7 +90,7 @@ class Lane:
 
     @property
     def usable_in(self) -> float:
-        """Seconds until a source may be requested, by the facts of this process. 0 if one may be requested now."""
+        """Seconds until at least one source may be requested, 0 if one may be now, as far as this process knows."""
         cooldowns = {name: breaker.cooldown_left for name, breaker in self.lane_breakers.items()}
         return suspension_seconds(self.breakers.cooldowns | cooldowns)
 
@@ -111,7 +112,7 @@ class Lane:
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
-            self.failures += not self.connection.cooldown_left  # else a consequence of a counted failure
+            self.failures += not self.connection.cooldown_left  # else a counted failure has caused it
             await self.connection.record(error)
             return
         await self.breakers[source].record(error, status)

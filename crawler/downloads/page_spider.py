@@ -56,7 +56,7 @@ class PageSpider(Spider):
         """The origins to which the spider may send requests."""
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
-        """Return the callback that continues a target with its page object of a class."""
+        """Return the callback that continues a target with a page object of the class ``kind``."""
         raise NotImplementedError
 
     def use_origins(self, origins: str | dict[str, str]) -> None:
@@ -92,7 +92,7 @@ class PageSpider(Spider):
 
         The request's source is ``kind.source``, unless ``request.meta`` has another. Each entry of ``fallbacks`` is a
         group of sources that together can replace the request's source. If the circuit breaker of the request's source
-        is open, and all circuit breakers of one of these groups are closed, the request fails at once.
+        is open, and all circuit breakers of one of these groups are closed, the request fails immediately.
         """
         request.callback = self.page_callback(kind)
         request.meta.setdefault("source", kind.source)
@@ -102,10 +102,10 @@ class PageSpider(Spider):
     async def get(
         self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False
     ) -> P:
-        """Return the page object of a follow-up request of a target, with its item read.
+        """Send another request of a target, and return its page object after its item has been read.
 
         With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
-        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails at once if its
+        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails immediately if its
         source's circuit breaker is open.
 
         Raises:
@@ -178,17 +178,17 @@ class PageSpider(Spider):
 
     @cached_property
     def keeper(self) -> Keeper:
-        """The part that keeps unread responses, which all crawlers of the process share."""
+        """Keeps unread responses in files, for all crawlers of the process."""
         return self.shared.get(Keeper, "", lambda: Keeper.of(self.settings))
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
-        """Keep the response of a page in a file if it was not read completely. ``error``: the page has no data."""
+        """Keep the response of a page in a file if it was not read completely. ``error``: why the page has no data."""
         if not self.keeper.keep:
             return
         unread, response, params = page.problems(error), page.response, page.page_params
         source, now = page.source, datetime.now(UTC)
 
-        def kept() -> KeptResponse:  # without the page, because it holds its payload
+        def kept() -> KeptResponse:  # has no reference to the page, to free its payload
             head = Head(
                 platform=self.platform,
                 scraper=request.meta["target"].scraper.name,
@@ -215,7 +215,7 @@ class PageSpider(Spider):
         if isinstance(error, ExtractionFailed):
             logger.info("retried", url=request.url, reason=error.reason)
             return request.replace(cb_kwargs={})
-        # A stated rate limit is respected. After any other block, such as a page without data, a browser is tried once.
+        # An explicit rate limit is respected. After other blocks, such as a page without data, a browser is tried once.
         blocked = isinstance(error, (UpstreamBlocked, UpstreamRateLimited)) and error.reason != "rate_limited"
         plain_page = self.can_use_browser and request.method == "GET" and "page_session_factory" not in request.meta
         if not (blocked and plain_page and self.platform in self.settings.getlist("BROWSER_FALLBACK")):
@@ -228,11 +228,11 @@ class PageSpider(Spider):
         await page.to_item()
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """Download a follow-up request of a target. If the crawler is closing, the target is completed at once.
+        """Download another request of a target. If the crawler is closing, complete the target with ``ShuttingDown``.
 
         Raises:
             ScrapeError: the download failed, or the crawler is closing.
-            ReleaseEnded: the target's egress has failed, so that it was released again; or it has its outcome.
+            ReleaseEnded: the target's egress has failed, so that the target was started again on another lane.
         """
         assert self.crawler.engine is not None
         request = self._of_target(request, target)
@@ -259,13 +259,13 @@ class PageSpider(Spider):
         return response
 
     async def _count_failed(self, request: Request, error: ScrapeError) -> None:
-        """Count a failed download. If the egress may be the cause, release the target once more, on another lane.
+        """Count a failed download. If the egress may be the cause, start the target once more on another lane.
 
         Raises:
-            ReleaseEnded: the target was released again.
+            ReleaseEnded: the target was started again.
         """
         target: Target = request.meta["target"]
-        if not isinstance(error, EgressFailed):  # counted by the download handler
+        if not isinstance(error, EgressFailed):  # which the download handler has counted
             await self.lanes.count(target, request.meta["source"], error)
         if not target.release.ended and await self.lanes.has_failed(target, error):
             self.tracker.hand_back(target)

@@ -30,7 +30,7 @@ from crawler.targets.target import InvalidTarget, Outcome, Release, Target
 logger = structlog.get_logger(__name__)
 
 REFUSED = (UpstreamBlocked, UpstreamRateLimited)
-"""The errors that are refusals of the platform. A refused target is not sent through another egress."""
+"""The errors with which a platform refuses a target. A refused target is not sent through another egress."""
 
 
 @dataclass
@@ -44,9 +44,9 @@ class Lanes:
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     turns: defaultdict[tuple[str, bool], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """Source, and whether targets are in the foreground -> the lock of the request that gets the next free lane."""
+    """(Source, whether targets are in the foreground) -> a lock. The request that holds it gets the next free lane."""
     waiting: int = 0
-    """Number of first requests that wait for a lane, without background targets."""
+    """Number of targets whose first request waits for a lane. Background targets are not counted."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a slot becomes free."""
 
@@ -68,7 +68,7 @@ class Lanes:
         if len(lanes) == 1:
             return lanes
         earliest = {lane: lane.budget.earliest() for lane in lanes}
-        now = asyncio.get_running_loop().time()  # read last: a free slot is then not later than now, even after a pause
+        now = asyncio.get_running_loop().time()  # read last, so that a free slot is never later than now
         return sorted(lanes, key=lambda lane: lane.next_slot(earliest[lane] - now))
 
     async def refused_by(self, target: Target) -> Lane | None:
@@ -101,8 +101,8 @@ class Lanes:
     def in_use(self) -> tuple[Lane, ...]:
         """The lanes that are not suspended.
 
-        If all are suspended, the lanes whose egress is not: through such a lane, a source that was not requested yet
-        may still work as a fallback.
+        If all are suspended, the lanes of which only the requested sources are suspended, not the egress or the
+        platform: another source may still work through them as a fallback.
         """
         if self.only and not self.only.egress.can_fail:
             return self.lanes
@@ -129,7 +129,7 @@ class Lanes:
         return earliest_of(lanes, ahead + self.waiting)
 
     def idle_at(self) -> float:
-        """Return the earliest time (of the event loop) at which no download waits for a slot of one of the lanes.
+        """Return the earliest time (of the event loop) at which at least one lane has no download waiting for a slot.
 
         Raises:
             CircuitOpen: all egresses are suspended.
@@ -157,10 +157,10 @@ class Lanes:
     # Results
 
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
-        """Count the result of a request for the lane of its target's release, even if the target has its outcome.
+        """Count the result of a request for its target's lane, even if the target already has its outcome.
 
-        Nothing is counted for a request that was not sent, or whose target was released again since. If most egresses
-        have met the same wall, the platform is suspended.
+        Nothing is counted for a request that was not sent, or whose target has been started again on another lane. If
+        most egresses have met the same wall, the platform is suspended.
         """
         release = target.release
         lane = release.lane
@@ -179,7 +179,7 @@ class Lanes:
     async def _meet_wall(self, platform: CircuitBreaker, met_by: Lane, source: str, error: ScrapeError) -> None:
         """Record that an egress has met a wall (``refusals.py``).
 
-        If more than half of the egresses have, suspend the platform.
+        If more than half of the egresses have met it, suspend the platform.
         """
         reason = refusal_reason(error)
         wall = f"{source}:{reason}"
@@ -195,7 +195,7 @@ class Lanes:
         """Whether the egress may be the cause of a counted error, so that the target may succeed through another
         egress.
 
-        If the connections of a target were lost in every try, there was no response of the platform.
+        The reason ``connection`` means that the connection was lost in every try, before the platform responded.
         """
         lane = target.release.lane
         if lane is None or self.only or not lane.egress.can_fail:

@@ -1,4 +1,4 @@
-"""Connections to public addresses only, for programs whose callers or pages choose the host.
+"""Connects to public addresses only, where callers or web pages choose the host.
 
 The address is checked after name resolution, and the connection is made to the checked address. So a host name cannot
 resolve to another address after the check.
@@ -15,7 +15,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
-"""IPv6 networks of gateways: the last 32 bits of an address are the IPv4 address to which the gateway connects."""
+"""The IPv6 network of NAT64 gateways. The last 32 bits of an address are the IPv4 address to which they connect."""
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 """The network of global IPv6 addresses. Other addresses are local, reserved or multicast."""
 NOT_PUBLIC = (
@@ -27,7 +27,7 @@ NOT_PUBLIC = (
 
 
 class AddressRefusedError(Exception):
-    """Raised instead of a connection to a host without an allowed address."""
+    """Raised when none of a host's addresses is allowed."""
 
 
 def is_public(address: str) -> bool:
@@ -46,7 +46,7 @@ def is_public(address: str) -> bool:
 
 
 def is_private(address: str) -> bool:
-    """Whether an IP address is loopback, or belongs to a private network. Metadata services are link-local."""
+    """Whether an IP address is loopback or private. Link-local addresses are not: metadata services use them."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped:
         return is_private(str(ip.ipv4_mapped))
@@ -54,7 +54,7 @@ def is_private(address: str) -> bool:
 
 
 def _is_own(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address belongs to this machine: packets to it have the same source address. No packet is sent."""
+    """Whether an address belongs to this machine: packets to it would also be sent from it. No packet is sent."""
     with socket.socket(socket.AF_INET if ip.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((str(ip), 9))

@@ -1,7 +1,7 @@
 """Remembers refusals: the egress through which a platform refused a target, and the egresses that have met a wall.
 
-A wall is one source's refusals for one reason, such as its login wall. An egress has met it when the refusals have
-opened the source's circuit breaker. A refused target is not sent through another egress.
+A *wall* is a reason for which a source refuses requests, such as its login wall. An egress has met a wall when refusals
+for this reason have opened the source's circuit breaker. A refused target is not sent through another egress.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Refused(Fact):
         return self.until
 
     def remember(self, now: float, _processes: int, *, egress: str, seconds: float) -> None:
-        """Remember the egress for this many seconds."""
+        """Remember ``egress`` for ``seconds``."""
         self.egress, self.until = egress, now + seconds
 
 

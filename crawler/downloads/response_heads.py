@@ -15,17 +15,16 @@ logger = structlog.get_logger(__name__)
 MAX_HEAD_BYTES = 128 * 1024
 """Maximum bytes of the status line and headers of a response. Browsers accept 256 KiB; real platforms send 10 KiB."""
 MAX_HEAD_LINES = 1_000
-"""Maximum number of these lines."""
+"""Maximum number of lines of a response before its body."""
 
 BLANK_LINE = re.compile(rb"\n\r?\n")
-"""Matches the end of a head."""
+"""Matches the end of the last header and the blank line after it."""
 _NEWEST_BYTES = 8
-"""Number of bytes at the end of the head that are kept, because the blank line after the headers may arrive in
-pieces."""
+"""Number of received bytes that are kept, because the blank line after the headers may arrive in pieces."""
 
 
 class BoundedHeads(Factory):
-    """Wraps a factory of client protocols. They close their connection if the head of a response is too large."""
+    """Wraps a factory of client protocols. They close their connection if a response's headers are too large."""
 
     noisy = False
 
@@ -72,14 +71,14 @@ class _Head:
         self._pass_on: Callable[[bytes], None] = protocol.dataReceived
 
     def send(self, request: Any) -> Any:
-        """Send a request. The next received byte begins the head of its response."""
+        """Send a request. The next received byte is the first of its response."""
         self._bytes = self._lines = 0
         self._newest = b""
         self._is_complete = False
         return self._send(request)
 
     def receive(self, data: bytes) -> None:
-        """Pass the received bytes on, or abort the connection if the head is too large."""
+        """Pass the received bytes on, or abort the connection if the headers are too large."""
         if not self._is_complete:
             self._count(data)
         if self._bytes > MAX_HEAD_BYTES or self._lines > MAX_HEAD_LINES:
@@ -89,7 +88,7 @@ class _Head:
         self._pass_on(data)
 
     def _count(self, data: bytes) -> None:
-        """Count the received bytes and lines that belong to the head, up to the blank line that ends it."""
+        """Count the received bytes and lines up to the blank line after the headers."""
         text = self._newest + data
         end = BLANK_LINE.search(text)
         head = text[: end.start()] if end else text

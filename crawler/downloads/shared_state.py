@@ -73,9 +73,7 @@ def _make_lanes(name: str, settings: BaseSettings, facts: Facts) -> Lanes:
 
 
 def platform_facts(shared: SharedState, settings: BaseSettings) -> Facts:
-    """Return the facts that limit the requests and calls of this process: its own, or the facts in the store of
-    jobs.
-    """
+    """Return the facts that limit the requests and calls of this process: its own, or those shared in the store."""
     return shared.get(Facts, "", lambda: _facts(settings))
 
 

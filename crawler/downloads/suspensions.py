@@ -1,4 +1,4 @@
-"""The suspensions that a crawl waits for, for its progress bar and its log."""
+"""Lists the suspensions that a crawl waits for, for its progress bar and its log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.downloads.lane import Lane
 from crawler.downloads.platform_lanes import Lanes
 
 MAX_NAMED = 5
-"""Maximum number of suspensions in the text. Further suspensions are counted."""
+"""Maximum number of suspensions that the text names. The number of further ones is appended."""
 
 
 class Suspension(NamedTuple):

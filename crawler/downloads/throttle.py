@@ -20,12 +20,13 @@ NO_SLOT = "no_turn"
 """Reason of an ``UpstreamTimeout``: no slot became free before the deadline of the target."""
 JITTER = 0.5
 REUSE_SECONDS = 1.0
-"""Seconds for which a process uses a taken slot for further downloads without a transaction. After that, processes
-without a slot have priority. With a delay, each start is reserved in a transaction."""
+"""Seconds for which a process may use a slot for several downloads without a transaction in the store. After that, it
+releases the slot, and processes without a slot have priority. With a delay, or in the background, each start takes a
+transaction."""
 POLL_SECONDS = 0.02, 0.25
 """Shortest and longest time between two attempts while other processes have taken all slots."""
 WAITING_SECONDS = 1.0
-"""Seconds for which a process that found no free slot counts as waiting, unless it takes one."""
+"""Seconds for which a process that found no free slot counts as waiting, unless it gets a slot earlier."""
 
 
 class Limit(NamedTuple):
@@ -47,69 +48,88 @@ class Start(NamedTuple):
 
 
 class Starts(Fact):
-    """The next start of a throttle, and its taken slots."""
+    """The time of a throttle's next start, and its taken slots."""
 
     kind: ClassVar[str] = "throttle"
     next_at: float = 0.0
     slots: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
-    """Token of the slot -> the time from which it is free without having been released."""
+    """Token of the slot -> the time at which its lease ends."""
     waiting: dict[str, float] = {}  # noqa: RUF012  # likewise
     """Process that found no free slot -> until when it is assumed to wait for one."""
+    background: dict[str, float] = {}  # noqa: RUF012  # likewise
+    """The same for background downloads."""
 
     def ends(self) -> float:
         return max([self.next_at, *self.slots.values()])
 
     def leave_others(self, owner: str) -> None:
         self.slots = {token: until for token, until in self.slots.items() if token.startswith(owner)}
-        self.waiting = {}
+        self.waiting, self.background = {}, {}
 
     def take(  # noqa: PLR0913  # the limits, and the longest wait of the download
-        self, now: float, processes: int, *, limit: Limit, token: str, patience: float = math.inf, spacing: float = 0.0
+        self,
+        now: float,
+        processes: int,
+        *,
+        limit: Limit,
+        token: str,
+        patience: float = math.inf,
+        spacing: float = 0.0,
+        background: bool = False,
     ) -> Start | None:
         """Take a slot and the next start, if it is at most ``patience`` seconds from now.
 
-        None: no slot is free, or other processes, which have no slot and have waited for longer, have precedence.
+        Return None if no slot is free, or if other processes have precedence: processes without a slot that have waited
+        for longer, and for a ``background`` download all processes in which another download waits.
         ``spacing``: seconds from this start to the next one.
         """
         if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
-        # Each reserved start has a slot, so that later starts are possible only after the clock was set back.
+        # Every reserved start holds a slot, so no start is later than ``last``, unless the clock was set back.
         owner = token.rpartition(":")[0]
         last = now + 2 * (limit.concurrency + 1) * limit.delay * processes
         start = min(max(now, self.next_at), last)
         if start - now > patience:
             return Start(start - now)
-        ahead = self._ahead(now, owner) if self.waiting else 0
+        ahead = self._ahead(now, owner, background=background) if self.waiting or self.background else 0
+        waiting = self.background if background else self.waiting
         if len(self.slots) + ahead >= max(1, limit.concurrency // processes):
             latest = last + limit.lease
             self.slots = {name: min(until, latest) for name, until in self.slots.items()}
-            if not now + WAITING_SECONDS / 2 < self.waiting.get(owner, 0.0) <= now + WAITING_SECONDS:
-                waiting = {name: until for name, until in self.waiting.items() if until > now}
-                self.waiting = {**waiting, owner: now + WAITING_SECONDS}
+            if not now + WAITING_SECONDS / 2 < waiting.get(owner, 0.0) <= now + WAITING_SECONDS:
+                for name in [name for name, until in waiting.items() if until <= now]:
+                    del waiting[name]
+                waiting[owner] = now + WAITING_SECONDS
             return None
-        self.waiting.pop(owner, None)
+        waiting.pop(owner, None)
         self.slots[token] = start + limit.lease
         if limit.delay:
             self.next_at = start + spacing * processes
         return Start(start - now, token)
 
-    def _ahead(self, now: float, owner: str) -> int:
-        """Return the number of processes that have no slot and have waited for one for longer than ``owner``."""
+    def _ahead(self, now: float, owner: str, *, background: bool) -> int:
+        """Return the number of processes that have precedence."""
         holders = {token.rpartition(":")[0] for token in self.slots}
-        waiting = [each for each, until in self.waiting.items() if now < until <= now + WAITING_SECONDS]
-        waiting = [each for each in waiting if each not in holders]
-        return waiting.index(owner) if owner in waiting else len(waiting)
+        waiting = _still(self.background if background else self.waiting, now)
+        slotless = [each for each in waiting if each not in holders]
+        ahead = slotless.index(owner) if owner in slotless else len(slotless)
+        return ahead + sum(each != owner for each in _still(self.waiting, now)) if background else ahead
 
     def release(self, _now: float, _processes: int, *, token: str) -> None:
         """Release a slot."""
         self.slots.pop(token, None)
 
 
+def _still(waiting: dict[str, float], now: float) -> list[str]:
+    """Return the processes that wait at a time."""
+    return [each for each, until in waiting.items() if now < until <= now + WAITING_SECONDS]
+
+
 class Throttle:
     """Limits downloads: at most ``concurrency`` at once, whose starts are about ``delay`` seconds apart.
 
     Downloads start in the order in which they began to wait. Only the first waiting download reserves a start, so that
-    a cancelled download has not taken a start of another process.
+    the others, if they are cancelled, have taken no start from other processes.
     """
 
     def __init__(  # noqa: PLR0913  # the limits, and the location of their facts
@@ -132,7 +152,7 @@ class Throttle:
         self.name = name
         self._starts = self.facts.known(Starts, name)
         self._held: dict[str, float] = {}
-        """Token of each slot of this process -> the time of the facts when it was taken."""
+        """Token of each slot of this process -> the time (``Facts.now()``) at which it was taken."""
         self._released: dict[str, tuple[float, Withdraw]] = {}
         """Token of each slot whose release may not be stored yet -> the time when it was taken, and the function that
         withdraws the release."""
@@ -147,7 +167,7 @@ class Throttle:
 
     @property
     def concurrency(self) -> int:
-        """Maximum number of downloads at once of the processes that share the limits."""
+        """Maximum number of concurrent downloads, divided among the processes that do not share their slots."""
         return max(1, self.limit.concurrency // self.facts.processes)
 
     @property
@@ -169,7 +189,7 @@ class Throttle:
         return asyncio.get_running_loop().time() + self._start_in(ahead)
 
     def free_in(self) -> float:
-        """Return the seconds until ``acquire`` does not wait. ``inf``: until this process releases a slot."""
+        """Return the seconds until ``acquire`` would not wait. ``inf``: this process must release a slot first."""
         return math.inf if len(self._held) >= self.concurrency else self._start_in()
 
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
@@ -199,15 +219,21 @@ class Throttle:
         return partial(self._release, start.token)
 
     async def _after_others(self, token: str) -> Start:
-        """Wait until a download can start at once, and start."""
+        """Wait until a download can start without delay, and start it."""
         async with self._background:
+            shortest, longest = POLL_SECONDS
             while True:
                 while seconds := self._start_in():  # noqa: ASYNC110  # other downloads delay the next start
                     await asyncio.sleep(seconds)
-                if (start := await self._start(token, None, patience=0.0)).token:
+                async with self._turn:
+                    start = await self._take(token, 0.0, background=True)
+                if start is None:  # other downloads have their turn meanwhile
+                    await self._slot_is_free(min(shortest, longest))
+                    shortest *= 1.2
+                elif start.token:
                     return start
 
-    async def _start(self, token: str, deadline: float | None, patience: float = math.inf) -> Start:
+    async def _start(self, token: str, deadline: float | None) -> Start:
         """Wait for the turn, a slot and the start time, unless the start would be too late."""
         loop = asyncio.get_running_loop()
         self._waiting.add(token)
@@ -215,7 +241,7 @@ class Throttle:
             async with self._turn:
                 shortest, longest = POLL_SECONDS
                 while (
-                    start := await self._take(token, patience if deadline is None else deadline - loop.time())
+                    start := await self._take(token, math.inf if deadline is None else deadline - loop.time())
                 ) is None:
                     await self._slot_is_free(min(shortest, longest))
                     shortest *= 1.2
@@ -226,15 +252,22 @@ class Throttle:
         finally:
             self._waiting.discard(token)
 
-    async def _take(self, token: str, patience: float) -> Start | None:
-        """Take a slot that this process has just released, or else a slot shared by all processes (``Starts.take``)."""
+    async def _take(self, token: str, patience: float, *, background: bool = False) -> Start | None:
+        """Take a slot that this process has just released, or else a slot shared by all processes (``Starts.take``).
+
+        Only the shared facts show whether downloads of other processes wait, which go before those in the background.
+        """
+        if background:
+            self._released.clear()
         while self._released:
             former, (taken_at, withdraw) = self._released.popitem()
             if withdraw():
                 self._held[former] = taken_at
                 return Start(0.0, former)
         spacing = self.limit.delay * jittered(self.jitter) if self.limit.delay else 0.0
-        take = partial(Starts.take, limit=self.limit, token=token, patience=patience, spacing=spacing)
+        take = partial(
+            Starts.take, limit=self.limit, token=token, patience=patience, spacing=spacing, background=background
+        )
         start = await self.facts.change(Starts, self.name, take)
         if start is not None and start.token:
             self._held[token] = self.facts.now()

@@ -1,4 +1,4 @@
-"""Connections through an egress without Scrapy, for browser pages and for checks of an egress."""
+"""Connections through an egress that Scrapy does not make: those of browser pages and of checks of an egress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ProxyError(ConnectionError):
 
 
 def through_proxy(proxy: Proxy) -> Connect:
-    """Return a function that connects through an HTTP proxy. If it gets a host's name, the proxy resolves it."""
+    """Return a function that connects through an HTTP proxy. The proxy resolves host names."""
     authorization = b""
     if proxy.authorization:
         authorization = b"Proxy-Authorization: " + proxy.authorization + b"\r\n"
@@ -77,7 +77,7 @@ class Check:
     """The result of a check of an egress: why the connection failed, or how long it took."""
 
     problem: str
-    """Why the connection failed; empty if it was made."""
+    """Why the connection failed; empty if it succeeded."""
     seconds: float = 0.0
     tls: str = ""
     """The version of TLS, such as ``TLSv1.3``; empty for an origin without TLS."""

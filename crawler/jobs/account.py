@@ -1,4 +1,4 @@
-"""The client that owns a job: its bills and its quota, which the transactions of workers store and check."""
+"""The client that owns a job. The transactions of workers also store its bills and check its quota."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 AlsoStore: TypeAlias = "Callable[[Session, Sequence[Stored]], None]"
 RoomOf: TypeAlias = "Callable[[Session, Any], int | None]"
-"""Returns how many further targets of a job may wait, from the locked row of the job. None: its owner has no quota."""
+"""Gets the locked row of a job. Returns how many more targets of the job may wait; None if its owner has no quota."""
 SETTING = "JOB_ACCOUNT"
-"""The setting of a crawl that is the worker of a client's job."""
+"""The setting with the ``Account``, for a crawl that works on a client's job."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,6 @@ class Account:
     also_store: AlsoStore
     """Stores the bills in the transaction that stores the outcomes."""
     room: RoomOf
-    """Limits the follow-ups. Further follow-ups are paused."""
+    """Limits the follow-ups that may wait. Follow-ups beyond the limit are paused."""
     waits: bool = True
-    """Whether the crawl waits until other workers have ended their targets. Otherwise, the caller starts it again."""
+    """Whether the crawl stays open until other workers have completed their targets, which may have follow-ups."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scrapy import Spider
 
 LIMITS = ("max_requests",)
-"""The spider arguments that pause a job. A paused job continues with a higher limit."""
+"""The spider arguments that are limits. A job is paused when it reaches one, and continues with a higher limit."""
 LISTING = ("max_pages", "exhaustive", "since")
 """The spider arguments that decide which pages of a listing are read."""
 OF_JOBS = (*LISTING, *LIMITS)
@@ -23,12 +23,12 @@ OF_JOBS = (*LISTING, *LIMITS)
 
 
 def needs_whole_roots(arguments: Mapping[str, str]) -> bool:
-    """Whether one worker takes a target and all its follow-ups, because a spider keeps state between them."""
+    """Whether the same worker must scrape a target and all its follow-ups, because its spider keeps state."""
     return "exhaustive" in arguments or arguments.get("since") == "last"
 
 
 def argument_problems(spider: type[Spider], arguments: Mapping[str, str]) -> dict[str, str]:
-    """Return the error of each invalid ``-a`` argument by its name. ``""``: an error of several arguments."""
+    """Return the errors of invalid ``-a`` arguments by name. The name is "" for an error of several arguments."""
     if not issubclass(spider, PlatformSpider):
         return {}
     try:
@@ -41,7 +41,7 @@ def argument_problems(spider: type[Spider], arguments: Mapping[str, str]) -> dic
 def problem_of(arguments: Mapping[str, str], scrapers: Iterable[str]) -> str | None:
     """Return the problem with the arguments of a job for one of its scrapers. None: they are valid.
 
-    A spider may not have an argument, or may have no listing that is sorted by time.
+    For example, the spider does not have an argument, or none of its listings is sorted by time.
     """
     for scraper in map(find_scraper, scrapers):
         of_platform = spider(scraper.platform)

@@ -1,4 +1,4 @@
-"""Check that the counters of a job agree with its targets, records and sequence numbers."""
+"""Checks that the counters of a job agree with its targets, records and sequence numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check(session: Session, job: Job) -> list[str]:
     stored = Job.of(found)
     rows = {state: (int(n), int(records)) for state, n, records in session.rows(sql.BOOKS, job=job.id)}
     problems = [
-        f"{stored.counts[state]} targets are counted as {state}, and {rows.get(state, (0, 0))[0]} are."
+        f"{stored.counts[state]} targets are counted as {state}, but {rows.get(state, (0, 0))[0]} are {state}."
         for state in STATES
         if stored.counts[state] != rows.get(state, (0, 0))[0]
     ]
@@ -25,5 +25,5 @@ def check(session: Session, job: Job) -> list[str]:
     ended = sum(rows.get(state, (0, 0))[0] for state in ("done", "failed", "dead"))
     numbered, last, distinct = (int(each or 0) for each in session.rows(sql.NUMBERED, job=job.id)[0])
     if not numbered == distinct == ended or last > stored.seq:
-        problems.append(f"{ended} targets have an outcome, and {distinct} sequence numbers up to {last}.")
+        problems.append(f"{ended} targets have an outcome, with {distinct} different sequence numbers up to {last}.")
     return problems

@@ -1,7 +1,7 @@
-"""Run statements of SQLAlchemy Core on the connection of a driver.
+"""Executes statements of SQLAlchemy Core on the connection of a driver.
 
-SQLAlchemy compiles each statement once. Its own execution takes as much time as the rest of a worker's work: 5 µs for
-each value, 100 µs for a statement.
+SQLAlchemy only compiles each statement, once. If it also executed them, this would take as much CPU time as all other
+work of a worker: 5 µs for each value, and 100 µs for each statement.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The text of a statement in the language of a database."""
+    """The text of a statement in the SQL of a database."""
 
     text: str
     positions: tuple[str, ...] | None
-    """The names of the values in the order of their places. None: the text contains the names."""
+    """The names of the values in the order of the placeholders. None: the placeholders in the text have names."""
     lists: Mapping[str, tuple[str, ...]]
     """Name of a list of values -> the names of its members."""
     fixed: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Compiled:
         """Return the values as the driver expects them."""
         named = {**self.fixed, **values}
         for name, members in self.lists.items():
-            given = list(named.pop(name)) or [None]  # no value equals NULL
+            given = list(named.pop(name)) or [None]  # an empty list becomes NULL, which equals no value
             named.update(zip(members, given + given[-1:] * (len(members) - len(given)), strict=True))
         return named if self.positions is None else [named[name] for name in self.positions]
 
@@ -40,7 +40,7 @@ class Compiled:
 def compiled(dialect: sa.Dialect, statement: sa.Executable, values: Mapping[str, Any]) -> Compiled:
     """Return a compiled statement for values.
 
-    The length of a list is rounded up to a power of two, so that few are compiled.
+    The length of a list is rounded up to a power of two, so that few different statements are compiled.
     """
     form = [(name, _places(value) if isinstance(value, list | tuple) else 0) for name, value in values.items()]
     return _compiled(dialect, statement, tuple(form))

@@ -20,9 +20,9 @@ def lock_jobs(session: Session, jobs: Iterable[int]) -> dict[int, Any]:
 
 @dataclass
 class Changes:
-    """Differences of the counters of locked jobs, and the next sequence numbers of their outcomes.
+    """Collects changes of the counters of locked jobs, and assigns the sequence numbers of their outcomes.
 
-    A job is done when none of its targets is waiting, running or paused. It is paused when a target reached a limit.
+    A job is done when none of its targets is waiting, running or paused. It is paused when a target reaches a limit.
     """
 
     session: Session
@@ -35,7 +35,7 @@ class Changes:
     _counts: dict[int, Counter[str]] = field(default_factory=dict)
 
     def move(self, job: int, *, out: str | None = None, to: str | None = None, n: int = 1) -> None:
-        """Count targets that change from one state to another. None: the targets are new, or are removed."""
+        """Count targets that change from the state ``out`` to ``to``. ``out=None``: new. ``to=None``: removed."""
         counts = self._counts.setdefault(job, Counter())
         if out:
             counts[out] -= n

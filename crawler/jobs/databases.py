@@ -33,7 +33,7 @@ CONNECT_SECONDS = 3
 STATEMENT_SECONDS = 5.0
 """Maximum seconds for which PostgreSQL executes a statement."""
 IDLE_SECONDS = 10.0
-"""Seconds after which PostgreSQL ends an idle transaction: its process is suspended, and holds locks."""
+"""Seconds after which PostgreSQL ends an idle transaction: its process may be suspended while it holds locks."""
 
 CONFLICTS = {"40001", "40P01"}
 """PostgreSQL's error codes after which a transaction can be repeated: serialisation failure and deadlock."""
@@ -62,10 +62,10 @@ class Connection:
     """``sqlite`` or ``postgresql``."""
 
     def __init__(self, driver: Any, schema: VersionedSchema, url: str) -> None:
-        """Create missing tables and columns. ``url``: SQLAlchemy's for the dialect and the driver."""
+        """Create missing tables and columns. ``url``: the SQLAlchemy URL that names the dialect and the driver."""
         self.driver = driver
         self.close: Callable[[], None] = driver.close
-        # It begins and ends no transaction.
+        # With these options, SQLAlchemy begins and ends no transactions on the connection.
         options: dict[str, Any] = {"poolclass": sa.pool.NullPool, "pool_reset_on_return": None}
         engine = sa.create_engine(url, creator=lambda: driver, isolation_level="AUTOCOMMIT", **options)
         self._core = engine.connect()
@@ -117,17 +117,17 @@ class Database:
         raise NotImplementedError
 
     def discard_lost(self, connection: Connection | None) -> bool:
-        """If the stored data is lost, begin with an empty database and return True: the caller must reconnect."""
+        """If the stored data is lost, create an empty database and return True: the caller must reconnect."""
         return False
 
     def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
-        """If the error means damaged content, rename the damaged files and begin with an empty database."""
+        """If the error means that the files are damaged, rename them and create an empty database."""
 
 
 class SqliteDatabase(Database):
     """An SQLite file. If it is deleted, replaced, emptied or damaged, the loss is logged, and a new file is created.
 
-    SQLite would continue to write to a deleted file without an error, and the counts would be lost at the next start.
+    SQLite would continue to write to a deleted file without an error, and the data would be lost at the next start.
     """
 
     errors = (sqlite3.Error, OSError)
@@ -168,7 +168,7 @@ class SqliteDatabase(Database):
                     with suppress(FileNotFoundError):
                         Path(self.name + suffix).replace(kept_as + suffix)
                 if connection is not None:
-                    connection.close()  # after the rename: SQLite does not write its log to a moved file
+                    connection.close()  # after the rename: SQLite changes no file that was moved
                 self.connect().close()
         self._opened = self._identity()
         self.losses += 1

@@ -63,7 +63,7 @@ def post_change(session: Session, before: Any, after: dict[str, Any], now: float
 def _event(before: Any, after: dict[str, Any]) -> str | None:
     """Return the event of a change, or None.
 
-    A cancelled job has ended when its last target has; a removal is not an event.
+    A cancelled job ends with its last target. The removal of a job is not an event.
     """
     if after["state"] != "cancelled":
         return f"job.{after['state']}" if after["state"] in {"done", "paused"} - {before.state} else None

@@ -1,4 +1,4 @@
-"""Read the outcomes of a job: pages, cursors, and parts of an export to files.
+"""Reads the outcomes of a job: pages, cursors, and parts of an export to files.
 
 Each page is read in a short transaction of its own. An outcome gets its number ``seq`` while its job is locked until
 the commit. So a reader that continues after the last ``seq`` gets all later outcomes, even while other processes store
@@ -59,7 +59,7 @@ class Line:
         return self.state in {"failed", "dead"}
 
     def by_input(self) -> list[Line]:
-        """Return a line for each input line of the target. A follow-up has none, and is one line."""
+        """Return a copy for each input line of the target. A follow-up has no input line, and is returned unchanged."""
         return [replace(self, inputs=(each,)) for each in self.inputs] or [self]
 
 
@@ -79,7 +79,7 @@ class Cursor:
         """
         job, dot, seq = text.partition(".")
         if not (dot and job.isdecimal() and seq.isdecimal() and text.isascii() and len(text) < 40):
-            raise ValueError(f"{text!r} is not a cursor: use the one of the last page, such as '7.500'.")
+            raise ValueError(f"{text!r} is not a cursor: use the cursor of the last page, such as '7.500'.")
         return cls(int(job), int(seq))
 
     def __str__(self) -> str:
@@ -169,7 +169,7 @@ class Part:
 async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None:
     """Return the next part of an export to upload.
 
-    The part is stored first, so that a repeated upload has the same lines.
+    The limits of the part are stored first, so that a repeated upload has the same lines.
 
     ``export``: the path or URL to which the parts are written. Return None if fewer than ``size`` outcomes are left and
     the job is not done, or if all are uploaded.

@@ -65,7 +65,7 @@ class JobWorker:
             raise CloseSpider(f"the job {spider.args.job!r} {state}: scrapy jobs list shows the jobs")
         if account is None and is_of_sandbox(job.options) != self.crawler.settings.getbool("SANDBOX"):
             await jobs.close()
-            raise CloseSpider(f"the job {job.name!r} was made with another value of SANDBOX")
+            raise CloseSpider(f"the job {job.name!r} was made with a different value of SANDBOX")
         spider.args = type(spider.args)(**job.options.get("arguments", {})).model_copy(update={"job": job.name})
         tracker = cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
         tracker.leave_unfinished = True

@@ -1,4 +1,4 @@
-"""Make jobs from targets files."""
+"""Adds the targets in files to jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawler.targets.target import InvalidTarget, Target
 
 if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs, Room
-    from crawler.targets.files import FileSource
+    from crawler.targets.files.source import FileSource
 
 LINES_PER_PUSH = 500
 READ_BYTES = 1 << 20
@@ -25,7 +25,7 @@ NO_PLATFORM = ""
 
 
 def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
-    """Return the name of the job of these files: the same for the same contents and the same options.
+    """Return the name of the job for these files. Equal contents and options always give the same name.
 
     Raises:
         TargetsUnavailableError: a file cannot be read.
@@ -54,9 +54,7 @@ async def push(
 ) -> int:
     """Add the targets in files to a job. Return the number of lines. ``count`` is called with each line.
 
-    Targets beyond ``room`` are paused.
-
-    A push that was killed can be repeated. If the job is open, invalid lines fail at once.
+    Targets beyond ``room`` are paused. A push that was killed can be repeated.
 
     Raises:
         JobError: the job is cancelled or was removed.

@@ -19,7 +19,7 @@ else:
 
 JobKind: TypeAlias = Literal["job", "calls", "removed"]
 """``calls``: the standing job of a client, whose targets are its asynchronous calls.
-``removed``: it is being deleted.
+``removed``: a job that is being deleted.
 """
 JobState: TypeAlias = Literal["loading", "open", "paused", "cancelled", "done"]
 TargetState: TypeAlias = Literal["waiting", "running", "paused", "done", "failed", "dead", "cancelled"]
@@ -75,7 +75,7 @@ class Job:
     kind: JobKind
     state: JobState
     whole_roots: bool
-    """Whether one worker takes a target and all of its follow-ups, because their scraper keeps state between them."""
+    """Whether the same worker must scrape a target and all its follow-ups, because its spider keeps state."""
     options: dict[str, Any]
     created: float
     ended: float | None
@@ -146,16 +146,16 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a claimed target.
+    """The result of a claimed target.
 
-    ``paused``: a limit was reached, so the job is paused, and scrapes the target again after it is resumed.
+    ``paused``: a limit was reached. The job is paused, and the target is scraped again when the job is resumed.
     """
 
     claim: Claim
     state: Literal["done", "failed", "paused"]
     code: str = "OK"
     outcome: Mapping[str, Any] = field(default_factory=dict)
-    """The envelope's keys beside ``data``, as JSON data."""
+    """The parts of the outcome other than the data, as JSON data, such as ``error`` and ``warnings``."""
     record: Mapping[str, Any] | orjson.Fragment | None = None
     """The data, as JSON data. None: the target failed, or succeeded without new data."""
     followups: tuple[Followup, ...] = ()
@@ -179,7 +179,7 @@ class Stored:
 
     @classmethod
     def of(cls, finished: Finished) -> Stored:
-        """Serialise a finished target. If a value is not JSON data, return a failure that names its place."""
+        """Serialise a finished target. If a value is not JSON data, return a failure that names the value's path."""
         try:
             return cls(
                 finished,

@@ -35,7 +35,7 @@ Result: TypeAlias = Literal["stored", "already stored", "lost"]
 
 
 def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
-    """Group targets by their job, in ascending order, in which all transactions lock them."""
+    """Group targets by their job, in ascending order. All transactions lock rows in this order."""
     found: dict[int, list[bytes]] = {}
     for job, key in sorted(targets):
         found.setdefault(job, []).append(key)
@@ -44,9 +44,10 @@ def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
 
 @dataclass(frozen=True)
 class Holder:
-    """A worker, for the time of its leases.
+    """The name and the limits of a worker.
 
-    ``exits``: a target is dead after more than this number of workers have exited.
+    ``lease``: seconds of its leases. ``exits``: a target is dead when more workers than this have exited while they
+    held it.
     """
 
     worker: str
@@ -124,7 +125,7 @@ def claim_late(session: Session, holder: Holder, n: int) -> list[Claim]:
 
 
 def _due() -> dict[str, float]:
-    """Return the values of ``READY``. The time does not jump with the clock of the database."""
+    """Return the values for the condition ``READY``. The time does not jump with the clock of the database."""
     now = store_time()
     return {"now": now, "far": now + MAX_HOLD_SECONDS}
 
@@ -144,7 +145,7 @@ def _free(session: Session, platform: str, n: int, jobs: Sequence[Any]) -> list[
 
 
 def _free_root(session: Session, job: int, platform: str) -> list[Any]:
-    """Return all waiting targets of a root of which no target is running."""
+    """Lock and return all waiting targets of one root, none of whose targets is running."""
     first = session.execute(sql.FREE_ROOT, {"job": job, "platform": platform}).fetchone()
     return [] if first is None else session.execute(sql.ROOT_TO_CLAIM, {"job": job, "root": first.root}).fetchall()
 
@@ -186,9 +187,10 @@ def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tupl
 
 
 def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool], also: AlsoStore | None = None) -> int:
-    """Return targets whose lease has expired to their queues. Return their number.
+    """Put targets whose lease has expired back into their queues, or declare them dead. Return their number.
 
-    ``is_steady``: whether the database's clock, whose time it gets, has not jumped. ``also``: as in ``finish()``.
+    ``is_steady``: gets the time of the database, and returns whether its clock has not jumped. ``also``: as in
+    ``finish()``.
     """
     now = session.now()
     if not is_steady(now):
@@ -217,7 +219,7 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool],
 
 
 def release(session: Session, holder: Holder, claims: Iterable[Claim], ready: float | None = None) -> None:
-    """Return claimed targets to their queues, with unchanged ``exits``. ``ready``: when they can be claimed again."""
+    """Put claimed targets back into their queues. Their ``exits`` stay. ``ready``: when they can be claimed again."""
     status = _statuses(session, holder, list(claims))
     held = [target for target, each in status.items() if each == "held"]
     if held:
@@ -239,7 +241,7 @@ def _statuses(
 
 
 def _status(row: Any, holder: Holder, claimed: Claim) -> Literal["held", "already stored", "lost"]:
-    """Return the state of a claim. ``already stored``: the answer to an earlier commit did not arrive."""
+    """Return the state of a claim. ``already stored``: an earlier commit succeeded, but its response was lost."""
     if row.worker == holder.worker and row.tries == claimed.tries:
         if row.state == "running":
             return "held"

@@ -1,4 +1,4 @@
-"""Create, fill, cancel, resume, retry, check and remove jobs."""
+"""Creates, fills, cancels, resumes, retries, checks and removes jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGES_PER_VACUUM = 500
 MAX_ID = 2**63 - 1
 
 Room: TypeAlias = Callable[[Session], int]
-"""Returns how many further targets of a job's owner may wait, and locks the counted rows until the commit."""
+"""Returns how many more targets of a job's owner may wait, and locks the counted rows until the commit."""
 
 
 class TooManyJobsError(JobError):
@@ -57,12 +57,12 @@ class Jobs:
         whole_roots: bool = False,
         most_open: int | None = None,
     ) -> Job:
-        """Return the job of an owner with a name. If there is none, add one, in the state ``loading``.
+        """Return the owner's job with this name. If there is none, create it in the state ``loading``.
 
         ``most_open``: the maximum number of jobs of the owner that are loading, open or paused.
 
         Raises:
-            TooManyJobsError: the owner has this number of jobs.
+            TooManyJobsError: the owner already has ``most_open`` such jobs.
             JobError: the name or the owner cannot be stored.
         """
         values = {
@@ -82,7 +82,7 @@ class Jobs:
         return found[0] if found else None
 
     async def find(self, name: str, owner: str = "") -> Job | None:
-        """Return the job of an owner with a name, or None."""
+        """Return the owner's job with this name, or None."""
         found = await self._list(sql.FIND_JOB, name=name, owner=owner)
         return found[0] if found else None
 
@@ -191,7 +191,7 @@ class Jobs:
     async def mark_removed(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> bool:
         """Hide a job from its owner until ``remove()`` has deleted it.
 
-        Return False if its state is not one ``of`` these.
+        Return False, and change nothing, if the job's state is not in ``of``.
         """
 
         def mark(session: Session) -> bool:
@@ -203,7 +203,7 @@ class Jobs:
         return await self.writes.transact(mark)
 
     async def remove(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> None:
-        """Delete a job with its lines, targets and records, if its state is one ``of`` these.
+        """Delete a job with its lines, targets and records, if its state is in ``of``.
 
         A removal that was killed can be repeated.
         """
@@ -223,7 +223,7 @@ class Jobs:
     async def _sweep(
         self, job: Job, states: tuple[str, ...], change: Any, room: Room | None = None, piece_of: Statement = sql.SWEEP
     ) -> int:
-        """Change the targets in some states, in several transactions, at most ``room`` targets. Return their number."""
+        """Change the targets in one of ``states``, at most ``room``, in several transactions. Return their number."""
         total, after = 0, b""
         while True:
             values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}
@@ -244,7 +244,7 @@ class Jobs:
             total, after = total + len(rows), rows[-1].key
 
     async def _paced(self, work: Any) -> Any:
-        """Run one of many transactions, then pause for the transactions of others."""
+        """Run one of many transactions, then pause, so that other callers' transactions can run."""
 
         def timed(session: Session) -> tuple[Any, float]:
             begin = time.monotonic()

@@ -30,7 +30,7 @@ def store_location(settings: BaseSettings) -> str:
     """Return the path or URL of the store: ``STORE``, else a file in the project's ``.scrapy`` folder.
 
     Raises:
-        UsageError: the file would be on Scrapy Cloud's disk, which goes with the job, or on a network file system.
+        UsageError: the file would be on a network file system, or on Scrapy Cloud, where it is deleted with the job.
     """
     location = str(settings["STORE"] or "")
     if not location and settings["SERVICE_STORE"]:
@@ -101,7 +101,7 @@ def prepare(location: str) -> None:
     If the store is unavailable, the first transaction does this.
 
     Raises:
-        UsageError: the store has another version, or PostgreSQL needs an extra that is not installed.
+        UsageError: this version cannot use the store, or PostgreSQL needs an extra that is not installed.
     """
     from crawler.jobs.store import Store  # noqa: PLC0415  # as above
     from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # as above

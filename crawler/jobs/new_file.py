@@ -1,4 +1,4 @@
-"""Files that replace former ones when they are complete."""
+"""Files that replace an earlier file only when they are complete."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TEMPORARY = ".part"
 
 
 class NewFile:
-    """A file that replaces the former one when it is complete: by a rename on this machine, else by one upload.
+    """A file that replaces the former one when it is complete, by a rename. A remote file is replaced by one upload.
 
-    A file for another machine is first written to the disk, so that nothing is uploaded after an interruption.
+    The content of a remote file is first written to the local disk, so that an interrupted file is never uploaded.
     """
 
     def __init__(self, url: str) -> None:

@@ -1,4 +1,4 @@
-"""Write the outcomes of a job to files: JSON Lines, JSON, CSV, Parquet and Excel."""
+"""Writes the outcomes of a job to files: JSON Lines, JSON, CSV, Parquet and Excel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("jsonl", "json", "csv", "parquet", "xlsx")
 TABLES = {"csv", "parquet"}
-"""Formats whose files have the columns of one scraper."""
+"""Formats in which each file has the columns of a single scraper."""
 FAILURES = "failures"
 """The sheet of the failures in a workbook."""
 
@@ -75,7 +75,7 @@ class Layout:
         """Check the layout, as far as this is possible without the job.
 
         Raises:
-            OutputError: the format or the place of the path cannot be used.
+            OutputError: the format cannot be used, or no file system supports the path.
         """
         kind = format_of(self.path)
         if kind == "xlsx" and "%(scraper)s" in self.path:
@@ -94,16 +94,15 @@ class Layout:
         self.check()
         scrapers, own = await jobs.described(job)
         try:
-            sliced = "exhaustive" in job.options.get("arguments", {})
-            found = shapes_of(scrapers, own, self.explode, self.fields, sliced=sliced)
+            found = shapes_of(job, scrapers, own, self.explode, self.fields)
         except ValueError as error:
             raise OutputError(str(error)) from error
         if len(found) > 1 and format_of(self.path) in TABLES and "%(scraper)s" not in self.path:
-            named = ", ".join(each.scraper.name for each in found)
             raise OutputError(
-                f"{self.path}: the job has {named}, whose columns differ: put %(scraper)s into the name, or use .jsonl."
+                f"{self.path}: the job has {', '.join(found)}, whose columns differ: put %(scraper)s into the name, or"
+                " use .jsonl."
             )
-        return {each.scraper.name: each for each in found}
+        return found
 
 
 class WritableFile(Protocol):
@@ -132,7 +131,7 @@ class Output:
     store_empty: bool = True
     """Whether files without rows are written, too."""
     new_file: Callable[[str], WritableFile] = NewFile
-    """Makes the file of a path."""
+    """Creates the file at a path."""
     folder: Path | None = None
     """The folder of a workbook's rows until it is complete. None: the system's folder of temporary files."""
     _files: dict[str, WritableFile] = field(default_factory=dict)
@@ -265,8 +264,8 @@ class JobFiles:
     ) -> tuple[list[str], Cursor]:
         """Write the records, in the order of the input, and the failures to a file. None: they are not written.
 
-        ``after``: write only what ended after this position, in that order. Return the paths of the written files, and
-        the position at which the next export goes on.
+        ``after``: write only the outcomes after this position, in the order in which they were stored. Return the paths
+        of the written files, and the position at which the next export continues.
 
         Raises:
             OutputError: the records cannot be written as ``layout`` says.
@@ -324,7 +323,7 @@ async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | Failures
 
 
 def part_path(path: str, job: Job, number: int) -> str:
-    """Return the path of a part. ``%(scraper)s`` stays.
+    """Return the path of a part. The placeholder ``%(scraper)s`` is not replaced.
 
     Raises:
         OutputError: the path has other placeholders, or a wrong format.

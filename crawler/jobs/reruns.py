@@ -1,6 +1,6 @@
-"""Make a job of the targets of an earlier job in whose payloads a part was unread.
+"""Makes a new job from the targets of an earlier job in whose payloads a part was unread.
 
-The done targets of the earlier job keep their record, their sequence number and their bill.
+The earlier job is not changed: its targets keep their record, their sequence number and their bill.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from crawler.jobs.store import Session
 
 
 async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
-    """Make a job of the targets of a job that are done with an unread part. Return it, and the number of its lines.
+    """Make a new job from a job's done targets with an unread part. Return the new job, and the number of its lines.
 
-    It has the options of the job, and its name is ``<job>-unread-1``, or with the next free number. A call that was
+    The new job has the same options. Its name is ``<job>-unread-1``, or has the next free number. A call that was
     killed can be repeated. None: no target has an unread part.
 
     Raises:
-        JobError: the job has ``since=last``, and its entries count as seen.
+        JobError: the job has ``since=last``, so that the entries of its targets already count as seen.
     """
     if job.options.get("arguments", {}).get("since") == "last":
         raise JobError(f"The entries of {job.name!r} count as seen: collect its listings with since=DATE instead.")
@@ -43,7 +43,7 @@ async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
 
 
 async def _unread(jobs: Jobs, job: Job) -> AsyncIterator[bytes]:
-    """Yield the keys of the targets, or of their roots in a job of whole roots, each once."""
+    """Yield the keys of the targets with an unread part, or of their roots in a job of whole roots, each once."""
     after, known = 0, set()
     while rows := await jobs.reads.transact(partial(_done, job=job, after=after), write=False):
         for own_key, root, outcome, _ in rows:

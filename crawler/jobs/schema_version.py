@@ -36,7 +36,7 @@ class VersionedSchema:
         """Whether a database has the newest version.
 
         Raises:
-            StoreVersionError: it has a version that is newer than this program.
+            StoreVersionError: its version is newer than those that this program supports.
         """
         found, newest = self.version(connection), len(self.steps) + 1
         if found > newest:
@@ -50,7 +50,7 @@ class VersionedSchema:
         """Bring a database to the newest version, within the caller's transaction.
 
         Raises:
-            StoreVersionError: it has a version that is newer than this program.
+            StoreVersionError: as for ``is_current``.
         """
         import sqlalchemy as sa  # noqa: PLC0415  # as above
 

@@ -1,9 +1,10 @@
-"""The argument ``since=last`` in jobs: the store has the entries of each listing that earlier jobs have seen."""
+"""The argument ``since=last``: the store records which entries of each listing earlier runs have seen."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,15 @@ import structlog
 from crawler.errors import StoreUnavailable
 from crawler.jobs import statements as sql
 from crawler.jobs.job import Stored
-from crawler.jobs.location import is_of_sandbox
-from crawler.targets.incremental import MAX_IDS_PER_LISTING, ComparesEntries, entry_ids
+from crawler.jobs.location import is_of_sandbox, prepare, store_location
+from crawler.jobs.store import Store
+from crawler.jobs.tables import SCHEMA
+from crawler.targets.incremental import ComparesEntries, entry_ids
 from crawler.targets.target import Target
 
 if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Session
@@ -25,18 +30,82 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
+MAX_IDS_PER_LISTING = 2_000
+"""Number of newest ids that are stored for a listing. One page of ids would not be enough, as posts can be deleted."""
 NOTE = "seen"
-"""The key of a note that has the ids of a page's entries."""
+"""The key under which a note contains the ids of a page's entries."""
 DIGEST_BYTES = 16
 
 
 @dataclass
-class StoredSeen(ComparesEntries):
-    """The seen entries of the listings of a job. Each input line of the job is a listing: it is a root.
+class _Listing:
+    """A listing in progress: what earlier runs have seen, and the entries of its pages so far."""
 
-    The ids of a page's entries are in the note of its outcome. All entries of a listing are stored as seen together
-    with the outcome of its last page. If a page fails, none of them is stored, so that the next job reads the listing
-    again.
+    key: bytes
+    seen: frozenset[str]
+    ids: list[str] = field(default_factory=list)
+
+
+@dataclass
+class SeenByCrawls(ComparesEntries):
+    """The entries that crawls without a job have seen. They share them with the jobs of the same store.
+
+    The entries of a listing are stored when its last page is completed. If a page fails, none of them is stored, so
+    that the next run reads the listing again.
+    """
+
+    store: Store
+    sandbox: bool
+    _listings: dict[str, _Listing] = field(default_factory=dict)
+    """The listings by the id of their page in progress."""
+    _storing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, settings: BaseSettings) -> SeenByCrawls:
+        """Return the entries in the store of the settings."""
+        location = store_location(settings)
+        prepare(location)
+        return cls(Store(location, SCHEMA), settings.getbool("SANDBOX"))
+
+    async def load(self, target: Target) -> None:
+        """Read which entries of a listing earlier runs have seen. None, if the store is unavailable."""
+        if target.scraper.entries is not None and target.parent is None:
+            key = _listing("", target.key, sandbox=self.sandbox)
+            self._listings[target.id] = _Listing(key, await entries_seen(self.store, key))
+
+    def seen(self, target: Target) -> frozenset[str]:
+        listing = self._listings.get(target.id)
+        return listing.seen if listing else frozenset()
+
+    def completed(self, outcome: Outcome) -> None:
+        """Remember the entries of a page. After the last page of a listing, store those of all pages."""
+        listing = self._listings.pop(outcome.target.id, None)
+        if listing is None or outcome.data is None or not isinstance(outcome.target, Target):
+            return
+        listing.ids += entry_ids(outcome.target, outcome.data)
+        if outcome.followups:
+            self._listings[outcome.followups[0].id] = listing
+        else:
+            self._storing.add(asyncio.ensure_future(self._store(listing)))
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._storing)
+        await self.store.close()
+
+    async def _store(self, listing: _Listing) -> None:
+        try:
+            await self.store.transact(lambda session: add_entries(session, listing.key, listing.ids))
+        except StoreUnavailable as error:
+            logger.error("seen_not_stored", error=str(error))  # noqa: TRY400  # the store logs the cause
+
+
+@dataclass
+class StoredSeen(ComparesEntries):
+    """The entries that earlier jobs have seen in a job's listings. Each input line is a listing: its target is a root.
+
+    The ids of a page's entries are stored in the note of its outcome. All entries of a listing are stored as seen
+    together with the outcome of its last page. If a page fails, none of them is stored, so that the next job reads the
+    listing again.
     """
 
     jobs: Jobs
@@ -53,13 +122,7 @@ class StoredSeen(ComparesEntries):
         root = self.root_of(target.id)
         if target.scraper.entries is None or root is None:
             return
-        listing = _listing(self.job, root)
-        try:
-            rows = await self.jobs.read(sql.SEEN, listing=listing)
-        except StoreUnavailable as error:
-            logger.warning("seen_not_read", error=str(error))
-            return
-        self._seen[target.id] = frozenset(orjson.loads(rows[0][0]) if rows else ())
+        self._seen[target.id] = await entries_seen(self.jobs.reads, self._listing(root))
 
     def seen(self, target: Target) -> frozenset[str]:
         return self._seen.get(target.id, frozenset())
@@ -81,14 +144,30 @@ class StoredSeen(ComparesEntries):
             if root is None or finished.state != "done" or finished.followups or NOTE not in (finished.note or {}):
                 continue
             notes = session.rows(sql.NOTES, job=finished.claim.job, root=root)
-            listing = _listing(self.job, root)
-            former = [entry for (ids,) in session.rows(sql.LOCK_SEEN, listing=listing) for entry in orjson.loads(ids)]
             new = [entry for _, note in notes for entry in orjson.loads(note)[NOTE]]
-            ids = list(dict.fromkeys(new + former))[:MAX_IDS_PER_LISTING]
-            session.execute(sql.SET_SEEN, [{"listing": listing, "ids": orjson.dumps(ids)}])
+            add_entries(session, self._listing(root), new)
+
+    def _listing(self, root: bytes) -> bytes:
+        return _listing(self.job.owner, root, sandbox=is_of_sandbox(self.job.options))
 
 
-def _listing(job: Job, root: bytes) -> bytes:
-    """Return the key of a listing, which the jobs of an owner share. The sandbox's listings have other keys."""
-    of_job = orjson.dumps([job.owner, is_of_sandbox(job.options)])
-    return hashlib.blake2b(of_job + root, digest_size=DIGEST_BYTES).digest()
+def _listing(owner: str, root: bytes, *, sandbox: bool) -> bytes:
+    """Return the key of a listing, which all runs of an owner share. The sandbox's listings have other keys."""
+    return hashlib.blake2b(orjson.dumps([owner, sandbox]) + root, digest_size=DIGEST_BYTES).digest()
+
+
+async def entries_seen(store: Store, listing: bytes) -> frozenset[str]:
+    """Return the entries that earlier runs have seen: none, if the store is unavailable, so that all pages are read."""
+    try:
+        rows = await store.transact(lambda session: session.rows(sql.SEEN, listing=listing), write=False)
+    except StoreUnavailable as error:
+        logger.warning("seen_not_read", error=str(error))
+        return frozenset()
+    return frozenset(orjson.loads(rows[0][0]) if rows else ())
+
+
+def add_entries(session: Session, listing: bytes, new: Iterable[str]) -> None:
+    """Store that entries of a listing were seen. The newest ones are kept."""
+    former = [entry for (ids,) in session.rows(sql.LOCK_SEEN, listing=listing) for entry in orjson.loads(ids)]
+    ids = list(dict.fromkeys([*new, *former]))[:MAX_IDS_PER_LISTING]
+    session.execute(sql.SET_SEEN, [{"listing": listing, "ids": orjson.dumps(ids)}])

@@ -1,7 +1,7 @@
-"""Facts in the store of jobs, by which processes share throttles, circuit breakers, refusals and limits of API keys.
+"""Facts in the store of jobs, through which processes share throttles, circuit breakers, refusals and API key limits.
 
 All decisions that a process makes at about the same time are one transaction. It locks the rows of their facts, so that
-decisions of different processes about the same fact come one after the other. Times are on the database's clock.
+decisions of different processes about the same fact are made one after the other. Times are those of the database.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PURGE = sa.delete(limits).where(L.ends < param("now"))
 
 
 def scope_of(kind: type[Fact], name: str) -> str:
-    """Return the scope of a fact: the facts of one kind and platform, which ``Facts.refresh`` reads together."""
+    """Return the name of a fact's scope. ``Facts.refresh`` reads all facts of a scope: one kind and one platform."""
     return f"{kind.kind}:{group_of(name)}"
 
 
@@ -125,7 +125,9 @@ class SharedFacts(Facts):
     def __init__(self, location: str, processes: int) -> None:
         """``location``: path of an SQLite file, or a ``postgresql://`` URL."""
         super().__init__(1)
-        self.store = Store(location, SCHEMA, durable=False)  # facts that a crash of the server loses would expire soon
+        self.store = Store(
+            location, SCHEMA, durable=False
+        )  # if the server crashes, the lost facts would have expired soon
         self._all_processes = processes
         self._in_outage = False
         self._retry_at = 0.0
@@ -136,7 +138,7 @@ class SharedFacts(Facts):
         self._running: asyncio.Task[None] | None = None
         self._soon: asyncio.TimerHandle | None = None
         self._views: dict[str, _View] = {}
-        """By scope."""
+        """Scope -> its view."""
         self._purge_at = time.monotonic() + PURGE_SECONDS
 
     def now(self) -> float:
@@ -197,7 +199,7 @@ class SharedFacts(Facts):
         await self.store.close()
 
     def _see(self, view: _View, rows: Sequence[Any]) -> None:
-        """Take over the facts of a scope that have changed."""
+        """Update this process's copies of the facts of a scope that have changed."""
         view.at, former = time.monotonic(), view.rows
         view.rows = dict(rows)
         for key, data in view.rows.items():
@@ -206,7 +208,7 @@ class SharedFacts(Facts):
                 self._learn(view.kind, name, msgspec.json.decode(data, type=view.kind))
 
     def _learn(self, kind: type[F], name: str, fact: F) -> None:
-        """Update the facts of this process."""
+        """Update this process's copy of a fact."""
         known = self.known(kind, name)
         for each in kind.__struct_fields__:
             setattr(known, each, getattr(fact, each))
@@ -294,7 +296,7 @@ class SharedFacts(Facts):
         return pending.decision(self.known(pending.kind, pending.name), self.now(), self.processes)
 
     def _owe(self, pending: _Pending) -> None:
-        """Decide by the facts of this process, and again when the store is available."""
+        """Make a decision on this process's copy of the fact now, and on the stored fact after the outage."""
         self._decide_alone(pending)
         self._owed = [*self._owed[-MAX_OWED:], pending]
 
@@ -321,7 +323,7 @@ def stored_facts(location: str, kind: type[F], groups: Iterable[str]) -> tuple[d
 
 
 def decide(session: Session, batch: Iterable[_Pending], scopes: Iterable[str]) -> _Decided:
-    """Make decisions in their order. Read the facts of scopes, too: which circuit breakers other processes opened."""
+    """Make decisions in their order. Also read the facts of ``scopes``, such as breakers opened by other processes."""
     kinds = {each.key: (each.kind, each.name) for each in batch}
     rows = _lock(session, list(kinds))
     if len(rows) < len(kinds):

@@ -70,7 +70,7 @@ _BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.seq)).selec
     targets.outerjoin(records, _RECORD)
 )
 BOOKS = _BOOKS.where(OF_JOB).group_by(T.state)
-"""The targets and the records of a job by state."""
+"""The numbers of a job's targets and records, by state."""
 NUMBERED = sa.select(sa.func.count(T.seq), sa.func.max(T.seq), sa.func.count(T.seq.distinct())).where(OF_JOB)
 
 LOCK_JOB = FIND_JOB.with_for_update()
@@ -81,7 +81,7 @@ ADD_JOB = insert_into(jobs)
 ADD_INPUTS = insert_into(inputs)
 ADD_TARGETS = insert_into(targets)
 STORED = sa.select(T.key).where(OF_KEYS)
-"""The keys of a list that are stored."""
+"""Those of the given keys that are stored."""
 ADD_TALLIES = insert_into(tallies, add=["n"])
 READY = (
     T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far ahead: set by a wrong clock
@@ -90,10 +90,10 @@ READY = (
 _FIRST_WAITING = (
     sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING, *READY).order_by(T.row).limit(1)
 )
-_HAS_TARGETS = sa.and_(  # not EXISTS: PostgreSQL could then read all waiting targets into a hash table
+_HAS_TARGETS = sa.and_(  # without EXISTS, with which PostgreSQL might read all waiting targets into a hash table
     J.waiting > 0, J.id.not_in(param("skipped", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
 )
-_ANY_JOB = (T.job + 0).label("job")  # not the column: SQLite would read all targets in the order of their jobs
+_ANY_JOB = (T.job + 0).label("job")  # for the column alone, SQLite would read all targets in the order of their jobs
 RUNNING_ON = (
     sa.select(_ANY_JOB, sa.func.count().label("n"))
     .where(RUNNING, T.lease_until > 0, T.platform == param("platform"))
@@ -107,7 +107,7 @@ JOBS_TO_CLAIM = (
     .where(OPEN)
     .order_by(J.kind, J.id)  # calls before jobs
 )
-"""The open jobs, with the number of running targets on a platform, and whether a target of it can be claimed."""
+"""The open jobs, each with its number of running targets on a platform, and whether it has a target to claim."""
 JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
 _CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
 _FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.row, T.key)
@@ -149,14 +149,14 @@ EXPIRED = (
     .with_for_update(skip_locked=True)
 )
 SHORTEN = sa.update(targets).where(RUNNING, T.lease_until > param("far")).values(lease_until=param("until"))
-"""A lease that was renewed while the clock was ahead would otherwise hold its target until that time."""
+"""Shortens leases that were renewed while the clock was ahead: they would hold their targets for too long."""
 HELD = sa.select(T.job, T.key, T.state, T.worker, T.tries).where(OF_KEYS).order_by(T.key).with_for_update()
 MOVE = (
     sa.update(targets)
     .where(ONE)
     .values(state=param("to"), lease_until=None, ready=param("ready_"), exits=T.exits + param("exits_"))
 )
-"""Return a target to its queue, or cancel it."""
+"""Puts a target back into its queue, pauses it or cancels it."""
 FINISH = (
     sa.update(targets)
     .where(ONE)
@@ -179,9 +179,9 @@ SWEEP = (
     .limit(param("limit"))
     .with_for_update()
 )
-"""A piece of a job's targets, in the order of their keys."""
+"""The next of a job's targets in some states, in the order of their keys."""
 SWEEP_TARGETS = SWEEP.where(T.platform != "")
-"""The same without invalid lines."""
+"""As ``SWEEP``, without invalid lines."""
 RETRY = sa.update(targets).where(ONE).values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
 DROP_TARGETS = (
     sa.delete(records).where(records.c.job == param("job_"), records.c.seq.in_(sa.select(T.seq).where(OF_KEYS))),

@@ -1,4 +1,4 @@
-"""The store: runs transactions in a thread, on SQLite or PostgreSQL. It may be locked, full, restarted or lost.
+"""The store: runs transactions in a thread, on an SQLite or PostgreSQL database that may become unavailable or lost.
 
 SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. Statements
 are objects of SQLAlchemy Core, or texts that both databases accept, with named parameters (``:client``).
@@ -64,7 +64,7 @@ class Session:
         return int(self.execute(sql, values).rowcount)
 
     def rows(self, sql: Statement, /, **values: Any) -> list[Any]:
-        """Run a query. Return its rows, which have the names of the columns if it is not a text."""
+        """Run a query. Return its rows as named tuples."""
         return list(self.execute(sql, values).fetchall())
 
 
@@ -83,7 +83,7 @@ class _Job:
     abandoned: bool = False
 
     def run(self, session: Session) -> Any:
-        """Do the work of the transaction, unless the caller has stopped waiting before it is complete."""
+        """Do the work of the transaction. If the caller has stopped waiting, raise an error to roll it back."""
         if self.abandoned:
             raise _AbandonedError
         outcome = self.work(session)
@@ -212,7 +212,7 @@ class Store:
         self._failed_at = time.monotonic()
         if self._failing_since is None:
             self._failing_since = time.monotonic()
-            # SQLAlchemy's message has the parameters, too: its "orig" is the driver's error
+            # SQLAlchemy's message also contains the parameters. "orig" is the driver's error, without them.
             logger.error("store_unavailable", store=self._database.name, error=str(getattr(error, "orig", error)))
         connection, self._connection = self._connection, None
         with suppress(*self._database.errors):

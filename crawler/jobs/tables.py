@@ -18,7 +18,7 @@ from crawler.jobs.schema_version import VersionedSchema
 from crawler.jobs.takeover import take_over
 
 metadata = sa.MetaData()
-Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite numbers only keys of the type INTEGER
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite generates only keys of the type INTEGER
 
 jobs = sa.Table(
     "jobs",
@@ -35,7 +35,7 @@ jobs = sa.Table(
     sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
     *(sa.Column(state, sa.BigInteger, nullable=False, server_default="0") for state in STATES),
     sa.UniqueConstraint("owner", "name"),
-    sqlite_autoincrement=True,  # a cursor of a removed job must not fit a later job
+    sqlite_autoincrement=True,  # no id is used again: a removed job's cursor must not fit a later job
 )
 tallies = sa.Table(
     "tallies",
@@ -71,7 +71,7 @@ targets = sa.Table(
     sa.Column("exits", sa.Integer, nullable=False, server_default="0"),
     sa.Column("lease_until", sa.Double),
     sa.Column("ready", sa.Double),  # a waiting call is not claimed before this time
-    sa.Column("expires", sa.Double),  # a waiting call ends, and an ended one is deleted; NULL: never
+    sa.Column("expires", sa.Double),  # when a waiting call fails, or a completed one is deleted; NULL: never
     sa.Column("code", sa.Text),
     sa.Column("outcome", sa.LargeBinary),
     sa.Column("note", sa.LargeBinary),
@@ -83,7 +83,7 @@ records = sa.Table(
     sa.Column("job", sa.BigInteger, primary_key=True),
     sa.Column(
         "seq", sa.BigInteger, primary_key=True, autoincrement=False
-    ),  # not the target's key, so that rows are appended
+    ),  # instead of the target's key, so that rows are appended
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 parts = sa.Table(
@@ -221,7 +221,7 @@ sa.event.listen(  # the data is compressed already
 
 
 def insert_into(table: sa.Table, *, add: Iterable[str] = (), replace: Iterable[str] = ()) -> sa.Insert:
-    """Return an INSERT statement that skips rows whose key is stored, or changes some of their columns.
+    """Return an INSERT statement. Rows whose key is already stored are skipped, or some of their columns are changed.
 
     ``add``: columns of numbers, which are added to the stored ones. ``replace``: columns that get the new values.
     """

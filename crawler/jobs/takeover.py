@@ -1,4 +1,4 @@
-"""Converts the store of version 0.2, which has usage, quotas and responses, but no jobs."""
+"""Converts the store of version 0.2, which contains usage, quotas and responses, but no jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawler.jobs.schema_version import StoreVersionError
 logger = structlog.get_logger(__name__)
 
 DROPPED = ("calls", "idempotency")
-"""The tables of calls and of responses, whose form has changed. The other tables have the same form as now."""
+"""The tables of calls and of responses, whose columns have changed. The other tables are kept."""
 UNFINISHED = (
     ("calls", "state <> 'done'", "asynchronous calls that are not completed", "NULL"),
     ("calls", "state = 'done' AND expires > {now}", "responses of asynchronous calls", "MAX(expires)"),
@@ -26,9 +26,9 @@ NOW = {"sqlite": "strftime('%s', 'now')", "postgresql": "extract(epoch FROM cloc
 
 
 def take_over(connection: sa.Connection) -> None:
-    """Prepare the tables of a store of version 0.2 for this version, within the caller's transaction. Usage stays.
+    """Convert the tables of a store of version 0.2 within the caller's transaction. The usage is kept.
 
-    A copy of an SQLite file is kept as ``<file>.0.2``. In another database, nothing is changed.
+    A copy of an SQLite file is kept as ``<file>.0.2``. A database without tables of version 0.2 is not changed.
 
     Raises:
         StoreVersionError: the store has calls or responses, which this version cannot read.

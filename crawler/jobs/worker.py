@@ -38,7 +38,7 @@ OUTAGE_SECONDS = 600.0
 CLOSE_SECONDS = 20.0
 """Maximum seconds for which ``close()`` tries to store outcomes and to release targets."""
 MAX_UNSTORED = 8 * BATCH
-"""With more outcomes that are not stored yet, a worker claims no targets."""
+"""A worker with this number of outcomes that are not stored yet claims no targets."""
 
 
 class WorkerStoppedError(Exception):
@@ -56,8 +56,9 @@ def _is_refusal(error: Exception) -> bool:
 class Worker:
     """Holds the claimed targets of a process. Use it as an asynchronous context manager.
 
-    ``on_stored`` is called once for each outcome, after its commit; ``on_lost`` for each target that another worker may
-    have taken: stop scraping it. ``on_claimed`` is called with the follow-ups that belong to a root of this worker.
+    ``on_stored`` is called once for each outcome, after its commit. ``on_lost`` is called for each target that another
+    worker may have taken, and must stop its scrape. ``on_claimed`` is called with the follow-ups that belong to a root
+    of this worker.
     """
 
     store: Store
@@ -202,7 +203,7 @@ class Worker:
         """Run a transaction.
 
         Raises:
-            StoreUnavailable: as the store.
+            StoreUnavailable: the store is unavailable.
             WorkerStoppedError: the data of the store was lost.
         """
         outcome = await self.store.transact(work)
@@ -214,10 +215,10 @@ class Worker:
         return outcome
 
     def _tolerate(self, error: StoreUnavailable) -> None:
-        """Wait during an outage.
+        """Record that the store is unavailable.
 
         Raises:
-            WorkerStoppedError: it lasts too long.
+            WorkerStoppedError: the outage has lasted for more than ``OUTAGE_SECONDS``.
         """
         self._outage_since = self._outage_since or lease_clock()
         # A transaction that waited behind a failed one has no cause of its own.
@@ -321,8 +322,7 @@ class Worker:
             claims = list(self.held.values())
             if claims:
                 kept = await self._transact(lambda session: leases.renew(session, self._holder, claims))
-                # After an outage, the state of a target whose outcome was sent is known only from the answer to the
-                # repeated transaction.
+                # An outcome that was sent before an outage may be stored: only its repeated transaction shows this.
                 missing = [c for c in claims if (c.job, c.key, c.tries) not in kept and c.target not in self._unstored]
             else:
                 missing = []

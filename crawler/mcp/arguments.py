@@ -1,4 +1,4 @@
-"""The arguments of the tools, beside the params of scrapers."""
+"""The arguments of the tools that are not params of scrapers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 DEFAULT_KB = 20
+
+
+Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)]
 
 
 class Sized(BaseModel):
@@ -25,30 +28,14 @@ class Sized(BaseModel):
 class View(Sized):
     """The arguments of all scrapers' tools that limit how much of a record is returned."""
 
-    fields: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)] = Field(
-        default=[],
-        description="Return only these fields, such as `products.price.current_price`.",
-    )
-    limit: int | None = Field(
-        default=None,
-        ge=1,
-        description="Maximum entries of each list.",
-    )
+    fields: Names = Field(default=[], description="Return only these fields, such as `products.price.current_price`.")
+    limit: int | None = Field(default=None, ge=1, description="Maximum entries of each list.")
 
 
 class Part(View):
-    """The arguments of the tool that returns a part of an earlier record."""
+    """The arguments of the tool that returns an earlier record."""
 
     request_id: str = Field(max_length=100, description="The `request_id` of an earlier result.")
-    path: str = Field(
-        default="",
-        max_length=1_000,
-        description="The path of the part in `data`, such as `products` or `products.3.description`. By default, the"
-        " whole record. `fields` are relative to this part.",
-    )
-    offset: int = Field(
-        default=0, ge=0, description="The first entry or character to return, if the part is a list or text."
-    )
 
 
 class Links(Sized):
@@ -68,8 +55,6 @@ class Outcomes(Sized):
     job_id: str = Field(pattern="^[0-9]{1,18}$", description="The `job_id` of a result of `collect`.")
     kind: Literal["records", "failures"] = Field(default="records", description="What to read.")
     after: str = Field(default="", max_length=40, description="The `next` of the previous result.")
-    fields: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)] = Field(
-        default=[], description="Return only these fields of the records."
-    )
+    fields: Names = Field(default=[], description="Return only these fields of the records.")
     targets: int = Field(default=10, ge=1, le=100, description="Maximum targets whose outcomes are read.")
     wait: int = Field(default=30, ge=0, le=60, description="Seconds to wait if there is nothing new yet.")

@@ -26,10 +26,10 @@ CALL_SECONDS = 130.0
 POLL_SECONDS = 10
 """Seconds for which one request waits for the response of an asynchronous call."""
 POLL_PAUSE = 0.2
-"""Minimum seconds between two such requests, because the endpoint may respond without waiting."""
+"""Minimum seconds between two such requests, because the endpoint may respond immediately."""
 POLL = {"Prefer": f"wait={POLL_SECONDS}"}
 RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before each repetition of such a request that failed."""
+"""Seconds to wait before each retry of such a request."""
 CANCEL_SECONDS = 5.0
 """Maximum seconds for cancelling an asynchronous call."""
 
@@ -72,7 +72,7 @@ class EndpointClient:
         await self._http.aclose()
 
     def with_key(self, api_key: str) -> Self:
-        """Return a client with another API key, and the same connections."""
+        """Return a client with another API key that shares the connections of this client."""
         client = copy.copy(self)
         client.api_key = api_key
         return client
@@ -103,7 +103,7 @@ class EndpointClient:
             raise _unusable(response)
         return document
 
-    async def call(self, scraper: str, params: Json, on_wait: Callable[[str], None]) -> Reply:
+    async def call(self, scraper: str, params: Json, query: Json, on_wait: Callable[[str], None]) -> Reply:
         """Call a scraper, and wait for the response. If the task is cancelled, the call is cancelled, too.
 
         The call is asynchronous, so that no connection stays open for minutes, and ``stored()`` can read its response
@@ -112,13 +112,14 @@ class EndpointClient:
         Args:
             scraper: the name of the scraper. The endpoint validates it.
             params: the params. The endpoint validates them.
+            query: the parameters of the URL: ``fields``.
             on_wait: called with the message of each response with status 202 (the call is not complete).
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
         """
         path = f"/v1/scrapers/{quote(scraper, safe='')}"
-        response = await self._request("POST", path, json=params, headers={"Prefer": "respond-async"})
+        response = await self._request("POST", path, json=params, params=query, headers={"Prefer": "respond-async"})
         envelope = _envelope(response)
         if response.status_code == HTTPStatus.ACCEPTED:
             request_id, pause = envelope["request_id"], 0.0
@@ -126,24 +127,24 @@ class EndpointClient:
                 while response.status_code == HTTPStatus.ACCEPTED:
                     on_wait(str(envelope["status"].get("message", "")))
                     await anyio.sleep(pause)
-                    response, pause = await self._poll(request_id), POLL_PAUSE
+                    response, pause = await self._poll(request_id, query), POLL_PAUSE
                     envelope = _envelope(response)
             except anyio.get_cancelled_exc_class():
                 await self._cancel(request_id)
                 raise
         return Reply(envelope, response.headers.get("X-Partial"))
 
-    async def stored(self, request_id: str) -> Reply:
-        """Return the response of an earlier call, as long as the endpoint has it.
+    async def stored(self, request_id: str, query: Json) -> Reply:
+        """Return the response of an earlier call, as long as the endpoint has it. ``query``: see ``call()``.
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
         """
-        response = await self._request("GET", _path_of(request_id))
+        response = await self._request("GET", _path_of(request_id), params=query)
         return Reply(_envelope(response), response.headers.get("X-Partial"))
 
     async def collect(self, targets: list[str]) -> Reply:
-        """Make a job of links. The data of the reply is the response of the route.
+        """Create a job from links. The reply's ``data`` is the endpoint's response.
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
@@ -152,7 +153,7 @@ class EndpointClient:
         return _reply(await self._request("POST", "/v1/jobs", content="\n".join(targets).encode(), headers=plain_list))
 
     async def job(self, job_id: str) -> Reply:
-        """Return a job. The data of the reply is the response of the route.
+        """Return a job. The reply's ``data`` is the endpoint's response.
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
@@ -174,19 +175,19 @@ class EndpointClient:
             raise _unusable(response) from None
         return _replied(response, rows), response.headers.get("X-Next-Cursor")
 
-    async def _poll(self, request_id: str) -> httpx2.Response:
+    async def _poll(self, request_id: str, query: Json) -> httpx2.Response:
         """Return the state of an asynchronous call, or its response.
 
         Accepted calls survive a restart of the endpoint, so requests that fail during the restart are repeated.
         """
         for pause in RETRY_PAUSES:
             with suppress(EndpointError):
-                response = await self._request("GET", _path_of(request_id), headers=POLL)
-                # A response with the id of the call is the response of the call. Others are errors of this request.
+                response = await self._request("GET", _path_of(request_id), params=query, headers=POLL)
+                # A response with the call's id is the call's own response, even if it is an error.
                 if response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR or _is_of(request_id, response):
                     return response
             await anyio.sleep(pause)
-        return await self._request("GET", _path_of(request_id), headers=POLL)
+        return await self._request("GET", _path_of(request_id), params=query, headers=POLL)
 
     async def _cancel(self, request_id: str) -> None:
         """Cancel an asynchronous call. If this fails, the call continues, and the log has its id."""
@@ -240,7 +241,7 @@ def _envelope(response: httpx2.Response) -> Json:
 
 
 def _reply(response: httpx2.Response) -> Reply:
-    """Return the reply of a route without an envelope, or with the envelope of an error."""
+    """Return the reply for a response of a route that has an envelope only for errors."""
     return Reply(_envelope(response)) if response.is_error else _replied(response, _object(response))
 
 

@@ -1,6 +1,6 @@
 """``/mcp``: the tools over Streamable HTTP, in a process of the endpoint.
 
-The server has no sessions: each request has an API key. So any process can answer it, also after a restart.
+The server has no sessions: each request contains an API key. So any process can handle it, also after a restart.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class HttpTools:
 
 
 def _refused(body: bytes) -> bytes | None:
-    """Return the answer to a body that is not valid JSON, with the id of the request; the library leaves it out."""
+    """Return the error response to a body that is not valid JSON. Unlike the library's, it has the request's id."""
     try:
         from_json(body)
     except ValueError as error:

@@ -34,7 +34,7 @@ from pydantic import ValidationError
 
 from crawler.mcp.arguments import Links, Outcomes, Part, Sized, View
 from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
-from crawler.mcp.results import BYTES_OF_KB, failed, part_of, result
+from crawler.mcp.results import BYTES_OF_KB, failed, result
 from crawler.mcp.shorten import size
 from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, record_schemas, tools
 from crawler.platforms.model import first_problem
@@ -68,7 +68,8 @@ Context = ServerRequestContext[Any, Any]
 
 SCHEMA_TYPE = "application/schema+json"
 SCHEMA_URI = "schema://"
-"""The resources: the schema of the record of each scraper, such as ``schema://retail-search-v4``."""
+"""The start of each resource's URI. The resource ``schema://retail-search-v4`` is the schema of this scraper's records.
+"""
 
 
 async def serve(client: EndpointClient) -> None:
@@ -88,7 +89,7 @@ async def answer_invalid(
 ) -> None:
     """Pass messages on. Answer requests that are not valid JSON, such as those with lone surrogates, with an error.
 
-    The library skips them, so that their senders would wait for an answer.
+    The library ignores such requests, so that their senders would wait for a response forever.
     """
     async with messages:
         async for message in read:
@@ -103,19 +104,19 @@ async def answer_invalid(
 
 
 def refusal_of(text: str | bytes, problem: str) -> JSONRPCError | None:
-    """Return the answer to a request that is not valid JSON. None: it has no id that can be read.
+    """Return the error response to a request that is not valid JSON, or None if the request's id cannot be read.
 
-    ``problem``: the sentence of the parser, without a full stop.
+    ``problem``: the parser's message, without a full stop.
     """
     message = f"{problem}. Texts must not contain lone surrogates, and numbers must not be NaN or Infinity."
     return error_of(text, PARSE_ERROR, message)
 
 
 def error_of(text: str | bytes, code: int, message: str) -> JSONRPCError | None:
-    """Return an error as the answer to a request. None: it has no id that can be read."""
+    """Return an error response to a request, or None if the request's id cannot be read."""
     try:
-        request_id = json.loads(text)["id"]  # the standard library reads lone surrogates
-        str(request_id).encode()  # an answer with an id that cannot be encoded would end the server
+        request_id = json.loads(text)["id"]  # unlike other parsers, it accepts lone surrogates
+        str(request_id).encode()  # a response with an id that cannot be encoded would end the server
         return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
@@ -224,7 +225,7 @@ class Scrapers:
         """
         if tool == READ_RECORD:
             part = Part.model_validate(arguments)
-            return part, _part(await client.stored(part.request_id), part)
+            return part, await client.stored(part.request_id, _query(part.fields))
         if tool == COLLECT:
             links = Links.model_validate(arguments)
             return links, await client.collect(links.targets)
@@ -233,18 +234,11 @@ class Scrapers:
             return wanted, await _outcomes(client, wanted, progress)
         view = View.model_validate({name: arguments[name] for name in VIEW & arguments.keys()})
         params = {name: value for name, value in arguments.items() if name not in VIEW}
-        return view, await client.call(tool, params, progress.update)
+        return view, await client.call(tool, params, _query(view.fields), progress.update)
 
 
-def _part(reply: Reply, part: Part) -> Reply:
-    """Return the reply of an earlier call, with a part of its data."""
-    if reply.envelope.get("data") is None:
-        return reply
-    try:
-        data = part_of(reply.envelope["data"], part)
-    except LookupError as error:
-        return failed("INVALID_REQUEST", str(error))
-    return replace(reply, envelope={**reply.envelope, "data": data})
+def _query(fields: list[str]) -> Json:
+    return {"fields": ",".join(fields)} if fields else {}
 
 
 async def _outcomes(client: EndpointClient, wanted: Outcomes, progress: Progress) -> Reply:
@@ -268,9 +262,9 @@ async def _outcomes(client: EndpointClient, wanted: Outcomes, progress: Progress
 
 async def _rows(client: EndpointClient, wanted: Outcomes, begin: str) -> tuple[Reply, str | None]:
     """Return the next outcomes of a job: as many as fit into the result, because ``next`` must skip none of them."""
-    limit, fields = wanted.targets, {"fields": ",".join(wanted.fields)} if wanted.fields else {}
+    limit, query = wanted.targets, {"after": begin, **_query(wanted.fields)}
     while True:
-        rows, following = await client.outcomes(wanted.job_id, wanted.kind, {"after": begin, "limit": limit, **fields})
+        rows, following = await client.outcomes(wanted.job_id, wanted.kind, {**query, "limit": limit})
         if limit == 1 or size(rows.envelope) < wanted.max_kb * BYTES_OF_KB - JOB_BYTES:
             return rows, following
         limit = limit // 2

@@ -40,7 +40,7 @@ def record_schemas(catalogue: list[Json], openapi: Json | None) -> dict[str, Jso
 
 
 def _record_schema(path: Json, schemas: Json) -> Json:
-    """Return the schema of ``data`` in a response, with all schemas that it refers to, where it refers to them."""
+    """Return the schema of ``data`` in a response, and in its ``components.schemas`` all schemas that it refers to."""
     envelope = path["post"]["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
     record = schemas[envelope.removeprefix(COMPONENTS)]["properties"]["data"]
     needed: Json = {}
@@ -81,10 +81,10 @@ def _short(schema: Json) -> Json:
 
 READER = Tool(
     name=READ_RECORD,
-    title="Read a part of an earlier record",
+    title="Read an earlier record",
     description=(
-        "Returns a part of a record that another tool has returned, without another call of the scraper. Use it to read"
-        f" what `cut` lists. {THIRD_PARTY}"
+        "Returns a record that another tool has returned, without another call of the scraper: other fields of it, or"
+        f" more of what `cut` lists. {THIRD_PARTY}"
     ),
     input_schema=_schema(Part),
     annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False, idempotent_hint=True),
@@ -103,8 +103,8 @@ JOB_READER = Tool(
     name=RECORDS,
     title="Read the results of a job",
     description=(
-        "Returns the state of a job, its next records or failures, and `next`: the `after` of the next call. The job is"
-        f" read to its end if its state is `done` and there are no rows. {THIRD_PARTY}"
+        "Returns the state of a job, its next records or failures, and `next`: the `after` of the next call. All have"
+        f" been read if the state is `done` and there are no rows. {THIRD_PARTY}"
     ),
     input_schema=_schema(Outcomes),
     annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False, idempotent_hint=True),

@@ -15,7 +15,7 @@ from crawler.monitoring.run import EXTRACTION_FAILED, Run
 MIN_DEVIATIONS = 3.0
 """Two shares differ significantly if they differ by at least this many standard deviations.
 
-About one of 700 comparisons is then a false alarm.
+At 3, about one comparison in 700 is a false alarm.
 """
 MIN_LOSS = 0.2
 """A field is reported only if its coverage has fallen by more than this share of its earlier coverage."""
@@ -132,7 +132,7 @@ class Report:
 
     @property
     def missing(self) -> list[str]:
-        """The vanished fields, and the paths at which extraction failed. Empty if neither changed."""
+        """The vanished fields, and the paths at which extraction failed. Empty unless the extraction has changed."""
         paths = self.run.not_understood if self._extraction_changed else {}
         names = [f"{each.path} of {each.scraper}" for each in self.vanished]
         return names + [path for path, _ in Counter(paths).most_common(20)]
@@ -173,7 +173,7 @@ def _fields(run: Run, last: Sequence[Run]) -> Iterator[FieldChange]:
 
 
 def _shares(run: Run, last: Sequence[Run], counter: Callable[[Run], Counter[str] | None]) -> Iterator[ShareChange]:
-    """Yield the share of each name that a counter of the runs has. Runs of versions without it do not count."""
+    """Yield the share of each name in a counter of the runs. Runs of versions without this counter are skipped."""
     counted = [(each.targets, counts) for each in last if (counts := counter(each)) is not None]
     now = counter(run) or Counter()
     for name in sorted({*now, *(name for _, counts in counted for name in counts)}, key=lambda n: (n != "OK", n)):
@@ -208,4 +208,4 @@ def _codes_of(kind: type[ScrapeError]) -> Iterator[str]:
 
 
 _TARGET_CODES = set(_codes_of(TargetError))
-"""Error codes whose number depends on which targets a run has. They are reported only if they become more frequent."""
+"""Error codes whose frequency depends on the choice of targets. They are reported only if it rises significantly."""

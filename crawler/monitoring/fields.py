@@ -12,6 +12,8 @@ from annotated_types import MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from crawler.configuration.descriptions import description
+
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that count as empty. 0 and false are not empty."""
 
@@ -40,8 +42,6 @@ class DataField:
 
     key: str
     """The field's key in the data."""
-    description: str
-    """The docstring of the field; "" if it has none."""
     may_be_empty: bool
     """Whether the type of the field allows null, an empty text or an empty list."""
     may_be_null: bool
@@ -50,6 +50,15 @@ class DataField:
     is_list: bool
     models: tuple[type[BaseModel], ...]
     """The models of the objects that the field contains."""
+    model: type[BaseModel]
+    """The model that has the field."""
+    name: str
+    """The name of the field in its model."""
+
+    @property
+    def description(self) -> str:
+        """The docstring of the field; "" if it has none."""
+        return description(self.model, self.name)
 
 
 class Value(NamedTuple):
@@ -74,7 +83,7 @@ def fields_of(*models: type[BaseModel]) -> tuple[DataField, ...]:
     found: dict[str, DataField] = {}
     for model in models:
         for name, info in model.model_fields.items():
-            each = _field(name, info)
+            each = _field(model, name, info)
             known = found.get(each.key, each)
             found[each.key] = replace(
                 known,
@@ -87,17 +96,18 @@ def fields_of(*models: type[BaseModel]) -> tuple[DataField, ...]:
     return tuple(found.values())
 
 
-def _field(name: str, info: FieldInfo) -> DataField:
+def _field(model: type[BaseModel], name: str, info: FieldInfo) -> DataField:
     kinds = list(_kinds(info.annotation))
     is_bounded = any(isinstance(each, MinLen) and each.min_length > 0 for each in info.metadata)
     return DataField(
         key=info.serialization_alias or info.alias or name,
-        description=info.description or "",
         may_be_empty=not is_bounded and any(kind in {NoneType, str, list} for kind in kinds),
         may_be_null=not {None, NoneType}.isdisjoint(kinds),
         may_be_absent=not info.is_required(),
         is_list=list in kinds,
         models=tuple(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)),
+        model=model,
+        name=name,
     )
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import sys
 import time
 from collections import deque
-from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, TextIO, cast
+from typing import TYPE_CHECKING, cast
 
-import rich.progress
 import structlog
-from rich.console import Console
-from rich.text import Text
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
@@ -23,12 +18,11 @@ from crawler.targets.reporter import outcomes_by_code
 from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import RenderableType
+    from rich.progress import TaskID
     from scrapy.crawler import Crawler
     from twisted.internet.task import LoopingCall
 
+    from crawler.monitoring.bar import Bar
     from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
@@ -37,68 +31,6 @@ REFRESH_INTERVAL = 0.5
 """Seconds between refreshes of the progress bar."""
 RATE_WINDOW = 60.0
 """The rate is the average over this many seconds."""
-
-
-class Bar(rich.progress.Progress):
-    """The progress bars of all crawls in this process, on stderr, each with lines of text below all bars.
-
-    They are redrawn only when a crawl refreshes its bar.
-    """
-
-    shared: ClassVar[Bar | None] = None
-    """The bars on the terminal. None: no crawl runs."""
-
-    def __init__(self) -> None:
-        self.lines: dict[rich.progress.TaskID, list[Text]] = {}
-        self._handlers: list[logging.StreamHandler[TextIO]] = []
-        super().__init__(
-            "{task.description}",
-            rich.progress.BarColumn(bar_width=30),
-            "{task.completed:,.0f}/{task.fields[expected]}",
-            "{task.fields[rate]:,.1f}/s",
-            "{task.fields[left]}",
-            console=Console(stderr=True),
-            auto_refresh=False,
-            redirect_stdout=False,
-            transient=True,
-        )
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        yield from super().get_renderables()
-        yield from chain.from_iterable(self.lines.values())
-
-    @classmethod
-    def join(cls, name: str) -> tuple[Bar, rich.progress.TaskID]:
-        """Add the bar of a crawl. Show the bars if it is the first crawl."""
-        if cls.shared is None:
-            cls.shared = cls()
-            cls.shared.start()
-        bar = cls.shared
-        task = bar.add_task(name, total=None, expected="?", rate=0.0, left="")
-        bar.lines[task] = []
-        return bar, task
-
-    def leave(self, task: rich.progress.TaskID) -> None:
-        """End the bar of a crawl. Its final state stays on the terminal when the last crawl has ended."""
-        self.stop_task(task)
-        if all(each.stop_time is not None for each in self.tasks):
-            self.live.transient = False
-            self.stop()
-            Bar.shared = None
-
-    def start(self) -> None:
-        """Show the bars, and make log handlers print above them. Without this, their lines would break the bars."""
-        super().start()
-        for handler in logging.root.handlers:
-            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
-                handler.setStream(sys.stderr)  # the stream with which rich has replaced stderr
-                self._handlers.append(handler)
-
-    def stop(self) -> None:
-        """Leave the bars as they are, and let log handlers print to the terminal again."""
-        super().stop()
-        for handler in self._handlers:
-            handler.setStream(sys.stderr)
 
 
 class Progress:
@@ -116,7 +48,7 @@ class Progress:
         self.on_terminal = stderr_is_terminal()
         self.in_log = not self.on_terminal or crawler.settings["LOG_FILE"] is not None
         self._bar: Bar | None = None
-        self._task = rich.progress.TaskID(0)
+        self._task: TaskID
         self._calls: list[LoopingCall | AsyncioLoopingCall] = []
         self._completed: deque[tuple[float, int]] = deque()
         """Pairs of a time and the number of targets that were completed at this time."""
@@ -132,6 +64,8 @@ class Progress:
         """Start the progress bar, or the log lines."""
         self._completed.append((time.monotonic(), sum(self.counts().values())))
         if self.on_terminal:
+            from crawler.monitoring.bar import Bar  # noqa: PLC0415  # rich takes a twentieth of a crawl's start
+
             self._bar, self._task = Bar.join(self.spider.name)
             self._every(REFRESH_INTERVAL, self._refresh)
         if self.in_log:
@@ -199,22 +133,20 @@ class Progress:
         counts, rate, expected = self.counts(), self.rate(), self.expected
         done = sum(counts.values())
         left = (max(expected - done, 0) / rate) if expected is not None and rate else None
-        lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in self.spider.status_lines]
+        lines = [(text, "") for text in self.spider.status_lines]
         if waiting := suspensions(self.spider.lanes):
-            text = f"waiting {math.ceil(waiting[0].seconds)} s for {waiting_for(waiting)}"
-            lines.insert(0, Text(text, style="yellow", overflow="ellipsis", no_wrap=True))
+            lines.insert(0, (f"waiting {math.ceil(waiting[0].seconds)} s for {waiting_for(waiting)}", "yellow"))
         failed = "  ".join(f"{code} {count:,}" for code, count in counts.items() if code != "OK")
         if failed:
-            lines.insert(0, Text(f"failed: {failed}", style="red", overflow="ellipsis", no_wrap=True))
-        self._bar.lines[self._task] = lines
-        self._bar.update(
+            lines.insert(0, (f"failed: {failed}", "red"))
+        self._bar.show(
             self._task,
+            lines,
             total=None if expected is None else max(expected, done, 1),
             completed=done,
             expected="?" if expected is None else f"{max(expected, done):,}",
             rate=rate,
             left="" if left is None else f"{clock(left)} left",
-            refresh=True,
         )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crawler.monitoring.fields import FieldCount, count_fields
 from crawler.targets.warning import unread_paths
@@ -22,6 +22,8 @@ MAX_RUNS = 100
 
 class Run(BaseModel):
     """The counts of one batch run of a spider, which are stored for comparison with later runs."""
+
+    model_config = ConfigDict(defer_build=True)
 
     spider: str
     started: datetime = Field(default_factory=lambda: datetime.now(UTC))

@@ -28,7 +28,7 @@ class PlatformMonitor(Monitor):  # type: ignore[misc]  # untyped
     """Fails if a run differs significantly from the last runs."""
 
     def test_page_is_as_before(self) -> None:
-        """Check that no field has vanished, extraction fails no more often than before, and no other path is unread."""
+        """Check that no field has vanished, extraction does not fail more often, and no path is newly unread."""
         report: Report = self.data.report
         if report.page_changed:
             self.fail(report.headline)

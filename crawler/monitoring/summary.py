@@ -30,7 +30,7 @@ logger = structlog.get_logger(__name__)
 MAX_INCOMPLETE = 5
 """Maximum number of incomplete listings that the summary describes."""
 MAX_UNREAD = 8
-"""Maximum number of unread paths that the summary lists, and of lines that mend them."""
+"""Maximum number of unread paths that the summary lists, and of suggested lines of ``PAYLOAD_NAMES``."""
 UNREAD_ADVICE = "the platform may have changed its pages: scrapy extract --unread --suggest (docs/repair.md)"
 
 
@@ -94,7 +94,7 @@ class Summary:
         )
 
     def feed_slot_closed(self, slot: FeedSlot) -> None:
-        """Collect the name and the number of lines of a feed's file that is complete."""
+        """Record the name and the number of lines of a file of a feed that has just been completed."""
         files = self._files.setdefault(slot.uri_template, _Files())
         files.uris.append(slot.uri)
         files.lines += slot.itemcount
@@ -149,7 +149,7 @@ class Summary:
 
     @property
     def _suggested(self) -> list[str]:
-        """The lines of ``PAYLOAD_NAMES`` that mend unread parts."""
+        """The suggested lines of ``PAYLOAD_NAMES`` with which unread parts can be read."""
         found = self._spider.keeper.suggestions.items()
         return list(dict.fromkeys(line for (platform, *_), line in found if platform == self._spider.platform))
 

@@ -37,10 +37,11 @@ class UnusableFileError(Exception):
 
 
 class CsvExporter(CsvItemExporter):
-    """Writes a table. Its columns are the fields of the data model, and then further keys of the first item.
+    """Writes a table whose columns are the fields of the data model, followed by other keys of the first item.
 
-    Nested objects are dotted columns. Lists are JSON in one cell. Text that a spreadsheet would calculate as a formula
-    is escaped. Scrapy's own exporter writes only the columns of the first item, and repeats the header when it appends.
+    The fields of nested objects are columns with dotted names. A list is JSON in one cell. Text that a spreadsheet
+    would evaluate as a formula is escaped. In contrast, Scrapy's ``CsvItemExporter`` writes only the columns of the
+    first item, and writes the header again when it appends to a file.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class CsvExporter(CsvItemExporter):
 
 
 def escaped(text: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would calculate as a formula. Numbers are not changed.
+    """Put an apostrophe before text that a spreadsheet would evaluate as a formula. Numbers are not changed.
 
     To restore the text, remove one apostrophe from each cell that matches ``FORMULA`` and starts with an apostrophe.
 
@@ -120,7 +121,7 @@ def escaped(text: str) -> str:
 def table_fields(spider: PlatformSpider, *, identified: bool = False) -> Struct:
     """Return the columns of a run's tables, as nested objects.
 
-    ``identified``: with the columns that identify the target, also in the table of a single target.
+    ``identified``: include the columns that identify the target even if the crawl has a single target.
     """
     if spider.selection is not None:
         return spider.selection.fields
@@ -133,7 +134,7 @@ def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None
     """Check that the records of a crawl can be appended to the existing CSV files of its feeds.
 
     Raises:
-        UnusableFileError: a file has other columns.
+        UnusableFileError: the columns of a file differ.
     """
     for uri, given in settings.getdict("FEEDS").items():
         options = feed_complete_default_values_from_settings(given, settings, str(uri))
@@ -151,7 +152,7 @@ def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None
 def _check_header(header: list[str], columns: list[str], name: str, *, may_grow: bool) -> None:
     known = header[: len(columns)] if may_grow else header
     if known != columns:
-        raise UnusableFileError(f"{name} has other columns than this run: use -O, or another file")
+        raise UnusableFileError(f"{name} has different columns from this run's: use -O, or another file")
 
 
 def _columns(fields: Struct, named: Collection[str] | Mapping[str, str] | None) -> list[str]:
@@ -160,7 +161,7 @@ def _columns(fields: Struct, named: Collection[str] | Mapping[str, str] | None) 
 
 
 def _existing_header(path: Path, delimiter: str) -> list[str] | None:
-    """Return the header of a local file, or None."""
+    """Return the header of a local file, or None if the file is missing or empty."""
     if not path.is_file() or not path.stat().st_size:
         return None
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:

@@ -1,7 +1,7 @@
 """The feed exporter: writes the records and failures of targets to feeds.
 
 If a feed cannot be written, the run's exit code is 1. If further lines would fail too, as on a full disk, the run ends
-at once.
+immediately.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Feeds(FeedExporter):
             if not is_for_failures(options):
                 self.filters[uri] = WithoutFailures(self.filters[uri])
             elif options["format"] in {"csv", "xlsx"} and not options["fields"]:
-                options["fields"] = list(FAILURE_KEYS)  # without the columns of records, as in other tables
+                options["fields"] = list(FAILURE_KEYS)  # else these feeds would get the columns of records
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -227,5 +227,5 @@ def _is_appended(slot: FeedSlot) -> bool:
 
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
-    """Add the placeholder ``%(job)s`` for feed URIs: the id of the Scrapyd job, or the time without Scrapyd."""
+    """Add the placeholder ``%(job)s`` for feed URIs: the id of the Scrapyd job, or, without Scrapyd, the start time."""
     return {**params, "job": getattr(spider, "_job", params["time"])}

@@ -26,7 +26,7 @@ ROWS_PER_BATCH = 1_000
 """Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
 FIRST_ROWS = 16
 BATCH_BYTES = 1024 * 1024
-"""Size in bytes at which fewer rows are converted at once. Their objects take ten times as much memory."""
+"""Rows are converted in batches of about this many bytes. As Python objects, they take ten times as much memory."""
 ROW_GROUP_BYTES = 4 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
 JSON_COLUMNS = frozenset({"params", "columns"})
@@ -62,9 +62,7 @@ def arrow_schema(columns: Struct) -> pa.Schema:
 
 
 def _stored(columns: Struct) -> Struct:
-    """Return the columns with the user's objects as JSON text, because the objects differ between scrapers and
-    files.
-    """
+    """Return the columns, with ``params`` and ``columns`` as JSON text: their keys differ by scraper and by file."""
     return Struct({name: "json" if name in JSON_COLUMNS else each for name, each in columns.of.items()})
 
 

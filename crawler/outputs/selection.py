@@ -26,7 +26,7 @@ WARNINGS = ListOf(
         }
     )
 )
-"""The column of the warnings.
+"""The type of the column ``warnings``.
 
 The values from ``path`` to ``names`` are null unless a part of a payload was unread. The values from ``expected`` on
 are null unless a listing is incomplete. ``suggestion`` is null unless a line of ``PAYLOAD_NAMES`` would make the part
@@ -103,12 +103,12 @@ def table_row(record: Record) -> dict[str, Any]:
 
 
 def identified(provenance: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of a row that identify its target. ``provenance``: the keys before the data in feeds."""
+    """Return the columns of a row that identify its target. ``provenance``: the keys that precede the data in feeds."""
     return {"target_id" if key == "id" else key: value for key, value in provenance.items()}
 
 
 Tree = dict[str, Any]
-"""Selected keys. The value of a key is None for a whole value, or the tree of its selected keys."""
+"""Selected key -> the tree of the keys that are selected in its value, or None for the whole value."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ class Selection:
     def of_tables(
         cls, text: str, tables: Sequence[tuple[Sequence[Scraper], RecordPath | None]], *, sliced: bool
     ) -> list[Selection]:
-        """Return the selection of each of several tables from one text: the named fields that the table has.
+        """Parse names for several tables. The selection of a table contains those of the named fields that it has.
 
-        ``tables``: the scrapers of each, and the list whose entries are its rows.
+        ``tables``: for each table, its scrapers, and the list whose entries are its rows.
 
         Raises:
             ValueError: no table has one of the names. The message contains the nearest name.
@@ -219,4 +219,4 @@ def pruned(value: Any, tree: Tree | None) -> Any:
         return [pruned(each, tree) for each in value]
     if isinstance(value, dict):
         return {name: pruned(value[name], inner) for name, inner in tree.items() if name in value}
-    return value  # the object or list is missing
+    return value  # null instead of an object or a list

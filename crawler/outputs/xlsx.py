@@ -41,7 +41,7 @@ MAX_NAME = 31
 TIME_COLUMNS = frozenset({"fetched_at"})
 """Columns of ISO 8601 times, which are written as Excel's times, in UTC."""
 _EXACT = 10**15
-"""Excel stores numbers with 15 digits."""
+"""Excel stores 15 digits of a number: larger integers would be rounded."""
 _CUT = " … [cut: {:,} characters]"
 _NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 """Matches characters that are not valid in XML. The library escapes control characters."""
@@ -49,7 +49,7 @@ _MIN_WIDTH, _MAX_WIDTH, _TIME_WIDTH = 10, 40, 19
 
 
 class XlsxBook:
-    """A workbook with any number of tables, in constant memory: a row is in a temporary file when the next is written.
+    """A workbook with any number of tables, in constant memory: rows are moved to temporary files one by one.
 
     After 1,048,576 rows of a table, another sheet with the same header follows.
     """
@@ -87,7 +87,7 @@ class XlsxBook:
     def close(self, opens: str = "") -> None:
         """Write the workbook to the file, which is not closed. Log how many cells were cut.
 
-        ``opens``: the name of the table that programs show at first. By default, it is the first one.
+        ``opens``: the name of the table that is shown when the workbook is opened. By default, the first table is.
         """
         for table in self._tables:
             table.end()
@@ -102,7 +102,7 @@ class XlsxBook:
             logger.warning("cells_cut", cells=cut, characters=MAX_CELL_CHARACTERS, hint=hint)
 
     def discard(self) -> None:
-        """Remove the temporary files, instead of ``close()``."""
+        """Remove the temporary files. Called instead of ``close()``."""
         self._spool.close()
         for sheet in self._book.worksheets():
             sheet.row_data_fh.close()
@@ -120,7 +120,7 @@ class XlsxTable:
     def __init__(self, book: XlsxBook, name: str, columns: list[str]) -> None:
         self.columns = columns
         self.cut = 0
-        """Number of cells that are cut."""
+        """Number of cells whose text was cut."""
         self._book = book
         self._name = name
         self._add_sheet()
@@ -189,9 +189,10 @@ class XlsxExporter(BaseItemExporter):
         has_more_keys: bool = True,
         **kwargs: Any,
     ) -> None:
-        """``file``: also a workbook with other tables, which the caller closes. ``sheet``: the name of the sheet.
+        """``file``: the feed's file, or a workbook to which the table is added, and which the caller closes.
 
-        ``fields``: the columns, as nested objects. ``has_more_keys``: add the other keys of the first item, too.
+        ``sheet``: the name of the sheet. ``fields``: the columns, as nested objects. ``has_more_keys``: add the other
+        keys of the first item, too.
         """
         super().__init__(dont_fail=True, **kwargs)
         self.file = file

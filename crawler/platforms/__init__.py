@@ -25,7 +25,7 @@ def platforms() -> dict[str, Platform]:
 
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
-    """Return a platform's origins from the setting ``PLATFORM_ORIGINS``, or the public origins if it has none."""
+    """Return a platform's origins from the setting ``PLATFORM_ORIGINS``, or else its public origins."""
     configured: str | dict[str, str] | None = value_for("PLATFORM_ORIGINS", name, settings)
     return configured or dict(platforms()[name].origins)
 

@@ -1,7 +1,7 @@
 """The HTTP headers that a browser sends when it opens a page. Without them, some platforms omit data or block."""
 
 NAVIGATION_HEADERS = {
-    "Accept-Language": "en-US,en;q=0.9",  # platforms write texts and dates in this language
+    "Accept-Language": "en-US,en;q=0.9",  # platforms send texts and dates in this language
     "Sec-Fetch-Dest": "document",
     "Sec-Fetch-Mode": "navigate",
     "Sec-Fetch-Site": "none",

@@ -1,7 +1,7 @@
 """The content envelope (specification 2.4): a profile with a page of its content items.
 
-The video site and the professional network have subclasses of ``ContentItem``, which narrow types and document what the
-platform shows, and profiles of their own.
+The video site and the professional network subclass ``ContentItem``, to narrow types and to document what the platform
+shows. Each has its own model of a profile.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ContentItem(Model):
     first_comment: None
     """Always null."""
     hashtags: list[str]
-    """Hashtags without "#", in order; empty if the platform's items are read without them."""
+    """Hashtags without "#", in order; empty if the platform's items are read without hashtags."""
     images: list[str]
     """URLs of the item's images."""
     like_count: int | None
@@ -67,7 +67,7 @@ class ContentItem(Model):
     media_links: MediaLinks
     """URLs of the item's video files."""
     mentions: list[str]
-    """Mentioned names without "@", in order; empty if the platform's items are read without them."""
+    """Mentioned names without "@", in order; empty if the platform's items are read without mentions."""
     published_date: int | None
     """Time of publication in Unix seconds, null if unknown."""
     slideshow_status: bool | None

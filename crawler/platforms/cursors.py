@@ -1,4 +1,4 @@
-"""Cursors, with which clients continue a listing. Clients send them back unchanged, and they are validated.
+"""Opaque cursors: a client sends the cursor of one page to get the next page. Received cursors are validated.
 
 A cursor is a checksum and the JSON array ``[kind, payload]``, encoded as URL-safe base64. It contains no secrets and is
 not signed. The checksum detects cursors that were not copied correctly. Each platform's code checks whether the payload
@@ -18,7 +18,8 @@ MAX_LENGTH = 16_384
 
 
 def encode(kind: str, payload: dict[str, Any]) -> str:
-    """Return a cursor with a payload. ``kind``: names the listing and the version of the payload's format.
+    """Return the cursor for a payload. ``kind``: the listing and the version of the payload's format, such as
+    "videos-1".
 
     >>> decode("videos-1", encode("videos-1", {"tab": "live"}))
     {'tab': 'live'}

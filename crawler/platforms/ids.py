@@ -1,7 +1,7 @@
 """Ids that a platform changes at will, such as query ids and client versions: one data file per platform.
 
 A platform with such ids has a file ``ids.json`` and a module ``ids`` with the file's model, ``Ids``. The setting
-``PLATFORM_IDS`` replaces a platform's file, so that a changed id needs no release.
+``PLATFORM_IDS`` can replace this file, so that a changed id needs no release.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
+from crawler.configuration.descriptions import Described
 from crawler.platforms import platforms, value_for
 from crawler.platforms.model import first_problem
 
@@ -24,13 +25,13 @@ FILE = "ids.json"
 SETTING = "PLATFORM_IDS"
 
 
-class IdsModel(BaseModel):
+class IdsModel(Described):
     """Base class of the models of the platforms' files ``ids.json``.
 
-    A model accepts exactly its keys, and converts no value.
+    A model rejects unknown and missing keys, and does not convert values.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 Ids = TypeVar("Ids", bound=IdsModel)
@@ -41,9 +42,8 @@ def platform_ids(kind: type[Ids], name: str, settings: BaseSettings) -> Ids:
 
     ``kind`` is the model of the platform's file.
 
-    Raises:
-        ValueError: the setting is wrong, or the file cannot be read or does not match the model. The message is one
-            sentence.
+    Raises: ValueError: the setting is invalid, or the file cannot be read or does not match the model. The message is
+    one sentence.
     """
     path = value_for(SETTING, name, settings)
     return shipped_ids(kind) if path is None else _load(kind, name, path)

@@ -1,8 +1,8 @@
 """Reads links: the addresses that people copy from the pages and apps of the platforms.
 
 The module ``link`` of each platform defines ``LINKS``: the platform's hosts, and the links that lead to a target.
-``read_link`` reads a link of any platform. No request is made: a link is read by its text alone, and only values of
-known forms are taken from it, so no link decides which address is requested.
+``read_link`` reads a link of any platform. No request is made: only the text of a link is read, and only values with
+known formats are taken from it, so a link cannot determine which host or URL is requested.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Url(NamedTuple):
     query: str
 
     def arguments(self) -> dict[str, str]:
-        """Return the decoded query parameters that have a value without control characters. The first of each name."""
+        """Return the first value of each query parameter, decoded. Values with control characters are skipped."""
         try:
             values = parse_qs(self.query, errors="strict")
         except ValueError:  # escapes that are not UTF-8, or too many parameters
@@ -58,10 +58,10 @@ class Link:
     kind: str
     """The kind of page: ``category``, ``search``, ``channel``, ``profile``, ``post`` or ``share link``."""
     scrapers: tuple[str, ...]
-    """The names of the scrapers that read such a page, the default first."""
+    """The names of the scrapers that read pages of this kind, the default scraper first."""
     params: Mapping[str, str]
-    """The params that the link means, as text: ``{"cat_id": "976759", "page": "2"}``. They are equal for all links to a
-    target. A scraper that is not the default may lack some of them."""
+    """The params that the link stands for, as text: ``{"cat_id": "976759", "page": "2"}``. All links to the same target
+    have equal params. Scrapers other than the default may not have all of these params."""
 
     def __str__(self) -> str:
         readers = " and ".join(self.scrapers)
@@ -69,7 +69,7 @@ class Link:
 
 
 Found = tuple[str, dict[str, str]]
-"""The kind of page that a link leads to, and the link's params (see ``Link``)."""
+"""The kind of page that a link leads to, and its params (see ``Link``)."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,14 @@ class PlatformLinks:
     hosts: re.Pattern[str]
     """Matches the hosts of the platform's pages, in lower case."""
     scrapers: Mapping[str, tuple[str, ...]]
-    """Maps each kind of page that is read to the names of its scrapers, the default first."""
+    """Maps each kind of page that can be scraped to the names of its scrapers, the default scraper first."""
     target_of: Callable[[Url], Found | None]
     """Returns the target that a URL on one of the hosts leads to, or None. It may raise ``LinkError`` with a reason."""
     expected: str
-    """The links that are read, as the end of an error message: ``expected a category page of ...``."""
+    """A description of the accepted links, for the end of error messages: ``expected a category page of ...``."""
     other_pages: Mapping[str, re.Pattern[str]]
-    """Matches the paths of pages that no scraper reads, by their kind (``a product``), for error messages."""
+    """Patterns for the paths of pages that no scraper reads, by the kind of page (``a product``), for error
+    messages."""
     short_hosts: frozenset[str] = frozenset()
     """Hosts of short links. They are refused, because only a request would show where they lead."""
 
@@ -117,7 +118,7 @@ class PlatformLinks:
         """
         if url.host in self.short_hosts:
             raise LinkError(
-                f"{url.host} has short links, which do not show where they lead: open the link in a browser, and copy "
+                f"{url.host} has short links, whose destination is unknown: open the link in a browser, and copy "
                 "the address of the page"
             )
         found = self.target_of(url)
@@ -137,20 +138,19 @@ def all_links() -> tuple[PlatformLinks, ...]:
 def read_link(text: str) -> Link:
     """Read a pasted link to a target of any platform.
 
-    What copying adds or leaves out is accepted: spaces around the link, ``//`` or nothing before the host, the default
-    port.
+    Differences that arise when links are copied are accepted: spaces around the link, ``//`` or nothing before the
+    host, the default port.
 
     >>> link = read_link(" www.walmart.com/browse/food/976759?povid=x&page=2")
     >>> link.platform, link.kind, link.scrapers, link.params
     ('retail', 'category', ('retail-category-v4',), {'cat_id': '976759', 'page': '2'})
 
-    Raises:
-        LinkError: the text is not a link, or no scraper reads the page that it leads to. The message begins in lower
-            case and has no full stop.
+    Raises: LinkError: the text is not a link, or no scraper reads the page that it leads to. The message starts with a
+    lower-case letter and has no full stop, so that it can follow a prefix.
     """
     text = text.strip()
     text = _DEFAULT_PORT.sub(r"\1\2", f"https:{text}" if text.startswith("//") else text)
-    url = split_link(text, f"expected a link of {', '.join(platforms())}")
+    url = split_link(text, f"expected a link to a page of {', '.join(platforms())}")
     for links in all_links():
         if links.owns(url.host):
             return links.read(text)
@@ -158,7 +158,7 @@ def read_link(text: str) -> Link:
 
 
 def is_link(text: str) -> bool:
-    """Whether a text is a link of any site, or contains one. Otherwise it is an id, a name or words to search for.
+    """Whether a text is a link to any site, or contains one. Otherwise it is an id, a name or search words.
 
     >>> [is_link(text) for text in ("https://a.example", "www.a.example", "a.example/b", "//a.example/b", "see http://a")]
     [True, True, True, True, True]
@@ -192,14 +192,14 @@ def split_link(text: str, expected: str) -> Url:
         raise LinkError(f"a link has at most {MAX_LENGTH} characters; {expected}")
     # urlsplit would silently drop line breaks and tabs. Words in a query may have spaces and joined emoji.
     if not page.isprintable() or " " in page or _CONTROL.search(query):
-        raise LinkError(f"this is not only a link: it has spaces or unprintable characters; {expected}")
+        raise LinkError(f"this is not a link alone: it contains spaces or unprintable characters; {expected}")
     if (scheme := _OTHER_SCHEME.match(text)) is not None:
         raise LinkError(f"this begins with {scheme[0]!r} and not with https://; {expected}")
     try:
         parts = urlsplit(text if SCHEME.match(text) else f"https://{text}")
     except ValueError:  # an unclosed bracket, or a host with characters that Unicode normalises to URL delimiters
         raise LinkError(f"this is not a URL; {expected}") from None
-    if "@" in parts.netloc:  # a message must not contain the part before it, which may be a password
+    if "@" in parts.netloc:  # the message must not quote the part before "@", which may contain a password
         raise LinkError(f"this link contains a user name or a password; {expected}")
     return Url(parts.netloc.lower(), parts.path, parts.query)
 

@@ -10,7 +10,6 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, get_args, get_origin
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     GetJsonSchemaHandler,
     ValidationError,
@@ -21,6 +20,7 @@ from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from crawler.configuration.descriptions import Described
 from crawler.errors import Detail
 from crawler.platforms.links import LinkError, PlatformLinks, is_link
 
@@ -32,7 +32,7 @@ VALUE_ERROR_PREFIX = "Value error, "
 
 @dataclass(frozen=True)
 class Entity:
-    """How to identify a data model's records, which are crawled repeatedly and change over time.
+    """How to identify the records of a data model, which are crawled repeatedly and change over time.
 
     A nested field is named by its path in the model, joined by dots: ``price.current_price``.
     """
@@ -44,8 +44,8 @@ class Entity:
     history: tuple[str, ...] = ()
     """Fields whose earlier values are kept, such as prices and counts."""
     placement: tuple[str, ...] = ()
-    """Fields about the place where a record was shown, such as an advertisement. If no other field changes, the stored
-    row is not rewritten."""
+    """Fields that describe the place where a record was shown, such as whether it was an advertisement. If only these
+    change, the stored row is not rewritten."""
 
 
 def schema_name(model: type) -> str:
@@ -57,11 +57,11 @@ def schema_name(model: type) -> str:
     return f"{module['platform'].capitalize()}{model.__name__}" if module else model.__name__
 
 
-class Model(BaseModel):
-    """Base class of all data models. A model accepts exactly the contract's keys, and converts no value.
+class Model(Described):
+    """Base class of all data models. A model accepts exactly the contract's keys, and does not convert values.
 
-    A field that the contract calls optional has a default, and is omitted from the data if the page does not have it.
-    Every other key is always present.
+    A field that is optional in the contract has a default, and is omitted from the data if the page lacks it. All other
+    keys are always present.
     """
 
     model_config = ConfigDict(
@@ -70,7 +70,6 @@ class Model(BaseModel):
         frozen=True,
         populate_by_name=True,
         serialize_by_alias=True,
-        use_attribute_docstrings=True,
         model_title_generator=schema_name,
     )
 
@@ -81,25 +80,24 @@ class Model(BaseModel):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Return the JSON schema without defaults: in these models, a default only marks a key as optional.
 
-        Generated clients would otherwise insert the defaults: a price of 0 for a product without this price.
+        Otherwise generated clients would insert the defaults, such as a price of 0 for a product without this price.
         """
-        described = handler.resolve_ref_schema(handler(schema))
+        described = super().__get_pydantic_json_schema__(schema, handler)
         for field in described.get("properties", {}).values():
             field.pop("default", None)
         return described
 
 
-class Params(BaseModel):
-    """Base class of all params models. A model refuses unknown keys, and converts no value.
+class Params(Described):
+    """Base class of all params models. A model refuses unknown keys, and does not convert values.
 
-    A caller must omit unused keys: ``targets.check_params`` refuses null.
+    A caller must omit keys without a value: ``targets.check_params`` refuses null.
     """
 
     model_config = ConfigDict(
         strict=True,
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
         model_title_generator=schema_name,
     )
 
@@ -109,7 +107,7 @@ class Params(BaseModel):
     """The platform's links, for a model with the param ``url``."""
 
     def identity(self) -> dict[str, Any]:
-        """Return the params as JSON data, with what ``url`` means in its place: equal for all links to a target."""
+        """Return the params as JSON data, with ``url`` replaced by the params that it stands for."""
         params = self.model_dump(mode="json", exclude_none=True)
         if self.links is None or "url" not in params:
             return params
@@ -118,8 +116,8 @@ class Params(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Return the JSON schema for callers, without null. A default of None only marks a key as optional."""
-        described = handler.resolve_ref_schema(handler(schema))
+        """Return the JSON schema for callers, without null: here, the default None only marks a key as optional."""
+        described = super().__get_pydantic_json_schema__(schema, handler)
         for field in described.get("properties", {}).values():
             if "default" in field and field["default"] is None:
                 del field["default"]
@@ -129,9 +127,10 @@ class Params(BaseModel):
 
 
 class LinkParams(Params):
-    """Base class of the params of scrapers whose target is given by a param of its own, such as an id, or by a link.
+    """Base class of the params of scrapers whose targets are given by either an id or name, or a link.
 
-    A model has both as optional fields. ``exactly_one_of`` names them: its own one, and ``url``.
+    A model has both as optional fields. ``exactly_one_of`` names them: the id or name (the model's *own* param), and
+    ``url``.
     """
 
     links: ClassVar[PlatformLinks]
@@ -140,14 +139,14 @@ class LinkParams(Params):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Add "exactly one of the two". With ``oneOf``, client generators would make types without the model's keys."""
+        """Add "exactly one of the two", but not as ``oneOf``, for which client generators omit the other keys."""
         described = super().__get_pydantic_json_schema__(schema, handler)
         own, url = cls.exactly_one_of
         return {**described, "if": _having(own), "then": {"not": _having(url)}, "else": _having(url)}
 
     @classmethod
     def with_link(cls, given: Mapping[str, Any], *, text: bool) -> dict[str, Any]:
-        """Return params with the values that their ``url`` has beside the target, such as the page of a listing.
+        """Return params completed by further params in their ``url``, such as the page number of a listing.
 
         Given params take precedence. ``text``: all values are texts, as in ``model_validate_strings``.
         """
@@ -163,7 +162,7 @@ class LinkParams(Params):
 
     @classmethod
     def _of_link(cls, url: str) -> Self:
-        """Return the params that a link means.
+        """Return the params that a link stands for.
 
         Raises:
             LinkError: the URL is not a link to a target of this scraper.
@@ -192,36 +191,40 @@ class LinkParams(Params):
         return self
 
     def own(self) -> str:
-        """Return the value of the model's own param, given or from the link: the ``cat_id`` of a URL."""
+        """Return the value of the model's own param, as given or from the link, such as the ``cat_id`` in a URL."""
         name, url = self.exactly_one_of
         given: str | None = getattr(self, name)
         return self.links.read(getattr(self, url), *self.kinds).params[name] if given is None else given
 
 
 def empty(model: type[Model]) -> dict[str, Any]:
-    """Return data of a model without values: each field is null, or else "" or [], or an object without values.
+    """Return the data of a model without values: each field is null, "", [] or an object without values.
 
-    Optional fields are left out, and fields that must have a value, such as numbers that are never null.
+    Optional fields are omitted, and so are fields that always have a value, such as numbers that are never null.
     """
-    return {name: kind() for name, kind in _empty_kinds(model).items()}
+    data, makers = _empty_data(model)
+    return data | {name: make() for name, make in makers.items()}
 
 
 @cache
-def _empty_kinds(model: type[Model]) -> dict[str, Callable[[], Any]]:
-    """Return a function for each field of a model that makes the value of a field without a value."""
-    found: dict[str, Callable[[], Any]] = {}
+def _empty_data(model: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+    """Return a model's data without values, and functions that make those of its values that can be changed."""
+    data: dict[str, Any] = {}
+    makers: dict[str, Callable[[], Any]] = {}
     for name, info in model.model_fields.items():
         options = get_args(info.annotation) if get_origin(info.annotation) is UnionType else (info.annotation,)
         kind = NoneType if NoneType in options else get_origin(options[0]) or options[0]
-        if info.is_required() and isinstance(kind, type) and issubclass(kind, Model):
-            found[name] = partial(empty, kind)
-        elif info.is_required() and kind in {NoneType, str, list}:
-            found[name] = kind
-    return found
+        if info.is_required() and kind in {NoneType, str, list}:
+            data[name] = {NoneType: None, str: ""}.get(kind)
+            makers |= {name: list} if kind is list else {}
+        elif info.is_required() and isinstance(kind, type) and issubclass(kind, Model):
+            data[name] = None
+            makers[name] = partial(empty, kind)
+    return data, makers
 
 
 def refuse_link(text: object) -> object:
-    """Validate that a value is not a link: a search for the text of a link would find other things than the page."""
+    """Validate that a search text is not a link: a search for a link's text would not find the linked page."""
     if isinstance(text, str) and is_link(text):
         raise ValueError("this is a link: give it as url")
     return text
@@ -243,7 +246,8 @@ def validation_details(error: ValidationError) -> list[Detail]:
 def first_problem(error: ValidationError, whole: str = "", joint: str = ": ") -> str:
     """Return the first of a validation's errors as text: its location and its message.
 
-    ``whole``: the name of the validated value, if the error has no place in it. ``joint``: the text after the place.
+    ``whole``: the name of the validated value, used if the error has no location. ``joint``: the text after the
+    location.
     """
     first = validation_details(error)[0]
     place = ".".join(map(str, first["loc"])) or whole

@@ -1,13 +1,13 @@
-"""The file of ``PAYLOAD_NAMES``: further paths of the platforms' contracts, so that a changed payload needs no release.
+"""Reads the file of ``PAYLOAD_NAMES``: further paths of values, so that a renamed key needs no release.
 
 ::
 
     {"retail.RenderedRow": {"averageRating": "rating.value", "imageInfo": ["media.image", "media.picture"]}}
     {"professional.sections": {"skills": "member-skills", "skills[].name": ".skill__title"}}
 
-A contract is identified by its platform and its class. Its keys are declared paths, or their beginnings, and the
-values are the paths that are read instead (``crawler/reading/names.py``).
-The keys of a table of selectors are sections, rows and values, and the values are names of sections and CSS selectors.
+A contract is identified by its platform and its class. Its keys are declared paths, or their beginnings, and the values
+are the further paths, which are tried before the declared ones (``crawler/reading/names.py``). In a table of selectors,
+the keys are sections, rows and values in rows, and the values are section names and CSS selectors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-import fsspec
 import orjson
 import structlog
 
@@ -37,18 +36,19 @@ logger = structlog.get_logger(__name__)
 SETTING = "PAYLOAD_NAMES"
 MAX_BYTES = 1_000_000
 MAX_PATH = 300
-"""Characters of a path. The longest declared one has 130."""
+"""Maximum number of characters of a path. The longest declared path has 130."""
 MAX_STEPS = 30
 MAX_FURTHER = 10
-"""Further paths of one declared path: each costs time for each row in which the earlier ones are absent."""
+"""Maximum number of further paths for one declared path: each costs time in all rows in which those before it are
+absent."""
 
 
 class WrongNamesError(ValueError):
-    """The file of names cannot be read, or contains a line that cannot hold. The message is one sentence."""
+    """The file of names cannot be read, or contains an invalid line. The message is one sentence."""
 
 
 def names_in(settings: BaseSettings) -> Names:
-    """Return the names of the file that ``PAYLOAD_NAMES`` names, or none.
+    """Return the names in the file of the setting ``PAYLOAD_NAMES``, or no names if it is not set.
 
     Raises:
         WrongNamesError: the file cannot be read, or is wrong.
@@ -58,11 +58,13 @@ def names_in(settings: BaseSettings) -> Names:
 
 
 def load_names(location: str) -> Names:
-    """Return the names of a file. ``location``: its path or URI.
+    """Return the names in a file. ``location``: its path or URI.
 
     Raises:
         WrongNamesError: the file cannot be read, or is wrong.
     """
+    import fsspec  # noqa: PLC0415  # most crawls need no file system
+
     try:
         with fsspec.open(location, "rb") as file:
             body = file.read(MAX_BYTES + 1)
@@ -84,7 +86,7 @@ def parse_names(body: bytes) -> Names:
     """Return the names in a JSON document.
 
     Raises:
-        WrongNamesError: it contains anything that cannot hold.
+        WrongNamesError: the document is not valid JSON, or contains an invalid line.
     """
     try:
         data = orjson.loads(body)
@@ -122,7 +124,7 @@ def _further(kind: type[Contract] | SelectorTable, path: object, where: str) -> 
     if not isinstance(kind, SelectorTable):
         return joined(_steps(path, where))
     if not isinstance(path, str):
-        raise WrongNamesError(f"{where}: expected a name of a section or a CSS selector.")
+        raise WrongNamesError(f"{where}: expected the name of a section or a CSS selector.")
     return path
 
 
@@ -156,14 +158,14 @@ def _did_you_mean(name: str, known: Any, others: str = ".") -> str:
 
 @cache
 def contracts_of(platform: str) -> dict[str, type[Contract]]:
-    """Return the contracts of a platform with values, by their labels: ``retail.RenderedRow``."""
+    """Return the contracts of a platform that declare values, by their labels, such as ``retail.RenderedRow``."""
     kinds = (each for each in _declared(platform) if isinstance(each, type) and issubclass(each, Contract))
     return {label(each): each for each in kinds if each is not Contract and values(each)}
 
 
 @cache
 def tables_of(platform: str) -> dict[str, SelectorTable]:
-    """Return the tables of selectors of a platform, by their labels: ``professional.sections``."""
+    """Return the tables of selectors of a platform, by their labels, such as ``professional.sections``."""
     return {label(each): each for each in _declared(platform) if isinstance(each, SelectorTable)}
 
 
@@ -175,10 +177,10 @@ def _declared(platform: str) -> Iterator[object]:
 
 
 class PayloadNames:
-    """The names in force in a process. A target keeps the names with which it was released."""
+    """The names in force in a process. A target in flight keeps the names that were in force when it started."""
 
     def __init__(self, settings: BaseSettings) -> None:
-        """Raise ``WrongNamesError`` if the file cannot be read, or is wrong."""
+        """Read the file. Raise ``WrongNamesError`` if it cannot be read, or is wrong."""
         self._settings = settings
         self.current = names_in(settings)
 

@@ -1,7 +1,7 @@
 """The base class of all page objects: their inputs, and the errors for HTTP failures and missing data."""
 
-# No "from __future__ import annotations" here: the injector needs classes, not strings, as the types of the inputs.
-# Otherwise it could not resolve them for subclasses whose modules do not import them.
+# No "from __future__ import annotations" here: the injector needs classes, not strings, as the annotations of inputs.
+# It could not resolve strings for subclasses in modules that do not import these classes.
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
@@ -25,9 +25,9 @@ from crawler.reading.unread import Unread
 from crawler.reading.values import retry_after_seconds
 
 BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
-"""Statuses with which platforms block a visitor, regardless of their standard meaning."""
+"""HTTP statuses that platforms use to block a visitor, regardless of their standard meaning."""
 THROTTLING_STATUSES = BLOCK_STATUSES | {429}
-"""Statuses that count as a block even if the page object does not recognise the page as one."""
+"""HTTP statuses that the circuit breaker counts, even if the page object does not recognise the page as a block."""
 
 P = TypeVar("P", bound="PlatformPage")
 
@@ -36,51 +36,63 @@ P = TypeVar("P", bound="PlatformPage")
 class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs a class that it can instantiate
     """Reads one response from a platform, without I/O.
 
-    A subclass adds fields and implements ``validate_input``, which raises typed errors before the first field is read.
-    A subclass does not override ``to_item``.
+    A subclass adds fields and implements ``validate_input``, which raises a typed error before the first field is read
+    if the response is not the requested page. A subclass does not override ``to_item``.
     """
 
     response: HttpResponse
     page_params: PageParams  # type: ignore[type-arg]  # the injector supports only the bare class
-    """The params of the request. The page object checks that the response belongs to them."""
+    """The params of the request, with which the page object checks that the response is for the requested target."""
 
     item_cls: ClassVar[type[dict[str, Any]]] = dict
-    """The item's type. Without it, web-poet would search the generic parameters of the base classes for every item."""
+    """The item's type. It is set because web-poet would otherwise search the base classes' type parameters for every
+    item."""
 
     names: Names = attrs.field(default=NO_NAMES, init=False, eq=False, repr=False)
-    """The further paths of the contracts. The spider sets the paths of the target."""
+    """The additional paths of ``PAYLOAD_NAMES``. The spider sets those of the target."""
 
     payloads: list[tuple[type[Contract], object]] | None = attrs.field(default=None, init=False, eq=False, repr=False)
-    """If this is a list, the payloads are added to it: each contract that is read, and its data."""
+    """If this is a list, each contract that is read is appended to it with its data (for ``scrapy extract
+    --suggest``)."""
 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
     skipped: list[ExtractionFailed] = attrs.field(factory=list, init=False, eq=False, repr=False)
-    """One error for each part of the page that the item lacks because it was not understood, such as a row of a list.
-    The spider adds them to the target's warnings."""
+    """One error for each part of the page that the item lacks because the part could not be read, such as a row of a
+    list. The spider adds these errors to the target's warnings."""
 
     unread: list[Unread] = attrs.field(factory=list, init=False, eq=False, repr=False)
     """The parts of the payload that were expected and could not be read. The spider adds them to the target's warnings.
     """
 
     interruption: ScrapeError | None = attrs.field(default=None, init=False, eq=False, repr=False)
-    """The error that cut the data short. The page has data, but the circuit breaker counts it as this error."""
+    """The error that interrupted the listing, so that the data is incomplete. The circuit breaker counts the page as
+    this error, although the page has data."""
 
     source: ClassVar[str]
-    """The name of this kind of response, unique within its platform. Blocks and rate limits are counted by it."""
+    """The name of this kind of response, unique within its platform. Each source has its own circuit breaker."""
 
     token_reasons: ClassVar[frozenset[str]] = frozenset()
-    """Error reasons that mean a rejected token. The spider replaces the token, and does not count such a block."""
+    """Reasons of errors that mean that a token was rejected. The spider gets a new token, and does not count the error
+    as a block."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        """Whether a saved response, whose URL is unknown, is the kind of response that this class reads."""
+        """Whether this class can read a saved response, whose URL is unknown."""
         raise NotImplementedError
 
     async def to_item(self) -> dict[str, Any]:
-        """Return the item with the page object's fields. It is cached, so that the response is read only once."""
+        """Return the item with the page object's fields. It is cached, so that the response is read only once.
+
+        Raises:
+            ScrapeError: the response does not contain the data. The error has the HTTP status of the response.
+        """
         if self._item is None:
-            self._item = await super().to_item()
+            try:
+                self._item = await super().to_item()
+            except ScrapeError as error:
+                error.upstream_status = self.response.status
+                raise
         return self._item
 
     _input_validated = False
@@ -131,18 +143,18 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         return reading.value
 
     def problems(self, error: ScrapeError | None = None) -> list[str]:
-        """Return what could not be read, [] if the response was read completely. ``error``: the page has no item."""
+        """Return the unread parts, [] if everything was read. ``error``: the error if the page has no item."""
         parts = [error] if error else self.skipped
         return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.unread))
 
     def problem_paths(self, error: ScrapeError | None = None) -> frozenset[str]:
-        """Return the paths of what could not be read. ``error``: the page has no item."""
+        """Return the paths of the unread parts. ``error``: the error if the page has no item."""
         parts = [error] if error else self.skipped
         of_errors = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
         return frozenset(of_errors | {each.path for each in self.unread})
 
     def skip(self, error: ExtractionFailed) -> None:
-        """Leave a part of the page out of the item: add its error to ``skipped``, once."""
+        """Record in ``skipped`` that a part of the page is left out of the item, once per error."""
         if all(error.details != known.details or error.reason != known.reason for known in self.skipped):
             self.skipped.append(error)
 
@@ -155,7 +167,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         raise NotImplementedError
 
     def raise_for_failures(self) -> None:
-        """Raise an error if the HTTP status means a failure on every platform, or if a successful response is empty.
+        """Raise an error if the HTTP status means failure on all platforms, or if a successful response has no body.
 
         Raises:
             TargetNotFound: status 404 or 410.
@@ -168,36 +180,31 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         if status is None or 200 <= status < 300:
             body: bytes = self.response.body
             if not body or body.isspace():
-                raise UpstreamBlocked("The platform sent an empty page.", upstream_status=status, reason="empty_body")
+                raise UpstreamBlocked("The platform sent an empty page.", reason="empty_body")
             return
         if status in {404, 410}:
-            raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The platform has no such page.", reason="not_found")
         if status == 429:
             raise UpstreamRateLimited(
                 "The platform's rate limit is reached.",
-                upstream_status=status,
                 reason="rate_limited",
                 retry_after=retry_after_seconds(self.response.headers.get("Retry-After")),
             )
         if status in BLOCK_STATUSES:
-            raise UpstreamBlocked("The platform refused the request.", upstream_status=status, reason="refused")
+            raise UpstreamBlocked("The platform refused the request.", reason="refused")
         if status >= 500:
-            raise UpstreamError(f"The platform returned HTTP {status}.", upstream_status=status, reason="server_error")
-        raise UpstreamError(
-            f"The platform returned an unexpected HTTP {status}.", upstream_status=status, reason="status"
-        )
+            raise UpstreamError(f"The platform returned HTTP {status}.", reason="server_error")
+        raise UpstreamError(f"The platform returned an unexpected HTTP {status}.", reason="status")
 
 
-def missing_error(
-    message: str, *paths: Sequence[str | int], reason: str, upstream_status: int | None = None
-) -> ExtractionFailed:
-    """Create the error for missing parts of a payload. ``paths`` are the places where the parts were expected."""
+def missing_error(message: str, *paths: Sequence[str | int], reason: str) -> ExtractionFailed:
+    """Create the error for missing parts of a payload. ``paths``: where the parts were expected."""
     details: list[Detail] = [{"loc": list(path), "msg": "Field required", "type": "missing"} for path in paths]
-    return ExtractionFailed(message, details=details, upstream_status=upstream_status, reason=reason)
+    return ExtractionFailed(message, details=details, reason=reason)
 
 
 def unread_error(message: str, unread: Sequence[Unread], *, reason: str) -> ExtractionFailed:
-    """Create the error for a payload of which too much could not be read. The details name the paths."""
+    """Create the error for a payload with too many unread parts. Its details name their paths."""
     details: list[Detail] = [
         {"loc": list(each.path.split(".")), "msg": str(each), "type": each.cause} for each in unread
     ]

@@ -16,7 +16,7 @@ class Platform:
     origins: Mapping[str, str]
     """Public origins by role: ``page``, ``api``, ``embed`` and others. The role ``page`` is always present."""
     concurrency: int
-    """Maximum number of concurrent downloads from one client address without a proxy."""
+    """Maximum number of concurrent downloads from one IP address."""
     delay: float
     """Minimum number of seconds between the starts of two downloads."""
     scrapers: tuple[str, ...]
@@ -27,7 +27,7 @@ class Platform:
     downloads: int = 1
     """Maximum number of downloads for one target with the default settings, without retries."""
     seconds: float = 1.0
-    """Usual duration of a download in seconds. With it, ``scrapy egress check`` estimates the targets per hour."""
+    """Usual duration of a download in seconds, from which ``scrapy egress check`` estimates the targets per hour."""
     image_hosts: tuple[str, ...] = ()
     """Hosts of the images in recorded pages; ``*.`` means all subdomains. The console loads images of no other host."""
 

@@ -1,4 +1,4 @@
-"""Adds lines of ``PAYLOAD_NAMES`` to a crawl's warnings about unread parts, if the lines would make them readable."""
+"""Adds to warnings about unread parts the lines of ``PAYLOAD_NAMES`` that would make these parts readable."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 WAIT_SECONDS = 5.0
-"""Maximum number of seconds for which the end of a crawl waits for suggestions.
+"""Maximum number of seconds that a crawl waits for suggestions when it ends.
 
-The process exits only after the waiting responses are written, which may take longer.
+The process itself exits only after the queued responses are written, which may take longer.
 """
 
 
 class Advice:
-    """Extension that suggests lines from the kept responses, in the thread that has written them.
+    """Extension that derives suggested lines from the kept responses, in the thread that writes these responses to
+    disk.
 
-    A run without unread parts has no cost. Each unread path is examined once in a process.
+    It costs nothing in a run without unread parts. Each unread path is examined once per process.
     """
 
     def __init__(self, keeper: Keeper) -> None:
@@ -50,15 +51,15 @@ class Advice:
         return advice
 
     async def spider_closed(self) -> None:
-        """Wait for the suggestions of the last responses, so that they are in the log before the end of the crawl."""
+        """Wait for the suggestions from the last responses, so that they are logged before the crawl ends."""
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.to_thread(self._keeper.wait), WAIT_SECONDS)
 
 
 def suggested(names: PayloadNames, settings: BaseSettings, folder: Path) -> dict[str, str]:
-    """Return the proven lines for the kept responses in a source's folder, by the unread path that they mend.
+    """Return the proven lines for the kept responses in a source's folder, by the unread path that they repair.
 
-    A line is a JSON object, as in the file of ``PAYLOAD_NAMES``. Each one is logged with its evidence, without values.
+    A line is a JSON object, as in the file of ``PAYLOAD_NAMES``. It is logged with its evidence, but without values.
     """
     from crawler.probe.repair import as_line, repair_source  # noqa: PLC0415  # imported late, because most crawls do not need it
     from crawler.probe.reread import overrides_for  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """``scrapy extract --explain``: finds the payload and the path from which each field of the data was read.
 
 Page objects compute fields in Python code, so the origin is found by experiment: for each declared value, the pages are
-read again with another value in its place. The fields that change come from this value.
+read again with the value replaced by another one. The fields that change come from this value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Origin(NamedTuple):
 
 
 class _Changing(Names):
-    """Names with which one value is replaced by another. They also record the contracts of the payloads."""
+    """A ``Names`` that replaces one declared value when pages are read, and records the contracts that are read."""
 
     def __init__(self, names: Names, owner: type[Contract] = Contract, name: str = "") -> None:
         super().__init__(names.lines)
@@ -53,15 +53,15 @@ class _Changing(Names):
         """Return None: only the careful pass replaces values."""
 
     def _inside(self, value: Value) -> Value:
-        """Return a value with the contracts of this object in its type. The careful pass reads it: see below."""
+        """Return a value whose type contains this object's variants of the contracts."""
         inside = tuple(map(self.contract, map(declared, value.contracts)))
         return replace(value, contracts=inside)
 
 
 def _with_other(kind: type[C], name: str) -> type[C]:
-    """Return a contract whose instances have another value in place of one of theirs."""
+    """Return a contract in whose instances the value of one attribute is replaced by another one."""
 
-    class Changed(kind):  # type: ignore[valid-type,misc]  # a class for one reading
+    class Changed(kind):  # type: ignore[valid-type,misc]  # used while the pages are read once
         change = staticmethod(_same)
 
         def __init__(self, **attributes: Any) -> None:
@@ -71,7 +71,7 @@ def _with_other(kind: type[C], name: str) -> type[C]:
 
 
 def other(value: Any) -> Any:
-    """Return another value of the same type and form. Other objects and null stay.
+    """Return a different value of the same type and form. Null and any other object are returned unchanged.
 
     >>> other("Az9-"), other(4), other(True), other(["a"]), other(None)
     ('Ba0-', 5, False, ['b'], None)
@@ -96,9 +96,8 @@ def _same(value: Value) -> Value:
 def origins(read: Callable[[Names], Record], names: Names) -> list[Origin]:
     """Return the origin of each field.
 
-    Args:
-        read: reads the pages with names, and returns the data. It is called once for each declared value.
-        names: the names in force.
+    Args: read: a function that reads the pages with the given names, and returns the data. It is called once per
+    declared value. names: the names in force.
 
     Raises:
         ScrapeError: the pages have no data.
@@ -109,17 +108,17 @@ def origins(read: Callable[[Names], Record], names: Names) -> list[Origin]:
     for owner, value in _values(list(plain.roots)):
         try:
             changed = fields(read(_Changing(names, owner, value.name)))
-        except (ScrapeError, LookupError, ValueError):  # the page object checks the value, or looks it up in a table
+        except (ScrapeError, LookupError, ValueError):  # the page object rejects the replaced value
             continue
         for field in whole:
             now = changed.get(field, [])
-            if now != whole[field] and len(now) == len(whole[field]):  # otherwise the value selects the rows
+            if now != whole[field] and len(now) == len(whole[field]):  # otherwise the value decides which rows exist
                 found[field].append(f"{label(owner)} {value.paths[0]}")
     return [Origin(field, _example(filled), tuple(found[field])) for field, filled in whole.items()]
 
 
 def _values(roots: list[type[Contract]]) -> list[tuple[type[Contract], Value]]:
-    """Return the values of contracts and of those inside, each with the class that declares it."""
+    """Return the values of the contracts and of the contracts inside them, each with the class that declares it."""
     kinds = dict.fromkeys(kind for root in roots for kind in contracts(root))
     found = {(list(owners(kind, value))[-1], value.name): value for kind in kinds for value in values(kind)}
     return [(owner, value) for (owner, _), value in found.items()]

@@ -14,7 +14,7 @@ Keys = tuple[str, ...]
 
 
 class Part(NamedTuple):
-    """A value whose path has an absent key, and the rest of the path after it."""
+    """A value on whose path a key is absent, and the rest of the path after this key."""
 
     value: Value
     tail: tuple[Step, ...]
@@ -32,7 +32,7 @@ class Gap:
     parts: tuple[Part, ...]
     """The values whose paths have this key, each with the rest of its path."""
     inside: bool = False
-    """The key is there, but its value is an object in place of another value or a list."""
+    """Whether the key exists, but its value is an object instead of a plain value or a list."""
 
     @property
     def known(self) -> str:
@@ -40,7 +40,7 @@ class Gap:
 
 
 def gaps(kind: type[Contract], own: type[Contract], rows: list[dict[str, Any]]) -> Iterator[Gap]:
-    """Yield the keys of a contract's values that are absent from all rows. ``own``: the contract without names."""
+    """Yield a contract's keys that are absent from all rows. ``own``: the contract without additional paths."""
     if kind.one_of:
         rows = [row for row in rows if all(break_of([row], value) for value in values(kind))]
     found: dict[tuple[tuple[Step, ...], bool], list[Part]] = {}
@@ -56,10 +56,11 @@ def gaps(kind: type[Contract], own: type[Contract], rows: list[dict[str, Any]]) 
 
 
 def break_of(rows: list[dict[str, Any]], value: Value) -> tuple[tuple[Step, ...], bool, tuple[Step, ...]] | None:
-    """Return the path up to the key that is absent from all rows, whether it is absent inside it, and the rest.
+    """Return a value's path up to the key that is absent from all rows, a flag, and the rest of the path.
 
-    Of several paths, it is the path with the most present keys. None: one of the paths is present, or no row has an
-    object that could have the key.
+    The flag is true if the last key before the rest exists, but its value is an object that lacks the rest. If the
+    value has several paths, the path of which the most keys exist is used. None: one of the paths exists, or no row
+    contains an object that could have the key.
     """
     found = [(_depth(rows, steps(path), is_plain=not (value.contracts or value.many)), path) for path in value.paths]
     if not rows or any(depth is None for depth, _ in found):
@@ -70,7 +71,7 @@ def break_of(rows: list[dict[str, Any]], value: Value) -> tuple[tuple[Step, ...]
 
 
 def _depth(rows: list[Any], path: tuple[Step, ...], *, is_plain: bool) -> int | None:
-    """Return the number of steps up to the absent key, negative if the key is there with an object as its value."""
+    """Return the number of steps up to the absent key. It is negative if the key exists with an object as its value."""
     held = rows
     for depth, step in enumerate(path):
         if step == EACH and held and all(isinstance(each, dict) for each in held):

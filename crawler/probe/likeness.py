@@ -1,4 +1,4 @@
-"""Evidence that a key of a payload is the new name of another key: similar names, and equal forms or values."""
+"""Evidence that a key in a payload is the new name of another key: similar names, and equal forms or values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAME = {
     "thumb": "thumbnail",
     "uri": "url",
 }
-"""Words of keys that mean the same."""
+"""Words in keys, and the words with the same meaning by which they are replaced."""
 _EMPTY = frozenset({"data", "field", "info", "legacy", "new", "obj", "object", "of", "the", "v", "value"})
 """Words in keys that have no meaning of their own."""
 _GENERAL = frozenset(
@@ -52,7 +52,7 @@ _GENERAL = frozenset(
         "width",
     ]
 )
-"""Words that are keys of many objects. Such a key at another level may belong to another object."""
+"""Keys that many objects have. Such a key at another level may belong to a different object."""
 _FORMS = (
     ("address", re.compile(r"(?:https?:)?//(?:[^/?#]*\.)?([^/?#.]+\.[^/?#.]+)")),
     ("path", re.compile(r"/\S*")),
@@ -65,7 +65,7 @@ MIN_COMPARED = 3
 
 
 def words(key: str) -> frozenset[str]:
-    """Return the words of a key that mean something, each in one spelling.
+    """Return the meaningful words in a key, each in a standard spelling.
 
     >>> sorted(words("averageRatingV2")), words("avg_rating") == words("averageRating"), words("reviews")
     (['average', 'rating'], True, frozenset({'review'}))
@@ -110,14 +110,15 @@ def form(value: Any) -> str:
 
 
 def has_forms(values: Iterable[Any], before: Iterable[Any]) -> bool:
-    """Whether values have the forms of earlier ones. A whole number can be one of other numbers."""
+    """Whether all values have the form of an earlier value. A whole number also fits earlier decimal numbers."""
     known = {form(each) for each in before if each not in (None, "")}
     known |= {"whole number"} if "number" in known else set()
     return not known or all(form(each) in known for each in values if each not in (None, ""))
 
 
 def are_known(values: Iterable[Any], before: Iterable[Any]) -> bool:
-    """Whether several texts are all among earlier ones, such as the names of states, and not by chance.
+    """Whether all texts occur among earlier texts, such as the names of states, and are enough to rule out a
+    coincidence.
 
     >>> are_known(["sort", "price", "brand"], ["brand", "sort", "price", "size"]), are_known(["1", "2"], ["1", "2"])
     (True, False)
@@ -128,22 +129,22 @@ def are_known(values: Iterable[Any], before: Iterable[Any]) -> bool:
 
 
 class Agreement(NamedTuple):
-    """The number of rows with the same values as the same rows of a good page."""
+    """How many values agree with the values of the same rows on a good page."""
 
     compared: int
     matching: int
     """The number of rows with equal values."""
     equal: int
-    """The number of different values among the equal ones."""
+    """The number of distinct values in the rows with equal values."""
 
     @property
     def is_proof(self) -> bool:
-        """Whether the values agree in too many rows for a coincidence."""
+        """Whether the values agree in so many rows that it cannot be a coincidence."""
         return self.equal >= MIN_AGREEING and self.equal >= 0.9 * self.compared
 
     @property
     def is_refutation(self) -> bool:
-        """Whether the values differ."""
+        """Whether the values differ in more than half of enough rows."""
         return self.compared >= MIN_COMPARED and self.matching < 0.5 * self.compared
 
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited
 from crawler.monitoring.compare import FieldChange
@@ -21,9 +21,9 @@ from crawler.registry import find_scraper, scraper_names, scrapers
 Params = dict[str, Any]
 Fields = dict[str, FieldCount]
 """How often each field is filled, by its path."""
-TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params])
+TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params], config=ConfigDict(defer_build=True))
 NOT_READ = "not read"
-"""The name in the table of requests without a page object: redirects, retries, failed downloads."""
+"""The table's name for requests whose response no page object has read: redirects, retries, failed downloads."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class SourceRow:
     seconds: float
 
 
-LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields])
+LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields], config=ConfigDict(defer_build=True))
 
 
 def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
     """Return the params of one target per scraper, by scraper.
 
-    They are read from the file ``path``. Without a path, they are the scrapers' examples if ``sandbox`` is set, else
-    the known targets in ``targets.json``.
+    They are read from the file ``path``. If ``path`` is None, they are the scrapers' examples in the sandbox, else the
+    known targets in ``targets.json``.
 
     Raises:
         OSError: the file cannot be read.
@@ -94,7 +94,7 @@ def save_last(path: Path, runs: dict[str, Fields]) -> None:
 
 
 def fields_of_run(recorder: Recorder) -> Fields:
-    """Return how often each field was filled in a run, {} if the target has no data."""
+    """Return how often each field was filled in a run, or {} if the target has no data."""
     counts: Fields = {}
     if recorder.outcome and recorder.outcome.error is None:
         count_fields(recorder.outcome.data or {}, recorder.scraper.data, counts)
@@ -102,7 +102,7 @@ def fields_of_run(recorder: Recorder) -> Fields:
 
 
 def changes(before: Fields, now: Fields) -> dict[str, str]:
-    """Return the fields that were filled in the target's last run, and are empty or filled less often now."""
+    """Return the fields that have vanished since the target's last run, or dropped: they are filled less often."""
     found: dict[str, str] = {}
     for path, count in before.items():
         current = now.get(path, FieldCount())
@@ -134,9 +134,7 @@ def _is_block(download: Download) -> bool:
 
 
 def table(recorder: Recorder, before: Fields) -> Iterator[str]:
-    """Yield the lines about one target: its sources, and the null rate of each field in this run and in the last
-    run.
-    """
+    """Yield the lines about one target: its sources, and each field's null rate in this run and in the last run."""
     platform, name, outcome = recorder.scraper.platform, recorder.scraper.name, recorder.outcome
     code = outcome.code if outcome else "NO OUTCOME"
     for row in source_rows(recorder) or [SourceRow("none", 0, 0, 0.0)]:
@@ -160,7 +158,7 @@ def table(recorder: Recorder, before: Fields) -> Iterator[str]:
 
 
 def is_good(recorder: Recorder, before: Fields) -> bool:
-    """Whether a target has data from all of its sources, no warning, and no field that was filled before is missing."""
+    """Whether a target succeeded without a warning, and without a field that vanished or dropped."""
     outcome = recorder.outcome
     if outcome is None or outcome.error is not None or outcome.warnings:
         return False

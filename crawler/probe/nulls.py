@@ -15,7 +15,7 @@ DOCS = Path(crawler.__file__).parents[1] / "docs/platforms"
 """Folder of the platforms' documentation. It exists in a checkout of the project, but not in an installed package."""
 SECTION = "## Fields and nulls"
 EMPTY_WORDS = re.compile(r"null|\"\"|\[\]|absent|(?<!never )empty|left out|none", re.IGNORECASE)
-"""Matches the words with which the documentation describes that a field may be empty."""
+"""Matches the words by which the documentation says that a field may be empty."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class EmptyField:
     documented: bool
     """Whether the platform's documentation or the field's docstring says that the field may be empty.
 
-    Always true for a list: ``docs/nulls.md`` says for all of them that [] is a list without entries.
+    Always true for a list: ``docs/nulls.md`` documents that any list may be [].
     """
 
     def __str__(self) -> str:

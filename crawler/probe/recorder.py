@@ -16,7 +16,6 @@ from web_poet.testing import Fixture
 from web_poet.utils import get_fq_class_name
 
 from crawler.errors import ScrapeError
-from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import Outcome
@@ -74,7 +73,7 @@ class Recorder:
             download.response = response
 
     def response_received(self, response: Response) -> None:
-        """Record the page object that the injection middleware has made for the callback."""
+        """Record the page object that the injection middleware has created for the callback."""
         assert response.request is not None
         pages = [value for value in response.request.cb_kwargs.values() if isinstance(value, PlatformPage)]
         for download in self._of(response.request):
@@ -109,7 +108,7 @@ class Recorder:
     # Fixtures
 
     def learn_secrets(self, scrubber: Scrubber) -> None:
-        """Pass the headers of all requests and responses to the scrubber, so that it can remove their secret values."""
+        """Pass all headers of requests and responses to the scrubber, which then removes their secrets from pages."""
         for download in self.downloads:
             for message in (download.request, download.response):
                 if message is not None:
@@ -119,7 +118,7 @@ class Recorder:
                         for value in values
                     )
 
-    def save(self, folder: Path, scrubber: Scrubber, origins: Iterable[str]) -> list[tuple[Path, str]]:
+    def save(self, folder: Path, scrubber: Scrubber) -> list[tuple[Path, str]]:
         """Save each response that a page object has read as a fixture, without secrets.
 
         Return each fixture's folder, with a note if the removal of secrets has changed the data of its page, else "".
@@ -127,15 +126,8 @@ class Recorder:
         Raises:
             TypeError: a page object has an input from which secrets cannot be removed.
         """
-        public = platforms()[self.scraper.platform].origin
-
-        def clean(text: str) -> str:
-            for origin in origins:
-                text = text.replace(origin, public)
-            return scrubber(text)
-
         self.learn_secrets(scrubber)
-        return [_save(download.page, folder, clean) for download in self.downloads if download.page is not None]
+        return [_save(download.page, folder, scrubber) for download in self.downloads if download.page is not None]
 
 
 def _save(page: PlatformPage, folder: Path, clean: Any) -> tuple[Path, str]:
@@ -174,6 +166,6 @@ def result_of(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | 
 def _difference(before: tuple[Any, Any], after: tuple[Any, Any]) -> str:
     """Describe how the removal of secrets has changed the data or the error of a page. Return "" if it has not."""
     if type(before[1]) is not type(after[1]):
-        return f"scrubbing changed the outcome ({after[1] or 'data'}): pass the names of required values to --keep"
+        return f"scrubbing changed the outcome ({after[1] or 'data'}): name the required values with --keep"
     changed = [key for key in before[0] or {} if before[0][key] != (after[0] or {}).get(key)]
     return f"scrubbing changed the data: {', '.join(changed)}" if changed else ""

@@ -1,4 +1,4 @@
-"""Tries suggested lines on changed pages, and checks the lines in force with good pages."""
+"""Tries suggested lines on changed pages, and checks the lines in force against good pages."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from crawler.reading.paths import steps
 from crawler.storage.kept import GOOD, KeptError, kept, of_source
 
 NEWEST = 5
-"""Maximum number of responses of a source that are examined."""
+"""Maximum number of kept responses that are examined for each source."""
 MAX_JSON = 800
-"""Maximum characters of a line as a JSON object. Its two paths have at most 600."""
+"""Maximum number of characters of a line as a JSON object. Its two paths together have at most 600."""
 ROUNDS = 3
-"""Maximum number of rounds: a line may reveal a further gap below its path."""
+"""Maximum number of rounds: a line may make an object readable in which another key is absent."""
 
 
 class Repair(NamedTuple):
     """The result of a repair: the suggested lines, and the remaining gaps."""
 
     names: Names
-    """The names in force, with the proven lines."""
+    """The lines in force together with the proven lines."""
     proven: list[Suggestion]
     unproven: list[Suggestion]
     wrong: list[str]
@@ -44,9 +44,9 @@ class Repair(NamedTuple):
 
 
 def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: Names) -> Repair:
-    """Find the lines that mend changed pages, and try each of them.
+    """Find lines that make changed pages readable, and try each of them.
 
-    ``good``: pages of the same sources from before the change, as far as there are any.
+    ``good``: pages of the same sources from before the change. May be empty.
     """
     before, read = rows_of(read_again(good, names), names), read_again(pages, names)
     wrong = [*wrong_lines(names, rows_of(read, names), before), *wrong_selectors(names, good)]
@@ -110,7 +110,7 @@ def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
 
 
 def wrong_selectors(names: Names, good: Sequence[PlatformPage]) -> Iterator[str]:
-    """Yield a sentence for each line of a table of selectors with which a good page gives another record."""
+    """Yield a sentence for each selector line that changes a value read from a good page."""
     for line in names.lines:
         for page in good if isinstance(line.contract, SelectorTable) else ():
             (with_line,), (declared,) = read_again([page], Names((line,))), read_again([page], NO_NAMES)
@@ -148,7 +148,7 @@ def repair_kept(folder: Path, names: Names, platforms: Iterable[str], overrides:
 
 
 def repair_source(folder: Path, names: Names, overrides: Overrides) -> Repair:
-    """Repair the kept responses in the folder of a source: the newest ones, with its good ones."""
+    """Repair the newest kept responses in a source's folder, by comparison with the good responses there."""
     refused: list[str] = []
     changed = list(_pages(of_source(folder), overrides, refused))
     good = list(_pages(of_source(folder, GOOD), overrides, refused))
@@ -163,7 +163,7 @@ def good_pages(folder: Path, platform: str, sources: Collection[str], overrides:
 
 
 def _pages(paths: Iterable[Path], overrides: Overrides, refused: list[str]) -> Iterator[PlatformPage]:
-    """Yield the pages of kept responses. ``refused`` gets a sentence for each other file."""
+    """Yield the page objects of kept responses. For each unusable file, append a sentence to ``refused``."""
     for path in paths:
         try:
             yield reread(path, NO_NAMES, overrides).page

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 Overrides = Callable[[str], Mapping[type, type]]
-"""Returns the page object classes that are used instead of others for a URL."""
+"""For a URL, returns the page object classes that replace other classes."""
 
 MAX_LINE = 400
 
 
 class ReadPage(NamedTuple):
-    """A page object whose item was read."""
+    """A page object that was asked for its item, with the error if there was one."""
 
     page: PlatformPage
     error: ScrapeError | None
@@ -50,7 +50,7 @@ def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
     """Read a kept response again.
 
     Raises:
-        KeptError: the file is not a kept response that a scraper of this project reads.
+        KeptError: the file is not a kept response, or no scraper of this project reads it.
         OSError: the file cannot be read.
     """
     page = page_of(load(path), path, overrides)
@@ -62,7 +62,7 @@ def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
 
 
 def read_again(pages: Iterable[PlatformPage], names: Names) -> list[ReadPage]:
-    """Read the responses of pages again with other names, with the payloads of their contracts."""
+    """Read the responses of pages again with other names, and record the payloads with their contracts."""
     copies = []
     for page in pages:
         copy = type(page)(**{each.name: getattr(page, each.name) for each in attrs.fields(type(page)) if each.init})
@@ -83,7 +83,7 @@ def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPag
     """Return the page object of a kept response.
 
     Raises:
-        KeptError: no page object has the source of the response.
+        KeptError: no page object reads the source of the response.
     """
     head = kept.head
     try:

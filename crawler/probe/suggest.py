@@ -1,9 +1,10 @@
-"""Suggests lines of the file of ``PAYLOAD_NAMES`` for a changed payload: a key was renamed, or moved to another level.
+"""Suggests lines for the file of ``PAYLOAD_NAMES``, for a payload in which a key was renamed or moved to another level.
 
-A line is *proven* if it is the only line with evidence: the values equal the values of the same rows of a good page; or
-the new key is called alike, is the same key at another level, or has an object with the same keys. A value of the same
-type proves nothing, because likes and views have the same type. All other lines are unproven. They are shown with their
-values and the values of good pages, for a person to compare.
+A *good page* is a response of the same source that could be read completely, from before the change. A line is *proven*
+if it is the only line with evidence: its values equal those of the same rows on a good page; or its key has a similar
+name, is the same key at another level, or contains an object with the same keys. A value of the same type proves
+nothing, because likes and views have the same type. All other lines are unproven. They are shown with their values and
+the values of good pages, for a person to compare.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ MAX_LENGTH = 150
 SHAPE_DEPTH, SHAPE_ENTRIES = 3, 10
 MAX_UNPROVEN = 3
 MIN_INNER, MANY = 2, 4
-"""Minimum number of declared keys that identify an object: with good pages that show which keys are new, and without.
+"""Minimum number of declared keys that identify an object, if there are good pages and if there are none.
 """
 SHAPE = 0.8
-"""Minimum share of common keys of objects that count as equal."""
+"""Minimum share of common keys for two objects to count as objects of the same kind."""
 SHOWN = 3
 
 
 class Suggestion(NamedTuple):
-    """A line that may make a part of a payload readable."""
+    """A line that may make an unread part of a payload readable."""
 
     line: Line
     evidence: str
@@ -55,7 +56,7 @@ class Suggestion(NamedTuple):
     before: list[Any]
     """Values at the declared path in good pages."""
     mends: tuple[str, ...] = ()
-    """The unread paths that the line mends, if it was tried."""
+    """The unread paths that became readable when the line was tried."""
 
     def __str__(self) -> str:
         kind, known, further = self.line
@@ -69,7 +70,7 @@ def _examples(found: list[Any]) -> str:
 
 
 def rows_of(pages: Iterable[ReadPage], names: Names) -> Rows:
-    """Return the objects of the payloads of pages that were read with names."""
+    """Return the objects in the payloads of pages that were read with ``names``."""
     found: Rows = {}
     for each in pages:
         for kind, data in each.page.payloads or ():
@@ -83,13 +84,13 @@ def rows_of(pages: Iterable[ReadPage], names: Names) -> Rows:
 
 
 def of_kind(rows: Rows, kind: type[Contract], path: str | None = None) -> list[dict[str, Any]]:
-    """Return the objects of a contract: those at a path if there are any, else all."""
+    """Return the objects of a contract: those at the path if there are any, else all of them."""
     every = [each for (other, _), found in rows.items() if other is kind for each in found]
     return rows.get((kind, path or ""), every)
 
 
 def suggestions(changed: Rows, good: Rows, names: Names) -> list[Suggestion]:
-    """Return the lines that may mend changed payloads, the proven ones first.
+    """Return the lines that may make changed payloads readable, the proven ones first.
 
     Args:
         changed: the objects of changed payloads.
@@ -108,7 +109,7 @@ def suggestions(changed: Rows, good: Rows, names: Names) -> list[Suggestion]:
 
 
 def _of_gap(gap: Gap, rows: list[dict[str, Any]], good: list[dict[str, Any]], names: Names) -> list[Suggestion]:
-    """Return the lines for a gap: the only proven one, else unproven ones."""
+    """Return the lines for an absent key: the single line with evidence, or else unproven lines."""
     anchors = [each for each in at(rows, gap.lead) if isinstance(each, dict)]
     before = [each for each in at(good, gap.lead) if isinstance(each, dict)]
     fitting = []
@@ -134,7 +135,7 @@ def _of_gap(gap: Gap, rows: list[dict[str, Any]], good: list[dict[str, Any]], na
 
 
 def _new_keys(gap: Gap, anchors: list[dict[str, Any]], before: list[dict[str, Any]]) -> Iterator[Keys]:
-    """Yield the paths of keys that are in all objects, unknown, and in a place where the key may be now."""
+    """Yield the paths of unknown keys that all objects have, at places to which the absent key may have moved."""
     known = {steps(each) for each in beginnings(gap.kind)} - {(*gap.lead, *gap.keys)}
     for keys in _paths(anchors[0], len(gap.keys) + 1) if anchors else ():
         is_near = keys[:-1] == (gap.keys if gap.inside else gap.keys[:-1]) or keys[-1] == gap.keys[-1]
@@ -150,7 +151,7 @@ def _is_path(keys: Keys) -> bool:
 
 
 def _paths(data: dict[str, Any], depth: int) -> list[Keys]:
-    """Return the paths of the keys of an object and of the objects in it, the object's own keys first."""
+    """Return the paths of all keys in an object and in the objects inside it, the object's own keys first."""
     found: list[Keys] = [(key,) for key in data]
     for keys in found:
         value = find(data, keys).value
@@ -161,49 +162,50 @@ def _paths(data: dict[str, Any], depth: int) -> list[Keys]:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A path whose values fit all values of a gap."""
+    """A path at which the values fit the types of all values that the absent key led to."""
 
     gap: Gap
     keys: Keys
     values: list[Any]
     before: list[Any]
     inner: int
-    """The number of declared keys that its objects have."""
+    """The number of declared keys that the objects at the path have."""
     shape: bool | None
-    """Whether its objects have the keys of the objects in good pages. None: good pages have no objects."""
+    """Whether the objects at the path have the same keys as those in good pages. None: good pages have no such
+    objects."""
     is_known: bool
-    """Whether the values are among the values of good pages, and not among the values of another key."""
+    """Whether all values occur in good pages under the old key, and not all of them under another key."""
     has_good: bool
-    """Whether there are good pages, which show the keys that are new."""
+    """Whether there are good pages to compare with. Without them, it is unknown which keys are new."""
     compared: Agreement
 
     def suggestion(self, evidence: str) -> Suggestion:
-        """Return the line of the candidate."""
+        """Return the candidate as a line with its evidence."""
         line = Line(self.gap.kind, self.gap.known, joined((*self.gap.lead, *self.keys)))
         return Suggestion(line, evidence, self.values, self.before)
 
     def agrees(self) -> str:
-        """Return a sentence if the values equal the values of the same rows of a good page, else ""."""
+        """Return the evidence that the values equal those of the same rows on a good page, else ""."""
         compared = self.compared
         return f"{compared.equal} of {compared.compared} values are those of a good page" if compared.is_proof else ""
 
     def has_known_values(self) -> str:
-        """Return a sentence if the values are among the values of good pages, and not of a key beside it, else ""."""
+        """Return the evidence that the values occur in good pages under the old key only, else ""."""
         return "its values are among those of good pages" if self.is_known else ""
 
     def is_called_alike(self) -> str:
-        """Return a sentence if the key is beside the absent key and has the same words, else ""."""
+        """Return the evidence that the key consists of the absent key's words and is in its place, else ""."""
         is_beside = self.keys[:-1] == self.gap.keys[:-1]
         return "the keys have the same words" if is_beside and alike(self.keys[-1], self.gap.keys[-1]) else ""
 
     def has_moved(self) -> str:
-        """Return a sentence if it is the same key at another level, and not a key of many objects, else ""."""
+        """Return the evidence that it is the same key at another level and not a key of many objects, else ""."""
         key = self.gap.keys[-1]
         is_special = self.has_good and (self.shape or not is_general(key))
         return "the same key at another level" if self.keys[-1] == key and is_special else ""
 
     def has_the_same_keys(self) -> str:
-        """Likewise, whether its objects have the keys of those in good pages, or many declared keys."""
+        """Return the evidence that the objects have the same keys as in good pages, or many declared keys, else ""."""
         is_known = self.inner >= MANY and self.shape is not False
         return "its objects have the same keys" if self.shape or is_known else ""
 
@@ -211,7 +213,7 @@ class _Candidate:
 def _candidate(
     gap: Gap, keys: Keys, anchors: list[dict[str, Any]], before: list[dict[str, Any]], compared: Agreement
 ) -> _Candidate | None:
-    """Return the candidate at a path, or None if its values do not fit."""
+    """Return the candidate for a path, or None if the values at the path do not fit."""
     try:
         check_line(Line(gap.kind, gap.known, joined((*gap.lead, *keys))))
     except WrongLineError:
@@ -238,18 +240,18 @@ def _candidate(
 
 
 def _beside(gap: Gap, before: list[Any]) -> list[Keys]:
-    """Return the keys beside the absent one in good pages."""
+    """Return the neighbouring keys of the absent key in good pages."""
     every = {(*gap.keys[:-1], key) for each in before for key in find(each, gap.keys[:-1]).value or ()}
     return sorted(every - {gap.keys})
 
 
 def _flat(found: Iterable[Any]) -> list[Any]:
-    """Return the values that are not null, and the values of lists one by one."""
+    """Return the values that are not null, with lists replaced by their entries."""
     return [each for value in found for each in (value if isinstance(value, list) else [value]) if each is not None]
 
 
 def _fit(value: Value, found: list[Any]) -> int | None:
-    """Return the number of declared keys in the objects that were found, None if they do not fit a value's type."""
+    """Return the number of declared keys in the objects found, or None if what was found has a wrong type."""
     entries = _flat(found)
     if not entries:
         return None
@@ -279,7 +281,7 @@ def _is_of(kind: Any, entry: Any) -> bool:
 
 
 def _shape(value: Any, depth: int = SHAPE_DEPTH) -> frozenset[Keys]:
-    """Return the paths of the keys of an object, or of the first entries of a list."""
+    """Return the paths of the keys in an object, or in the first entries of a list."""
     entries = value[:SHAPE_ENTRIES] if isinstance(value, list) else [value]
     found: set[Keys] = set()
     for entry in entries if depth else ():
@@ -289,7 +291,7 @@ def _shape(value: Any, depth: int = SHAPE_DEPTH) -> frozenset[Keys]:
 
 
 def _has_shape(gap: Gap, keys: Keys, anchors: list[Any], before: list[Any]) -> bool | None:
-    """Whether the objects at a path have the keys of the objects in good pages, and the objects beside them do not.
+    """Whether the objects at a path have the same keys as the objects in good pages, and no neighbouring objects do.
 
     None: the good pages have no such objects.
     """
@@ -319,7 +321,7 @@ def _agreement(gap: Gap, keys: Keys, rows: list[dict[str, Any]], good: list[dict
 
 
 def by_identity(kind: type[Contract], rows: list[dict[str, Any]], path: tuple[Step, ...]) -> dict[Any, Any]:
-    """Return the values at a path by the identities of their rows, {} if the contract has no identity."""
+    """Return the values at a path by the identity of their row, or {} if the contract has no identity."""
     identity = next((each for each in values(kind) if each.kind == "identity" and not each.contracts), None)
     if identity is None:
         return {}

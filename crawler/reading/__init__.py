@@ -1,1 +1,1 @@
-"""Helpers for page objects: they find JSON in pages, and convert text to values."""
+"""Helpers for page objects: they find JSON in pages, read it by contracts, and convert text to values."""

@@ -1,4 +1,4 @@
-"""The careful pass: reads plain data value by value, and reports each difference from the contract.
+"""The careful pass: reads decoded data value by value, and reports each difference from the contract.
 
 It is used for payloads that the strict pass refuses, and for plain data that is not JSON. A value that cannot be read
 becomes null, and a row without its identity is left out. Each path is reported once, with the number of rows.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from crawler.errors import ExtractionFailed
-from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.declaration import EMPTY, OFTEN_ROWS, Contract, Value, contracts, per_contract, values
 from crawler.reading.json import decode
 from crawler.reading.paths import ANY, EACH, Step, join, steps
 from crawler.reading.strict import MAX_ROWS
@@ -24,11 +24,11 @@ C = TypeVar("C", bound=Contract)
 ROOT = "$"
 """The path of the whole payload."""
 UNKNOWN = "…unknown"
-"""The last step of the path of unknown names that the platform sent."""
+"""The last step of the paths under which unknown names from the platform are reported."""
 
 MAX_BYTES = 4_000_000
-"""Size of the largest document that is read carefully. The largest real one has 1.7 MB; plain data of 30 MB would block
-the event loop for seconds."""
+"""Maximum size of a document for the careful pass. The largest real document has 1.7 MB; decoded data of 30 MB would
+block the event loop for seconds."""
 
 
 def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> tuple[C | None, list[Unread]]:
@@ -69,7 +69,7 @@ def _walked(kind: type[C], data: object) -> tuple[C | None, _Walk]:
 
 
 def objects(kind: type[Contract], data: object) -> dict[tuple[type[Contract], str], list[dict[str, Any]]]:
-    """Return the objects of plain data by contract and path, as ``read_plain`` finds them. Raises the same errors."""
+    """Return the objects that ``read_plain`` finds, by contract and path. Raises the errors of ``read_plain``."""
     _, walk = _walked(kind, data)
     return {(place.kind, place.path): rows for place, rows in walk.rows.items() if place.kind is not None}
 
@@ -78,9 +78,11 @@ class Found(NamedTuple):
     """The value at a path, or the reason why it is absent."""
 
     value: Any = None
-    """The value, None if it is null or absent. A list of values for a path with ``[]`` or ``*``."""
+    """The value, or None if it is null or absent. For a path with ``[]`` or ``*``, a list of values."""
     cause: Cause | None = None
     """Why the value, or a part of the list, could not be found."""
+    has_null: bool = False
+    """Whether a part of the list is null."""
 
 
 _MISSING = Found(cause="missing")
@@ -89,7 +91,7 @@ _WRONG = Found(cause="type")
 
 def find(data: Any, path: tuple[Step, ...]) -> Found:
     """Return the value at a path. If an object on the path is null, the value is absent."""
-    for index, key in enumerate(path):  # the usual case: keys of objects
+    for index, key in enumerate(path):  # usually, all steps are keys of objects
         if type(data) is not dict or key not in data:
             path = path[index:]
             break
@@ -110,24 +112,26 @@ def find(data: Any, path: tuple[Step, ...]) -> Found:
 
 
 def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
-    """Return the value at a path below an entry of a list. Every entry must have the path, as in the strict pass."""
+    """Return the value at a path below one entry of a list. As in the strict pass, every entry must have the path."""
     chosen = entries[index] if -len(entries) <= index < len(entries) else None
     return Found(find(chosen, path).value, _collected(entries, path).cause)
 
 
 def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
     """Return the values at a path below each entry of a list. If an entry lacks the path, the path is missing."""
+    has_null = None in entries
     if not path:
-        return Found([each for each in entries if each is not None])
+        return Found([each for each in entries if each is not None], has_null=has_null)
     found = [find(each, path) for each in entries if each is not None]
     cause = next((each.cause for each in found if each.cause), None)
+    has_null = has_null or any(each.has_null or (each.value is None and each.cause is None) for each in found)
     inside = [each.value for each in found if each.value is not None]
     is_list = EACH in path or ANY in path
-    return Found([one for many in inside for one in many] if is_list else inside, cause)
+    return Found([one for many in inside for one in many] if is_list else inside, cause, has_null)
 
 
 class _Place(NamedTuple):
-    """Objects of the payload: the objects of a contract at a path."""
+    """A group of objects in the payload: those of one contract at one path."""
 
     path: str
     kind: type[Contract] | None = None
@@ -150,7 +154,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self._objects: Counter[_Place] = Counter()
-        """Number of objects of each contract by path. Objects of unknown kinds have no contract."""
+        """Number of objects by contract and path. An object of an unknown kind has no contract."""
         self.rows: defaultdict[_Place, list[dict[str, Any]]] = defaultdict(list)
         self._notes: dict[tuple[str, Cause], _Note] = {}
 
@@ -170,7 +174,7 @@ class _Walk:
             _, at = _first_found(value, rows[0])
             path = join(place.path, at)
             found = (_first_found(value, row)[0] for row in rows)
-            if (path, "missing") not in self._notes and all(each.value in (None, []) for each in found):
+            if (path, "missing") not in self._notes and all(each.value in EMPTY for each in found):
                 is_present = any(_first_found(value, row)[0].cause is None for row in rows)
                 note = _Note(place, loses_rows=False, count=len(rows))
                 self._notes[path, "null" if is_present else "missing"] = note
@@ -185,12 +189,9 @@ class _Walk:
     ) -> C | None:
         """Return an instance of a contract, or None if the object cannot be read.
 
-        Args:
-            kind: the contract.
-            data: the object.
-            path: its path.
-            is_entry: whether the object is an entry of a list.
-            loses_row: whether a row is lost without the object: it is the row, or an identity of one.
+        Args: kind: the contract. data: the object. path: its path. is_entry: whether the object is an entry of a list.
+        loses_row: whether a row is left out if the object cannot be read: the object is the row, or an identity of the
+        row.
         """
         own = _Place(path, kind)
         self._objects[own] += 1
@@ -224,7 +225,7 @@ class _Walk:
     def _is_known(
         self, kind: type[Contract], data: dict[str, Any], own: _Place, inside: list[_Note], *, loses_row: bool
     ) -> bool:
-        """Whether an object without any read value has a known format. ``inside``: why values were not read."""
+        """Whether an object without a readable value has a known format. ``inside``: the unread parts in it."""
         for note in inside:
             note.loses_rows |= loses_row
         if inside:
@@ -242,15 +243,15 @@ class _Walk:
         path = join(owner.path, at)
         if found.cause and (found.cause == "type" or value.required):
             self._note(path, found.cause, owner, loses_row=lost or _holds_rows(value))
-        elif found.value is None and value.kind == "identity" and not found.cause:
-            self._note(path, "null", owner, loses_row=lost)
+        elif not value.nullable and (found.has_null or (found.value is None and not found.cause)):
+            self._note(path, "null", owner, loses_row=lost or _holds_rows(value))
         if value.many:
             entries = (self._entry(value, each, path, owner, lost=lost) for each in found.value or ())
             return [each for each in entries if each is not None]
         return None if found.value is None else self._entry(value, found.value, path, owner, lost=lost)
 
     def _entry(self, value: Value, data: Any, path: str, owner: _Place, *, lost: bool) -> Any:
-        """Return a value, or an entry of a list, as its type. None if it has another type."""
+        """Return a value, or an entry of a list, in its declared type. None if it has another type."""
         if not value.contracts:
             if type(data) in value.classes:
                 return data
@@ -288,9 +289,9 @@ class _Walk:
 
 
 def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
-    """Return the value at the first of several paths that has one, or that is present, and this path.
+    """Return the first value that is not null among a value's paths, and its path; or else a null value and its path.
 
-    If no path is present, return the path with the most present keys.
+    If no path exists in the object, return the path of which the most keys exist.
     """
     if len(value.paths) == 1:
         return find(data, value.steps), value.paths[0]
@@ -301,7 +302,7 @@ def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
 
 
 def _depth(data: Any, path: tuple[Step, ...]) -> int:
-    """Return the number of present keys on a path, to report the path that fits the payload best."""
+    """Return how many keys of a path exist in the data, to report the path that fits the payload best."""
     for number, key in enumerate(path):
         if type(data) is not dict or key not in data:
             return number
@@ -325,7 +326,7 @@ def _tagged(value: Value) -> dict[str, type[Contract]]:
 
 @per_contract
 def _identities_first(kind: type[Contract]) -> tuple[Value, ...]:
-    """Return the values of a contract. If an object lacks its identity, its other missing values are not reported."""
+    """Return a contract's values, identities first: without its identity, nothing else of an object is reported."""
     return tuple(sorted(values(kind), key=lambda value: value.kind != "identity"))
 
 
@@ -335,14 +336,12 @@ def _often(kind: type[Contract]) -> tuple[Value, ...]:
 
 
 def _has_known_path(kind: type[Contract], data: dict[str, Any]) -> bool:
-    """Whether the object has a declared value, although the value may be null or an empty list."""
+    """Whether any declared path exists in the object, even if its value is null or an empty list."""
     return any(find(data, steps(path)).cause is None for value in values(kind) for path in value.paths)
 
 
 def _unknown_keys(kind: type[Contract], data: dict[str, Any]) -> list[str]:
-    """Return the keys of the deepest present object on the path of a value, which has unknown keys in place of the
-    known ones.
-    """
+    """Return the unknown keys to report: those of the deepest object that exists on the path of a value."""
     deepest, depth = data, 0
     for value in values(kind):
         for path in value.paths:

@@ -15,10 +15,10 @@
 
 A value has a name, a type, a kind and a path. There are four kinds:
 
-- ``identity``: without it, a row is not a row. It is never null.
+- ``identity``: a row without this value is left out. It is never null.
 - ``always``: the key is in every row. Its value may be null.
-- ``often``: the value is not null in at least one row of a page with ten rows or more. ``always(..., often=True)`` is
-  both.
+- ``often``: the value is neither null nor empty in at least one row of a page with ten rows or more.
+  ``always(..., often=True)`` is both.
 - ``sometimes``: everything else.
 
 The kinds are counted over whole recorded payloads, never guessed (``docs/contracts.md``).
@@ -35,7 +35,9 @@ from crawler.reading import careful, strict
 from crawler.reading.declaration import (
     C,
     Contract,
+    Count,
     NonEmpty,
+    Number,
     Value,
     always,
     contracts,
@@ -49,7 +51,9 @@ from crawler.reading.unread import Unread
 __all__ = [
     "C",
     "Contract",
+    "Count",
     "NonEmpty",
+    "Number",
     "Reading",
     "Value",
     "always",
@@ -64,7 +68,7 @@ __all__ = [
 
 
 class Reading(NamedTuple, Generic[C]):
-    """The result of a reading: the contract's instance, None if its identity is missing; and the unread parts."""
+    """What was read: the contract's instance, or None if its identity is missing; and the unread parts."""
 
     value: C | None
     unread: list[Unread]
@@ -73,12 +77,9 @@ class Reading(NamedTuple, Generic[C]):
 def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False, old: type[C] | None = None) -> Reading[C]:
     """Read a JSON document.
 
-    Args:
-        kind: the contract of the document.
-        body: the document.
-        what: how error messages name the document.
-        code_after: whether program code may follow the JSON, because it was cut out of a script.
-        old: the contract without its further paths, for a document that has none of them.
+    Args: kind: the contract of the document. body: the document. what: the name of the document in error messages.
+    code_after: whether program code may follow the JSON, because the document was cut out of a script. old: the
+    contract without the additional paths of ``PAYLOAD_NAMES``, if the document contains none of these paths.
 
     Raises:
         ExtractionFailed: the document is not JSON, is nested too deeply, or has more rows than any real page.

@@ -16,9 +16,15 @@ Kind = Literal["identity", "always", "often", "sometimes"]
 
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 """The type of texts that are never empty, such as ids. An empty text is a value of another type."""
+Count = int | Annotated[float, msgspec.Meta(multiple_of=1)] | Annotated[str, msgspec.Meta(pattern=r"\A-?[\d,]*\Z")]
+"""The type of counts, which may be texts: 12, 12.0, "12" and "1,234". "1.2M" and 1.5 are values of another type."""
+Number = int | float | Annotated[str, msgspec.Meta(pattern=r"\A(-?\d+(\.\d+)?)?\Z")]
+"""The type of numbers that may have decimals and may be texts. Any other text is a value of another type."""
 
 OFTEN_ROWS = 10
-"""Minimum number of rows from which a value that is null in all rows counts as missing."""
+"""Minimum number of rows on a page for an ``often`` value that is null or empty in all of them to count as missing."""
+EMPTY: tuple[object, ...] = (None, [], "")
+"""What an ``often`` value is not in all rows. A platform has emptied texts instead of removing their keys."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +35,18 @@ class Declared:
     paths: tuple[str, ...]
     """The paths of the value. The first path whose key is present is read."""
     often: bool
-    """Whether the value is not null in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
+    """Whether the value is neither null nor empty in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
 
 
 def identity(*paths: str) -> Any:
-    """Declare a value without which a row is not a row."""
+    """Declare a value that identifies a row: a row without it is left out."""
     return Declared("identity", paths, often=False)
 
 
 def always(*paths: str, often: bool = False) -> Any:
     """Declare a value whose key is in every row.
 
-    ``often``: the value is also not null in at least one row of a page.
+    ``often``: the value is also neither null nor empty in at least one row of a page.
     """
     return Declared("always", paths, often)
 
@@ -65,6 +71,8 @@ class Contract:
         one_of: the object has at least one of the declared values, such as a row with one key for each known renderer.
             An object with none of them is unread. An empty object that is not a row is read as an object without
             values: platforms send it in place of a deleted object.
+        nulls: whether real objects of this class contain null. If not, null in place of a declared value, or of an
+            object on its path, is reported.
 
     An attribute is declared as ``T | None``, as ``list[T]`` if its path contains ``[]`` or ``*``, and as ``T`` if it is
     an identity. A list is never null: it is empty if the payload has no value.
@@ -72,17 +80,20 @@ class Contract:
 
     tag: ClassVar[tuple[str, str] | None] = None
     one_of: ClassVar[bool] = False
+    nulls: ClassVar[bool] = True
     change: ClassVar[Callable[[Value], Value] | None] = None
-    """Changes each value of the original contract of this class, such as by adding paths (``names.py``)."""
+    """If this class is a variant of another contract: the function that changes the declared values (``names.py``)."""
 
     def __init__(self, **attributes: Any) -> None:
-        """Make an instance with some of the values. Other values are null or empty."""
+        """Make an instance with the given values. All other values are null or []."""
         others = (value for value in values(type(self)) if value.name not in attributes)
         vars(self).update({value.name: [] if value.many else None for value in others}, **attributes)
 
-    def __init_subclass__(cls, *, tag: tuple[str, str] | None = None, one_of: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, *, tag: tuple[str, str] | None = None, one_of: bool = False, nulls: bool = True, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
-        cls.tag, cls.one_of = tag or cls.tag, one_of or cls.one_of
+        cls.tag, cls.one_of, cls.nulls = tag or cls.tag, one_of or cls.one_of, nulls and cls.nulls
 
 
 C = TypeVar("C", bound=Contract)
@@ -103,16 +114,18 @@ class Value:
     often: bool
     many: bool
     """Whether the attribute is a list."""
+    nullable: bool
+    """Whether the payload may have null in place of the value."""
     type: Any
     """The type of the value without null; for a list, the type of an entry."""
     contracts: tuple[type[Contract], ...]
     """The contracts in the type: one, several of a union, or none."""
     classes: frozenset[Any]
-    """The plain types in the type, and the type of null. Their instances need no conversion."""
+    """The classes of decoded JSON values that the type allows, including that of null. They need no conversion."""
 
     @cached_property
     def required(self) -> bool:
-        """Whether the key is in every row."""
+        """Whether the key must be in every row."""
         return self.kind in {"identity", "always"}
 
     @cached_property
@@ -127,7 +140,7 @@ class Value:
 
 
 def per_contract(function: Callable[[type[Contract]], R]) -> Callable[[type[Contract]], R]:
-    """Cache a function's results. Type checkers do not accept classes as arguments of a function in ``cache``."""
+    """Cache a function's results per contract. Type checkers reject classes as arguments of a cached function."""
     return cache(function)  # type: ignore[return-value]  # classes are hashable
 
 
@@ -152,7 +165,7 @@ def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> V
         raise TypeError(f"{where}: a path begins with a key of the object")
     flat = {is_flat(path) for path in declared.paths}
     if len(flat) != 1:
-        raise TypeError(f"{where}: give one path, or several that all have [] or that all have none")
+        raise TypeError(f"{where}: give one path, or several paths that all contain [] or that all do not")
     many = flat == {False}
     if many != (get_origin(hint) is list):
         raise TypeError(f"{where}: a path with [] or * needs a list as the type, and a list needs such a path")
@@ -166,9 +179,10 @@ def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> V
     keys = {each.tag[0] if each.tag else None for each in contracts}
     if len(contracts) > 1 and (len(keys) > 1 or None in keys):
         raise TypeError(f"{where}: all contracts of a union need a tag with the same key")
-    classes = PLAIN.intersection(options) | ({NoneType} if not many and declared.kind != "identity" else set())
+    nullable = owner.nulls and declared.kind != "identity"
+    classes = PLAIN.intersection(options) | ({NoneType} if not many and nullable else set())
     entry: Any = Union[tuple(options)]  # noqa: UP007  # Union, because the alternatives are in a variable
-    return Value(name, declared.kind, declared.paths, declared.often, many, entry, contracts, classes)
+    return Value(name, declared.kind, declared.paths, declared.often, many, nullable, entry, contracts, classes)
 
 
 def _alternatives(hint: Any) -> list[Any]:

@@ -25,7 +25,7 @@ _LONE_SURROGATE = re.compile(
 )
 
 REPAIRABLE = ("surrogate", "UTF-8", "control character")
-"""Words in orjson's error messages that show that ``decode`` can repair the document."""
+"""Words in orjson's error messages about faults that ``decode`` can repair."""
 
 # Some documents have raw control characters, such as line breaks, inside strings. JSON allows them only between values.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -41,8 +41,8 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
 
     Args:
         body: the JSON document.
-        what: how error messages name the document.
-        code_after: whether program code may follow the JSON, because it was cut out of a script.
+        what: the name of the document in error messages.
+        code_after: whether program code may follow the JSON, because the document was cut out of a script.
 
     >>> decode(r'{"cut": "so good \ud83d"}', what="block")
     {'cut': 'so good �'}
@@ -58,7 +58,7 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
     """
     try:
         try:
-            # orjson rejects subclasses of bytes; a view of one is not a copy.
+            # orjson rejects subclasses of bytes, but accepts a memoryview, which copies nothing.
             return orjson.loads(memoryview(body) if isinstance(body, bytes) else body)
         except orjson.JSONDecodeError as error:
             text = body.decode(errors="replace") if isinstance(body, bytes) else body
@@ -77,7 +77,7 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
 
 
 def is_bare_json(body: bytes) -> bool:
-    """Whether a body begins like JSON: it is data without an HTML page around it.
+    """Whether a body begins like JSON, so that it is a JSON document and not an HTML page.
 
     >>> is_bare_json(b' [{"a": 1}]'), is_bare_json(b"<p>{}</p>"), is_bare_json(b"")
     (True, False, False)
@@ -136,7 +136,8 @@ _NAMED = (b"var ", b'window["', b"window['")
 
 
 def assigned_block(body: bytes, name: str) -> bytes | None:
-    """Return the JSON that a script assigns to a variable, up to the script's end, or None if no script assigns any.
+    """Return the JSON that a script assigns to a variable, up to the script's end, or None if no script assigns JSON to
+    it.
 
     >>> assigned_block(b'<script>var data = {"a": "};"};</script>', "data")
     b'{"a": "};"}'
@@ -169,7 +170,7 @@ def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
     >>> list(scripts_with(b"<script>post", b"post")), list(scripts_with(b"post<script post>1</script>post", b"post"))
     ([b'post'], [])
     """
-    after = 0  # the next script that contains the mark starts after this position
+    after = 0  # the search for the next script with the mark starts at this position
     position = body.find(mark)
     while position >= 0:
         after = max(after, body.rfind(b"</script>", after, position))
@@ -207,7 +208,7 @@ def dig(value: Any, *path: Step) -> Any:
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:
-    """Return the dicts in a list. Any value that is not a list gives [].
+    """Return the dicts in a list. For a value that is not a list, return [].
 
     >>> dicts([{"a": 1}, None, 3]), dicts(None)
     ([{'a': 1}], [])
@@ -216,7 +217,7 @@ def dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def nonempty_strings(value: Any) -> list[str]:
-    """Return the non-empty strings in a list. Any value that is not a list gives [].
+    """Return the non-empty strings in a list. For a value that is not a list, return [].
 
     >>> nonempty_strings(["a", "", None])
     ['a']
@@ -241,7 +242,7 @@ def all_dicts(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON: the ``object_pairs_hook`` of strict decoders.
+    """Return a JSON object as a dict: the ``object_pairs_hook`` of strict decoders.
 
     Raises:
         ValueError: a key is repeated. Decoders would take its last value.

@@ -1,12 +1,13 @@
-"""Further paths of declared values, with which a changed payload can be read without a change of the code.
+"""Additional paths for declared values, tried before the declared ones, so that a changed payload can be read.
 
-A *line* of names has a contract, a declared path of it, and the path that is read instead: ``Row``, ``imageInfo``,
-``media.image``. It holds for all values of the contract whose paths begin with the declared one. The further path is
-tried first, and then the declared one, because platforms change their pages one by one. A line may also have a table of
-HTML selectors instead of a contract, one of the table's paths, and a selector.
+No code changes: the paths come from the file of ``PAYLOAD_NAMES``. A *line* of it names a contract, a path that the
+contract declares, and a *further* path for the same value: ``Row``, ``imageInfo``, ``media.image``. It applies to all
+values of the contract whose paths begin with the declared one. The further path is tried first, and then the declared
+one, because platforms change their pages one by one. For values in HTML, a line names a table of selectors, one of the
+table's paths, and a further selector.
 
-``Names.contract`` returns the contract with its further paths: a subclass. So the strict pass, the careful pass and all
-other users of ``values`` read the same paths. ``Names.table`` does the same for a table.
+``Names.contract`` returns a subclass of the contract with the further paths. So the strict pass, the careful pass and
+all other users of ``values`` read the same paths. ``Names.table`` does the same for a table.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ class SelectorTable(ABC):
     """Selectors of a platform's HTML, to which lines may add further selectors. Instances are immutable."""
 
     label: ClassVar[str]
-    """The platform and a word: ``professional.sections``."""
+    """The name of the table in the file: the platform and a word, such as ``professional.sections``."""
 
     @property
     @abstractmethod
     def paths(self) -> list[str]:
-        """The declared paths that a line may have: those of the page's sections, of their rows and of their cells."""
+        """The paths that a line may name: those of the page's sections, of their rows and of the cells in rows."""
 
     @abstractmethod
     def check(self, line: Line) -> None:
@@ -38,7 +39,7 @@ class SelectorTable(ABC):
 
     @abstractmethod
     def named(self, lines: Sequence[Line]) -> Self:
-        """Return the table with the selectors of the lines, which are tried first."""
+        """Return the table with the selectors of the lines added. They are tried before the declared selectors."""
 
 
 T = TypeVar("T", bound=SelectorTable)
@@ -51,7 +52,7 @@ class Line(NamedTuple):
     declared: str
     """A declared path, or its beginning."""
     further: str
-    """The path or the selector in its place."""
+    """The additional path or selector, which is tried first."""
 
 
 class Names:
@@ -66,7 +67,7 @@ class Names:
         self._tables: dict[SelectorTable, SelectorTable] = {}
 
     def contract(self, kind: type[C]) -> type[C]:
-        """Return the contract with the further paths: the contract itself if no line belongs to it or its values."""
+        """Return the contract with the further paths, or the contract itself if no line applies to it or inside it."""
         if not self.lines:
             return kind
         if kind not in self._named:
@@ -75,10 +76,10 @@ class Names:
         return cast("type[C]", self._named[kind])
 
     def old(self, kind: type[C], body: bytes) -> type[C] | None:
-        """Return the contract without the further paths, for a document that has none of them.
+        """Return the contract without the further paths if the document contains none of them, else None.
 
-        None: the contract has no further paths, or the document has all keys of one of them. Without the further paths,
-        its renamed values could seem to be absent.
+        A document with all keys of a further path must be read with it: otherwise its renamed values could seem to be
+        absent. None is also returned if the contract has no further paths.
         """
         if self.contract(kind) is kind:
             return None
@@ -86,7 +87,7 @@ class Names:
         return None if any(_has_keys(body, each.further) for each in lines) else kind
 
     def table(self, table: T) -> T:
-        """Return the table with the further selectors: the table itself if no line belongs to it."""
+        """Return the table with the further selectors, or the table itself if no line applies to it."""
         if table not in self._tables:
             self._tables[table] = table.named(self._of[table]) if table in self._of else table
         return cast("T", self._tables[table])
@@ -103,7 +104,7 @@ class Names:
 
 
 def _has_keys(body: bytes, path: str) -> bool:
-    """Whether a JSON document has all keys of a path somewhere. Keys that may be escaped count as present."""
+    """Whether a JSON document contains all keys of a path anywhere. Keys that may be escaped count as present."""
     keys = (each for each in steps(path) if isinstance(each, str) and each not in {EACH, ANY} and each.isascii())
     return all(f'"{key}"'.encode() in body for key in keys)
 
@@ -118,14 +119,14 @@ def variant(kind: type[C], change: Any) -> type[C]:
 
 
 def declared(kind: type[Contract]) -> type[Contract]:
-    """Return the original of a contract: the contract itself if it was declared."""
+    """Return the contract as it was declared: the original of a variant, or the contract itself."""
     while kind.change is not None:
         kind = kind.__mro__[1]
     return kind
 
 
 def owners(kind: type[Contract], value: Value) -> Iterator[type[Contract]]:
-    """Yield a contract and its base classes up to the class of the value's declaration."""
+    """Yield a contract and its base classes, up to the class that declares the value."""
     for each in kind.__mro__:
         yield each
         if value.name in vars(each):
@@ -133,7 +134,7 @@ def owners(kind: type[Contract], value: Value) -> Iterator[type[Contract]]:
 
 
 def renamed(path: str, line: Line) -> str | None:
-    """Return a path with its declared beginning replaced by the further one, or None if it begins with other keys.
+    """Return a path with the line's declared beginning replaced by the further path, or None if it begins otherwise.
 
     >>> line = Line(Contract, "info.images[]", "media.photos[]")
     >>> renamed("info.images[].url", line), renamed("info.image", line)
@@ -153,10 +154,10 @@ class WrongLineError(ValueError):
 
 
 def check_line(line: Line) -> None:
-    """Check that a line names a declared path, and that the further one leads to a value in its place.
+    """Check that the further path of a line can be read in place of the declared one.
 
     Raises:
-        WrongLineError: it does not.
+        WrongLineError: it cannot, such as a path to a list for a single value.
     """
     if isinstance(line.contract, SelectorTable):
         line.contract.check(line)
@@ -165,7 +166,7 @@ def check_line(line: Line) -> None:
     for value, path in found:
         if is_flat(path) == value.many:
             has, needs = ("a list of values", "one value") if not value.many else ("one value", "a list of values")
-            raise WrongLineError(f"{path} has {has}, and {value.name} needs {needs}")
+            raise WrongLineError(f"{path} leads to {has}, but {value.name} needs {needs}")
         if not isinstance(steps(path)[0], str) or steps(path)[0] in {"[]", "*"}:
             raise WrongLineError(f"{path} does not begin with a key")
         other = next((each for each in values(line.contract) if path in each.paths and each.name != value.name), None)

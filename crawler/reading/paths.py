@@ -48,7 +48,7 @@ def steps(path: str) -> tuple[Step, ...]:
 
 
 def is_flat(path: str) -> bool:
-    """Whether a path has at most one value. A path with ``[]`` or ``*`` has a list of values.
+    """Whether a path leads to at most one value. A path with ``[]`` or ``*`` leads to a list of values.
 
     >>> is_flat("sources[-1].url"), is_flat("rows[].text")
     (True, False)
@@ -57,7 +57,7 @@ def is_flat(path: str) -> bool:
 
 
 def join(parent: str, path: str) -> str:
-    """Return the path below a parent's path.
+    """Return a path that is relative to a parent as a path from the root.
 
     >>> join("rows[]", "title.text"), join("", "rows[]"), join("rows[]", "[0].text")
     ('rows[].title.text', 'rows[]', 'rows[][0].text')

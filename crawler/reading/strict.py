@@ -2,32 +2,36 @@
 
 A contract is compiled to msgspec Structs: one for the contract, and one for each object on the paths of its values. A
 key of an ``identity`` or ``always`` value is a required field, so that the decoder itself finds missing values. The
-Struct of a contract is a subclass of the contract. It has a field for each value that is one key below it, and a
+Struct of a contract is a subclass of the contract. It has a field for each value whose path is a single key, and a
 property for each other value.
 
-The pass has two results: an instance with everything as declared, or None. ``careful.py`` then finds the differences.
+The pass returns an instance if the payload is exactly as declared, else None. ``careful.py`` then finds the
+differences.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
+from types import NoneType
 from typing import Any, TypeVar, Union
 
 import msgspec
 
-from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, contracts, per_contract, values
-from crawler.reading.getters import Getter, field_name, first_of, getter, has_only_keys
+from crawler.reading.declaration import EMPTY, OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.getters import Getter, field_name, getter, getter_of_keys, lacks_one_of
 from crawler.reading.paths import ANY, EACH, Step, steps
 
 C = TypeVar("C", bound=Contract)
 
 MAX_ROWS = 2_000
-"""Maximum number of rows of one kind in a payload. The largest real payload has 98; more would block the event loop."""
+"""Maximum number of rows of one kind in a payload. The largest real payload has 98. Far more rows would block the event
+loop."""
 
 
 def decoded(kind: type[C], body: bytes) -> C | None:
@@ -45,47 +49,51 @@ def decoded(kind: type[C], body: bytes) -> C | None:
 @per_contract
 def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any] | None:
     if any(each.__init__ is not Contract.__init__ for each in contracts(kind)):
-        return None  # the decoder does not call it; the careful pass does
+        return None  # the decoder would not call this constructor; the careful pass does
     try:
         return msgspec.json.Decoder(_Compiler().struct(kind))
     except OverlappingPathsError:
         if kind.change is None:  # a mistake in the project's own contracts
             raise
-        return None  # a value that was moved to a key inside itself is read by the careful pass
+        return None  # a line of PAYLOAD_NAMES moved a value to a key inside itself: only the careful pass reads that
 
 
 class OverlappingPathsError(TypeError):
-    """A path ends where another one continues, so that no type describes the value there."""
+    """A path ends where another path continues, so that no type can describe the value there."""
 
 
-# Whether something is missing that the types cannot express
+# Checks for missing parts that types cannot express
 
 
 @dataclass(frozen=True)
 class _Check:
     """The checks of the decoded objects of one contract."""
 
-    required: tuple[tuple[Getter, Any], ...]
-    """Identities and ``always`` values with several paths, which cannot be required fields -> the value if it is
-    missing."""
+    lacks_one: Getter | None
+    """Tells whether an object lacks a value with several paths that must be present, which cannot be a required field.
+    None: the contract has no such value."""
     often: tuple[Getter, ...]
     one_of: tuple[Getter, ...]
     """The values of which each object has at least one."""
-    inside: tuple[tuple[Getter, tuple[type[Contract], ...], tuple[Step, ...]], ...]
-    """The objects inside, their contracts, and their keys. Entries of a list have no keys."""
+    inside: tuple[tuple[Getter, bool, tuple[type[Contract], ...], tuple[Step, ...]], ...]
+    """The objects inside the object that need checks: whether they are a list, their contracts, and their keys. Entries
+    of a list have no keys."""
 
 
 @per_contract
 def _check(kind: type[Contract]) -> _Check:
     read = {value: attrgetter(value.name) for value in values(kind)}
     return _Check(
-        required=tuple(
-            (read[value], [] if value.many else None) for value in read if value.required and len(value.paths) > 1
-        ),
+        lacks_one=lacks_one_of([value.paths for value in read if value.required and len(value.paths) > 1]),
         often=tuple(read[value] for value in read if value.often),
         one_of=tuple(read[value] for value in sorted(read, key=_cost) if kind.one_of),
         inside=tuple(
-            (read[value], value.contracts, () if value.many else tuple(steps(path)[-1] for path in value.paths))
+            (
+                read[value],
+                value.many,
+                value.contracts,
+                () if value.many else tuple(steps(path)[-1] for path in value.paths),
+            )
             for value in read
             if any(map(_needs_check, value.contracts))
         ),
@@ -94,7 +102,7 @@ def _check(kind: type[Contract]) -> _Check:
 
 @per_contract
 def _needs_check(kind: type[Contract]) -> bool:
-    """Whether objects of the contract, or objects inside them, can be incomplete or too many."""
+    """Whether the decoded objects of the contract, or objects inside them, can still be incomplete or too many."""
     return any(
         each.one_of or value.often or value.kind == "identity" or (value.required and len(value.paths) > 1)
         for each in contracts(kind)
@@ -103,7 +111,7 @@ def _needs_check(kind: type[Contract]) -> bool:
 
 
 def _cost(value: Value) -> tuple[int, int]:
-    """Return the sort key of a value by the time that reading it takes."""
+    """Return a sort key for values: the ones that are fastest to read come first."""
     return len(value.paths), len(value.steps)
 
 
@@ -112,7 +120,7 @@ Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
 
 
 def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
-    """Check objects level by level."""
+    """Check the objects of the payload, level by level."""
     waiting: list[Level] = [(kind, [value], ())]
     empty: Counter[tuple[Step, ...]] = Counter()
     for contract, rows, keys in waiting:
@@ -126,10 +134,10 @@ def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
 
 
 def _are_complete(check: _Check, rows: list[Any]) -> bool:
-    if check.required and any(missing in map(read, rows) for read, missing in check.required):
+    if check.lacks_one and any(map(check.lacks_one, rows)):
         return False
     often = check.often if len(rows) >= OFTEN_ROWS else ()
-    return not (often and any(all(read(row) in (None, []) for row in rows) for read in often))
+    return not (often and any(all(read(row) in EMPTY for row in rows) for read in often))
 
 
 def _number_without_value(check: _Check, rows: list[Any]) -> int:
@@ -139,41 +147,30 @@ def _number_without_value(check: _Check, rows: list[Any]) -> int:
 
 
 def _inside(check: _Check, rows: list[Any]) -> Iterator[Level]:
-    for read, kinds, keys in check.inside:
-        found = [read(row) for row in rows]
-        below = [each for many in found for each in many] if isinstance(found[0], list) else found
-        for kind in kinds:
-            if len(kinds) == 1:
-                of_kind = [each for each in below if each is not None]
-            else:
-                of_kind = [each for each in below if isinstance(each, kind)]
-            if of_kind:
-                yield kind, of_kind, keys
+    for read, many, kinds, keys in check.inside:
+        found = chain.from_iterable(map(read, rows)) if many else map(read, rows)
+        if len(kinds) == 1:
+            if below := [each for each in found if each is not None]:
+                yield kinds[0], below, keys
+            continue
+        by_struct: defaultdict[type[Any], list[Any]] = defaultdict(list)
+        for each in found:
+            by_struct[type(each)].append(each)
+        by_struct.pop(NoneType, None)
+        for struct, below in by_struct.items():
+            yield next(kind for kind in kinds if issubclass(struct, kind)), below, keys
 
 
 def _are_empty(body: bytes, keys: tuple[Step, ...], number: int) -> bool:
-    """Whether all objects without a value are empty. Otherwise, some of them have only unknown values."""
+    """Whether all ``number`` objects without a known value are ``{}``. Otherwise, some have only unknown keys."""
     found = (re.findall(rb'"%b"\s*:\s*\{\s*\}' % re.escape(str(key).encode()), body) for key in keys)
     return number == sum(map(len, found))
 
 
 def _attribute(value: Value, root: _Node) -> property:
     """Return the property of a value that is not a field of its own."""
-    getters = [getter(steps(path), never_null=root.has_parents(steps(path))) for path in value.paths]
-    only = getters[0]
-
-    def first(row: Any) -> Any:
-        for read in getters:
-            found = read(row)
-            if found is not None and found != []:
-                return found
-        return [] if value.many else None
-
-    if len(getters) > 1 and all(has_only_keys(path) for path in value.paths):
-        return property(first_of(value.paths))
-    if len(getters) > 1:
-        return property(first)
-    return property(only)
+    first = steps(value.paths[0])
+    return property(getter_of_keys(first) if len(value.paths) == 1 and root.has_parents(first) else getter(value.paths))
 
 
 # Compilation
@@ -185,7 +182,7 @@ class _Node:
 
     required: bool = False
     never_null: bool = False
-    """Whether it is an object on the path of an identity."""
+    """Whether the place is an object on the path of an identity."""
     keys: dict[str, _Node] = field(default_factory=dict)
     """The children of an object."""
     entry: _Node | None = None
@@ -232,7 +229,7 @@ class _Compiler:
             self._open.append(kind)
             self._structs[kind] = struct = self._compiled(kind)
             self._open.pop()
-            for each in self._made:  # msgspec looks names in annotations up in the class
+            for each in self._made:  # msgspec resolves the names in annotations in the namespace of the class
                 setattr(each, _reference(kind), struct)
         return self._structs[kind]
 
@@ -252,7 +249,10 @@ class _Compiler:
         tag = {} if kind.tag is None else {"tag_field": kind.tag[0], "tag": kind.tag[1]}
         struct = msgspec.defstruct(
             kind.__name__,
-            [self._field(key, node, fields.get(key) or field_name(key)) for key, node in root.keys.items()],
+            [
+                self._field(key, node, fields.get(key) or field_name(key), nulls=kind.nulls)
+                for key, node in root.keys.items()
+            ],
             bases=(kind, msgspec.Struct),
             namespace=namespace,
             kw_only=True,
@@ -264,31 +264,34 @@ class _Compiler:
 
     def _leaf(self, value: Value) -> Any:
         kinds = [_reference(kind) if kind in self._open else self.struct(kind) for kind in value.contracts]
-        null = () if value.kind == "identity" else (None,)
+        null = (None,) if value.nullable else ()
         return Union[(*(kinds or [value.type]), *null)]  # Union, because the alternatives are in a variable
 
-    def _field(self, key: str, node: _Node, name: str) -> tuple[str, Any, Any]:
-        kind = self._type(node)
+    def _field(self, key: str, node: _Node, name: str, *, nulls: bool) -> tuple[str, Any, Any]:
+        kind = self._type(node, nulls=nulls)
         if node.required:
             return name, kind, msgspec.field(name=key)
         # The default is an empty object, so that reading the path needs no check for an absent object.
         default = self._made[-1]() if node.keys else None
         return name, kind, msgspec.field(name=key, default=default)
 
-    def _type(self, node: _Node) -> Any:
+    def _type(self, node: _Node, *, nulls: bool) -> Any:
         if sum(map(bool, (node.leaf is not None, node.keys, node.entry, node.member))) > 1:
             raise OverlappingPathsError("a path ends where another one continues: declare a contract for the object")
+        null = (None,) if nulls and not node.never_null else ()
         if node.leaf is not None:
             return node.leaf
         if node.entry is not None:
-            return Union[list[Union[self._type(node.entry), None]], None]  # type: ignore[misc]  # noqa: UP007
+            inside: Any = Union[(self._type(node.entry, nulls=nulls), *null)]
+            return Union[(list[inside], *null)]
         if node.member is not None:
             other = (str, int, float, bool, list, None)
-            return Union[dict[str, Union[(self._type(node.member), *other)]], None]  # type: ignore[misc]  # noqa: UP007
-        fields = [self._field(key, each, field_name(key)) for key, each in node.keys.items()]
+            inside = Union[(self._type(node.member, nulls=nulls), *other)]
+            return Union[(dict[str, inside], *null)]
+        fields = [self._field(key, each, field_name(key), nulls=nulls) for key, each in node.keys.items()]
         part = msgspec.defstruct("Part", fields, frozen=True, gc=False, kw_only=True)
         self._made.append(part)
-        return part if node.never_null else Union[part, None]  # noqa: UP007
+        return Union[(part, *null)]
 
 
 def _reference(kind: type[Contract]) -> str:

@@ -25,10 +25,11 @@ class Unread(NamedTuple):
     cause: Cause
     """Why it could not be read.
 
-    ``missing``: the key is absent although every payload has it. ``null``: the key is null in every row although it
-    never is. ``type``: the value has another type. ``unknown``: the platform sent a name, such as the type of a row,
-    that this project does not know. ``contradiction``: the payload contradicts itself, such as a repost without the
-    original post. ``limit``: a limit left it out.
+    ``missing``: the key is absent, although every known payload has it. ``null``: the value is null or empty in every
+    row of the page, which never occurs in known payloads. ``type``: the value has another type than declared.
+    ``unknown``: the platform sent a name, such as the type of a row, that this project does not know.
+    ``contradiction``: the payload contradicts itself, such as a repost without the original post. ``limit``: it was
+    left out because of a limit.
     """
     rows: int = 1
     """Number of rows (or objects) in which the path could not be read."""

@@ -20,7 +20,8 @@ _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-"""English abbreviations of the months, as platforms write them. The C library's names would depend on the locale."""
+"""English abbreviations of the months, as platforms write them. The month names of the standard library depend on the
+locale."""
 
 
 def amounts(text: str | None) -> list[float]:
@@ -39,7 +40,8 @@ def _money(number: str) -> float:
 
 
 def amount(value: object) -> float | None:
-    """Return the first amount of money in a number or a text, or None. 0 gives None: it is a placeholder on platforms.
+    """Return the first amount of money in a number or a text, or None. For 0, return None: platforms use it as a
+    placeholder.
 
     >>> amount("Now $1,159.00"), amount("69.99"), amount(69)
     (1159.0, 69.99, 69.0)
@@ -57,15 +59,17 @@ def amount(value: object) -> float | None:
 
 
 def count(value: object) -> int | None:
-    """Return a count as an integer, from an integer or a text. Any other value gives None, such as -1 for "hidden".
+    """Return a count as an integer, from a number or a text. For any other value, such as -1 for "hidden", return None.
 
-    >>> count(3), count("12"), count("1,234")
-    (3, 12, 1234)
+    >>> count(3), count(3.0), count("12"), count("1,234")
+    (3, 3, 12, 1234)
     >>> count("many"), count(True), count(2.5), count(-1), count(None)
     (None, None, None, None, None)
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value < 10**18 else None
+    if isinstance(value, float):
+        return count(int(value)) if value.is_integer() else None
     if isinstance(value, str):
         digits = value.replace(",", "")
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
@@ -73,7 +77,7 @@ def count(value: object) -> int | None:
 
 
 def number(value: object) -> float | None:
-    """Return a number as a float, from a number or a text. Any other value gives None.
+    """Return a number as a float, from a number or a text. For any other value, return None.
 
     >>> number(4), number(4.5), number("4.5"), number("4"), number("-0.5")
     (4.0, 4.5, 4.5, 4.0, -0.5)
@@ -87,7 +91,7 @@ def number(value: object) -> float | None:
 
 
 def iso_duration(value: object) -> float | None:
-    """Return the number of seconds in an ISO 8601 or XML duration. A zero duration and any other text give None.
+    """Return the number of seconds in an ISO 8601 or XML duration. For a zero duration or any other text, return None.
 
     >>> iso_duration("PT1M12.5S"), iso_duration("PT0H0M4.967S"), iso_duration("P1DT2H")
     (72.5, 4.967, 93600.0)
@@ -102,7 +106,7 @@ def iso_duration(value: object) -> float | None:
 
 
 def text(value: object) -> str:
-    """Return a text unchanged, or an integer (such as a numeric id) as text. Any other value gives "".
+    """Return a text unchanged, or an integer (such as a numeric id) as text. For any other value, return "".
 
     >>> text("a"), text(12), text(None), text([])
     ('a', '12', '', '')
@@ -113,9 +117,10 @@ def text(value: object) -> str:
 
 
 def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
-    """Return an absolute URL without its fragment. Relative URLs are resolved against the origin. Other values give "".
+    """Return an absolute URL without its fragment. Relative URLs are resolved against the origin. For any other value,
+    return "".
 
-    ``query=False`` drops the URL's query, for URLs whose query only tracks visitors.
+    ``query=False`` removes the query, for URLs whose query is used only to track visitors.
 
     >>> absolute_url("https://shop.example", "/ip/a/1?athbdg=L1", query=False)
     'https://shop.example/ip/a/1'
@@ -138,7 +143,7 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a URL is absolute, and the same after it was resolved. This takes less time than a regular expression."""
+    """Whether a URL is absolute, and resolving it would not change it. This is faster than a regular expression."""
     odd = (
         "#" in value or ";" in value or "[" in value or "]" in value or "\n" in value or "\r" in value or "\t" in value
     )
@@ -146,7 +151,7 @@ def _is_plain(value: str) -> bool:
 
 
 def retry_after_seconds(value: str | None) -> int | None:
-    """Return the seconds to wait from a ``Retry-After`` header: a number or a date. Other values give None.
+    """Return the seconds to wait from a ``Retry-After`` header: a number or a date. For any other value, return None.
 
     >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
     (120, None, None)
@@ -173,7 +178,8 @@ _SCALES = {
     "bn": 10**9,
     "billion": 10**9,
 }
-# With a scale, a comma would be another language's decimal point: "1,2 M". Without one, it separates groups of digits.
+# In a number with a unit such as "M", a comma would be the decimal point of another language: "1,2 M". In a number
+# without a unit, it separates groups of digits.
 _STATED = (
     rf"(?:(?P<rounded>\d{{1,6}}(?:\.\d{{1,6}})?)\s?(?P<scale>{'|'.join(_SCALES)})"
     r"|(?P<exact>\d{1,3}(?:,\d{2,3}){0,6},\d{3}|\d{1,20}))"
@@ -186,10 +192,10 @@ def _stating(things: str) -> re.Pattern[str]:
 
 
 def stated_count(text: str | None, things: str = "") -> int | None:
-    """Return the number of things that a text states, such as 501000 for "501k views". Any other text gives None.
+    """Return the number of things that a text states, such as 501000 for "501k views". For any other text, return None.
 
-    ``things`` is a regular expression for their name. The number may be exact or rounded. Units in other languages are
-    not recognised, so that "20 Tr" (20 million) does not become 20.
+    ``things`` is a regular expression for the name of the things. The number may be exact or rounded. Units in other
+    languages are not recognised, so that "20 Tr" (20 million) does not become 20.
 
     >>> stated_count("8.84k subscribers", "subscribers?"), stated_count("3,993,451 views", "views?")
     (8840, 3993451)
@@ -211,7 +217,8 @@ def stated_count(text: str | None, things: str = "") -> int | None:
 
 
 def clock_seconds(text: str | None) -> int | None:
-    """Return the seconds in a duration as video players show it, such as "1:07:34". Any other text gives None.
+    """Return the seconds in a duration in the format of video players, such as "1:07:34". For any other text, return
+    None.
 
     >>> clock_seconds("1:07:34"), clock_seconds("0:09"), clock_seconds("LIVE"), clock_seconds("1:75")
     (4054, 9, None, None)

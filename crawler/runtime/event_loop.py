@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Ts = TypeVarTuple("Ts")
 
 LOOP = "crawler.runtime.event_loop.Loop"
-"""The path of the class, for Scrapy."""
+"""The import path of ``Loop``, for Scrapy's setting ``ASYNCIO_EVENT_LOOP``."""
 
 
 class Loop(uvloop.Loop):
     """uvloop's event loop, except that the reader of a reset connection is called until it is removed.
 
-    Writers are not changed: uvloop calls them once, and their first write raises the connection's error.
+    Writers need no such change: uvloop calls them once after the reset, and their next write raises the error.
     """
 
     def add_reader(self, fd: FileDescriptorLike, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
@@ -39,15 +39,15 @@ class Loop(uvloop.Loop):
         poll = select.poll()
         poll.register(fd, 0)  # poll() reports errors even if no event is requested
         found = poll.poll(0)
-        if found and found[0][1] & select.POLLERR:  # such as a reset, which a read raises after the remaining data
-            # After this call, uvloop stops watching the descriptor. A new reader is called for the same error.
+        if found and found[0][1] & select.POLLERR:  # such as a reset, which a read raises once all data is read
+            # uvloop stops watching the descriptor after this call. A newly added reader is called again.
             self.remove_reader(fd)
             self.add_reader(fd, callback, *args)
         callback(*args)
 
 
 def installed_reactor() -> Any:
-    """Install the reactor with this loop, for a command without a crawler process, and return it."""
+    """Install and return the reactor with this loop, for commands that have no crawler process."""
     install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
     from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default one
 

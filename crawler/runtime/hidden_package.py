@@ -1,7 +1,8 @@
-"""Finds another project's package ``crawler``, which this package hides.
+"""Detects that this package hides a package ``crawler`` of another project.
 
-``scrapy`` searches the project's folder after the installed packages, and Scrapyd an egg. If social-retail-crawler is
-installed in the same environment, such a project would get the settings and the spiders of this package.
+``scrapy`` searches the installed packages before the project's folder, and Scrapyd searches them before the project's
+egg. If social-retail-crawler is installed in the same environment, a project whose own package is called ``crawler``
+would get the settings and spiders of this package.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ OWN = Path(__file__).parents[1]
 
 
 def hidden_package() -> str | None:
-    """Return the location of the package ``crawler`` of the project or egg to run, if this package hides it."""
+    """Return the location of the project's or egg's own package ``crawler`` if this package hides it, else None."""
     config = closest_scrapy_cfg()
     eggs = [entry for entry in sys.path if entry.endswith(".egg")]
     for entry in [*([str(Path(config).parent)] if config else []), *eggs]:
         found = PathFinder.find_spec(OWN.name, [entry])
         locations = list(found.submodule_search_locations or ()) if found else []
-        # Copies of this package, such as a clone in which the installed package is used, have the same spiders.
+        # Another copy of this package, such as a clone, has the same spiders, so it does not matter which is used.
         is_own = _has("reading", locations)
-        is_package = found is not None and found.origin is not None  # not a folder with data only
+        is_package = found is not None and found.origin is not None  # not just a folder with that name
         if (is_package or _has("settings", locations)) and not is_own:
             return locations[0]
     return None

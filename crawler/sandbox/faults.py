@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
 
 RequestCounts = Counter[str]
-"""The number of times that each request was received. A temporary fault affects only the first time."""
+"""How often each request was received. A temporary fault affects only the first one."""
 
 
 SLOW_SECONDS = 0.5
@@ -26,7 +26,7 @@ SLOW_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: the code of the outcome that it must lead to, and its description. Harmless faults have ``OK``."""
+    """A fault: its description, and the code of the outcome that it must lead to, ``OK`` for a harmless fault."""
 
     code: str
     about: str
@@ -46,7 +46,7 @@ _NUMBERED = re.compile(r"(.+)[-_]\d+", re.ASCII)
 
 
 def unnumbered(name: str, known: Container[str]) -> str:
-    """Return the known name in a name with a number, so that many targets can have the same fault.
+    """Return a fault's name from a name with a number, so that many targets can have the same fault.
 
     >>> unnumbered("gone-17", {"gone"}), unnumbered("gone", {"gone"}), unnumbered("whales-17", {"gone"})
     ('gone', 'gone', 'whales-17')
@@ -77,7 +77,8 @@ COMMON = {
 }
 
 UNLOCK_SCRIPT = "/__door__.js"
-"""Path of the script that ends the fault ``browser-only``. It is served only to requests for the host ``localhost``."""
+"""Path of the script that unlocks a page with the fault ``browser-only``. It is served only on the host
+``localhost``."""
 
 
 def respond(http_request: Request, site: FakeSite, request: FakeRequest, request_counts: RequestCounts) -> None:
@@ -117,7 +118,7 @@ def respond_after(request: Request, seconds: float, answer: Callable[[], None]) 
 
 
 def _fault_of_request(name: str, number: int) -> str | None:
-    """Return the fault to simulate when a request is received the ``number``-th time. None: the fault is over."""
+    """Return the fault to simulate when a request is received for the ``number``-th time, or None for no fault."""
     if name == "flaky":
         return "unavailable" if number == 1 else None
     once = name.removesuffix("-once")
@@ -143,7 +144,7 @@ _ANSWERS: dict[str, FakeResponse] = {
 
 
 def _locked_page(request: FakeRequest) -> FakeResponse:
-    """Build the 403 page for ``browser-only``. Its script sets a cookie in a browser; then the real page is sent."""
+    """Build the 403 page for ``browser-only``. In a browser, its script sets a cookie that unlocks the page."""
     port = request.headers.get("host", "").rpartition(":")[2]
     script = f'<script src="http://localhost:{port}{UNLOCK_SCRIPT}"></script>'
     return 403, {}, f"<html><title>One moment</title><body>One moment{script}</body></html>".encode()
@@ -195,7 +196,7 @@ def _truncate(request: Request, page: FakeResponse) -> None:
     body = page[2]
     request.setHeader("Content-Length", str(len(body)))
     request.write(body[: len(body) // 2])
-    cast("Any", request).channel.loseConnection()  # the raw transport would wait for its producer forever
+    cast("Any", request).channel.loseConnection()  # closing the raw transport would wait for its producer forever
 
 
 _CONNECTION_FAULTS: dict[str, Callable[[Request, FakeResponse], None]] = {

@@ -19,7 +19,7 @@ class FakeRequest:
 
     path: str
     args: dict[str, str] = field(default_factory=dict)
-    """The parameters of the query string. If a key is repeated, its last value is used."""
+    """The parameters in the query string. For a repeated key, the last value."""
     method: str = "GET"
     headers: dict[str, str] = field(default_factory=dict)
     """The request's HTTP headers, by name in lower case."""
@@ -28,7 +28,7 @@ class FakeRequest:
 
 
 class FakeSite(Protocol):
-    """A simulated platform. It builds pages for browsers and spiders, and expected records for tests."""
+    """A simulated platform, which builds pages for spiders and browsers, and expected records for tests."""
 
     def fault(self, request: FakeRequest) -> str | None:
         """Return the name of the fault that the request's target selects, or None if it selects no fault."""
@@ -45,6 +45,7 @@ class FakeSite(Protocol):
     def catalogue(self) -> dict[str, Any]:
         """Return the platform's targets and faults. The sandbox serves them at ``/__world__``.
 
-        ``targets`` is a list of ``{"params", "about"}``: targets that exist for every seed. ``faults`` maps each fault
-        to ``{"params", "code", "about"}``: the params of a target that selects it, and the code of the outcome.
+        ``targets`` is a list of objects ``{"params", "about"}``: targets that exist for every seed. ``faults`` maps
+        each fault to ``{"params", "code", "about"}``: the params of a target that selects it, and the code of the
+        outcome.
         """

@@ -1,6 +1,6 @@
-"""A simulated platform that changes its pages: after some pages, keys of its payloads have other names.
+"""Simulates a change of a platform: after some pages, keys in the payloads are renamed.
 
-A name with a dot in front, such as ``.skill``, is a class of the HTML, or the ``data-section`` of a section.
+A name with a leading dot, such as ``.skill``, is an HTML class, or the ``data-section`` of a section.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
 
 PAGES_BEFORE = 10
-"""Number of pages before the change."""
+"""Number of pages that are served before the change."""
 _CLASSES = re.compile(rb'(\b(?:class|data-section)=")([^"]*)')
 
 
 class RenamingSite:
-    """A site that renames keys and classes. Its true records do not change."""
+    """Wraps a site, and renames keys and classes in its pages. The expected records do not change."""
 
     def __init__(self, site: FakeSite, renames: Mapping[str, str]) -> None:
         self._site, self._pages = site, 0
@@ -31,7 +31,7 @@ class RenamingSite:
         return self._site.fault(request)
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Return the site's page, with the other names from the page after ``PAGES_BEFORE`` on."""
+        """Return the site's page, with the new names once ``PAGES_BEFORE`` pages were served."""
         status, headers, body = self._site.page(request)
         self._pages += 1
         if self._pages > PAGES_BEFORE:

@@ -1,4 +1,4 @@
-"""Serves the simulated platforms over HTTP on loopback, each at its own port."""
+"""Serves the simulated platforms over HTTP on loopback, each on its own port."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class _Platform(Resource):
-    """A resource that responds to all paths of one platform."""
+    """The resource that responds to requests for all paths of one platform."""
 
     isLeaf = True
 
@@ -93,7 +93,7 @@ def _fake_request(request: Request) -> FakeRequest:
 
 
 class RequestLog:
-    """Writes one line of JSON for each request: when it came, to which platform, from which address, for what."""
+    """Writes one line of JSON for each request: its time, platform, client address and URL."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a")

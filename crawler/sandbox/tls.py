@@ -1,4 +1,4 @@
-"""The certificate of the sandbox when it serves ``https``: made at the start, signed by itself, for loopback."""
+"""Creates self-signed certificates for loopback, with which the sandbox serves ``https``."""
 
 from __future__ import annotations
 

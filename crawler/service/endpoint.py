@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from crawler.registry import scrapers
+from crawler.runtime.memory import TRIM_SECONDS, trim_heap
 from crawler.service import metrics
 from crawler.service.clients import usage
 from crawler.service.description import catalogue, llms, openapi, viewer
@@ -54,7 +56,7 @@ class Endpoint:
         *,
         address: str = "",
     ) -> None:
-        """``pages``: path -> a further page to serve, such as the console's.
+        """``pages``: path -> another page to serve, such as the console's.
 
         ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
         """
@@ -89,6 +91,7 @@ class Endpoint:
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
             (self.parts.once.purge, PURGE_SECONDS, "upkeep_failed"),
             (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
+            (partial(asyncio.to_thread, trim_heap), TRIM_SECONDS, "upkeep_failed"),
         )
         self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 
@@ -130,7 +133,9 @@ class Endpoint:
 
 
 def prepare_documents(service_url: str) -> None:
-    """Build and compress the documents before the first call needs them."""
+    """Build and compress the documents, and build the validators of all records, before the first call needs them."""
+    for scraper in scrapers().values():
+        scraper.data.model_rebuild()
     catalogue.as_json()
     documents = (viewer.page(), openapi.as_json(service_url), llms.as_text(service_url))
     for document in (*documents, *viewer.bundled_files().values()):

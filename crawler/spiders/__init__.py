@@ -1,1 +1,1 @@
-"""The spiders, one for each platform. A spider defines the order of a target's requests, and joins their data."""
+"""The spiders, one for each platform. A spider orders a target's requests, and merges the data of their responses."""

@@ -6,7 +6,7 @@ A spider yields one scheduled request per target. Its callback awaits the target
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -39,12 +39,12 @@ from crawler.runtime.garbage_collection import end_start
 from crawler.spiders.first import First
 from crawler.targets.arguments import CrawlArguments, with_params
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
-from crawler.targets.files import FileSource, Shard
-from crawler.targets.incremental import Since, new_since, seen_file
+from crawler.targets.incremental import Since, SinceDate
 from crawler.targets.listings import Listings
 from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.reporter import PARTIAL, outcomes_by_code, target_completed
+from crawler.targets.shard import Shard
 from crawler.targets.shutdown import Closing
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target
@@ -69,17 +69,17 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     """
 
     scrapers: ClassVar[tuple[Scraper, ...]]
-    """The spider's scrapers. If params fit several of them, the first of these takes the target."""
+    """The spider's scrapers. If a target's params fit several of them, the first of these scrapes the target."""
     metadata: ClassVar[dict[str, str]]
     """``title`` and ``description`` of the platform."""
     arguments: ClassVar[type[CrawlArguments]] = CrawlArguments
-    """The model of the ``-a`` arguments. The params of the scrapers are added to it, as text."""
+    """The model of the ``-a`` arguments. The params of the scrapers are added to it, as arguments of type text."""
     args: CrawlArguments
     needs_browser: ClassVar[bool] = False
     """Whether the spider always loads its targets in the browser."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Set ``platform`` and ``arguments``. A subclass of a platform's spider may have a name of its own."""
+        """Set ``platform`` and ``arguments``. A subclass of a platform's spider may have another name."""
         super().__init_subclass__(**kwargs)
         if "scrapers" in vars(cls):
             cls.platform = cls.scrapers[0].platform
@@ -95,7 +95,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         if self.args.since and not any(scraper.entries for scraper in self.scrapers):
             raise ValueError(
                 f"since={self.args.since} requires a listing that is sorted by newest first; "
-                f"no scraper of {self.name} has one"
+                f"no scraper of {self.name} has such a listing"
             )
         self.source = self._own_source(kwargs) if source is None else source
         self.row_path: RecordPath | None = None
@@ -109,7 +109,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         self.since: Since | None = None
         self.listings = Listings()
         self.stale_ids: dict[str, str] = {}
-        """Ids of the platform's data file that are out of date, with the reason."""
+        """Ids in the platform's data file (``ids.json``) that were found to be out of date, each with the reason."""
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
 
     @classmethod
@@ -127,8 +127,9 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         super().update_settings(settings)
         require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
         settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
-        # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would repeat the stored
-        # requests in addition to the requests of all targets. A job continues instead.
+        # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would send the stored
+        # requests in addition to the requests of all targets. Interrupted crawls are continued with ``-a job=``
+        # instead.
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
@@ -147,21 +148,23 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
         crawler.signals.connect(spider.lanes.stored, signals.spider_closed)
-        if spider.args.since:
-            spider.since = new_since(spider.args.since, crawler.settings)
+        if spider.args.since == "last":
+            from crawler.jobs.seen import SeenByCrawls  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
+            spider.since = SeenByCrawls.of(crawler.settings)
             crawler.signals.connect(spider.since.close, signals.spider_closed)
+        elif spider.args.since:
+            spider.since = SinceDate(date.fromisoformat(spider.args.since))
         return spider
 
     def check(self, settings: BaseSettings) -> None:
-        """Check the targets and the requirements of the arguments, without requests to the platform.
+        """Check the targets, and whether the project has the files that the arguments need, without sending requests.
 
         Raises:
             WrongTargetsError: the run would have no targets.
             UsageError: an argument or ``SHARED_LIMITS`` requires a project folder.
         """
-        if self.args.since == "last":
-            seen_file(settings)
-        if self.args.job or settings.getbool("SHARED_LIMITS"):
+        if self.args.job or self.args.since == "last" or settings.getbool("SHARED_LIMITS"):
             store_location(settings)
         if not self.args.job:
             self.source.check()
@@ -169,13 +172,15 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def _own_source(self, arguments: dict[str, Any]) -> TargetSource:
         parser = TargetParser(self.scrapers, self.args.scraper, sliced=self.sliced)
         if self.args.targets:
+            from crawler.targets.files.source import FileSource  # noqa: PLC0415  # imports the readers of all formats
+
             return FileSource(parser, self.args.targets, Shard.parse(self.args.shard or "1/1"), self.args.encoding)
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
         return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
 
     @property
     def on_demand(self) -> bool:
-        """Whether the spider serves calls of the endpoint, whose callers wait for the outcomes."""
+        """Whether the spider serves calls to the HTTP endpoint, whose callers wait for the outcomes."""
         return isinstance(self.source, QueueSource)
 
     @property
@@ -189,7 +194,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return False
 
     def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore the state of a root that another worker of the job has begun.
+        """Restore the state of a root (a requested target) that another worker of the job has begun.
 
         ``root``: the id of the root. ``notes``: the code and the note (``TargetTracker.note``) of each finished target
         that has a note. ``pending``: the targets without an outcome. Return the targets to scrape.
@@ -198,7 +203,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @property
     def status_lines(self) -> list[str]:
-        """Lines to show below the progress bar, for work that consists of several targets."""
+        """Lines to show below the progress bar, such as the state of a crawl that consists of several targets."""
         return []
 
     def report_stale_id(self, name: str, reason: str) -> None:
@@ -208,7 +213,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             logger.info("stale_id", spider=self.name, id=name, reason=reason, hint="PLATFORM_IDS replaces the file")
 
     async def start(self) -> AsyncIterator[Request]:
-        """Yield the first request of each target, when the tracker releases the target."""
+        """Yield each target's first request when the tracker releases the target."""
         skip_unhandled_records()
         end_start()
         try:
@@ -222,7 +227,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             raise CloseSpider(str(error)) from error
 
     def request(self, target: Target) -> Request:
-        """Return the scheduled request of a target, made with ``for_page``. It must depend only on the target."""
+        """Return a target's first request, made with ``for_page``. It must depend only on the target."""
         raise NotImplementedError
 
     async def scrape(self, target: Target, first: First) -> Data | None:
@@ -241,7 +246,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @cached_property
     def payload_names(self) -> PayloadNames:
-        """The further paths of the platforms' contracts."""
+        """The additional paths of the platforms' contracts, from the file of ``PAYLOAD_NAMES``."""
         return self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
@@ -278,13 +283,13 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return self._records(target, first)
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record | Request]:
-        """Yield the target's record; or its first request on another lane, if its egress has failed."""
+        """Yield the target's record. If its egress has failed, yield its first request again, for another egress."""
         try:
             record = await self._record(target, first)
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
             record = None
-        except Exception as error:  # the end of the release may cause any exception, such as an aborted download
+        except Exception as error:  # after the end or restart of a target, any exception may follow, such as an abort
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
             record = None
@@ -300,7 +305,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
         Raises:
             ScrapeError: the target failed.
-            ReleaseEnded: the target has its outcome, was released again, or was taken by another worker.
+            ReleaseEnded: the target already has its outcome, was restarted, or was claimed by another worker.
         """
         target.release.check()
         if self.since:
@@ -317,7 +322,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        """Return the page params for saved responses. Not all of the scraper's params need to be given.
+        """Return the page params with which to read saved responses. Not all of the scraper's params need to be given.
 
         ``arguments`` are valid. A URL among them is replaced by the params of the linked page.
 
@@ -370,7 +375,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             self.since.completed(outcome)
 
     def closed(self, reason: str) -> None:
-        """Log the number of all targets, of targets by code, and of targets whose record lacks an optional source."""
+        """Log the number of all targets, the number by outcome code, and the number whose record is partial."""
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats()
         counts = outcomes_by_code(stats)

@@ -21,7 +21,7 @@ class First:
         error: ScrapeError | None = None,
     ) -> None:
         self.request = request
-        """The request that the result belongs to: the last one, after redirects and retries."""
+        """The request that led to the result: after redirects and retries, the last one."""
         self._spider = spider
         self._page = page
         self.error = error

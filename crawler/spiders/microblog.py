@@ -41,11 +41,11 @@ logger = structlog.get_logger(__name__)
 SOURCES = ("page", "embed", "user", "timeline")
 """The sources, in the order of their requests."""
 AUTHORITATIVE = frozenset({"page", "user"})
-"""Sources whose target errors are final. The other sources are copies and may be out of date."""
+"""Sources whose ``TargetError`` (not found, restricted) ends the target. The other sources may be outdated copies."""
 FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, TimelinePage.source))
 """The sources that can replace the page."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
-"""Fields that the user query may lack. If only these are missing, the query is not sent."""
+"""Fields that newer responses to the user query lack. If only these are missing, the query is not sent."""
 MAX_SKIPPED_PAGES = 3
 """Maximum number of pages that a target skips because earlier targets returned all posts on them."""
 
@@ -134,7 +134,7 @@ class MicroblogSpider(PlatformSpider):
     # The first page of posts, merged from all sources: each has fields that the other sources do not expose
 
     async def _first_page(self, target: Target, first: First) -> Data:
-        """Fetch the sources, the cheapest first, and merge them into one record.
+        """Fetch the sources, the cheapest first, and merge their items into one record.
 
         Raises:
             ScrapeError: sources failed, and the remaining sources lack the profile or its posts.
@@ -174,15 +174,14 @@ class MicroblogSpider(PlatformSpider):
                 self.warn(target, source, errors[source])
 
     def _has_free_slot(self, target: Target) -> bool:
-        """Whether the platform's budget permits more concurrent requests than there are targets in flight."""
+        """Whether fewer targets are in flight on this lane than its budget permits concurrent downloads."""
         lane = target.release.lane
         return lane is None or lane.targets < int(lane.limits["concurrency"])
 
     def _warn_of_missing_posts(self, target: Target, parts: dict[str, Part], earlier: int | None = 0) -> None:
-        """Add a warning if the timeline ends with fewer posts than the profile states, and the platform does not state
-        its end.
+        """Warn if the timeline stops with fewer posts than the profile states, and the platform did not mark its end.
 
-        ``earlier``: number of posts on earlier pages, None if it is unknown. The platform states the end of a timeline
+        ``earlier``: number of posts on earlier pages, None if it is unknown. The platform marks the end of a timeline
         with the instruction ``TimelineTerminateTimeline``, as in 9 of 21 recorded timelines (capture 8bf3576c7485).
         """
         part, stated = parts.get("timeline"), profile_of(parts)["statuses_count"]
@@ -204,7 +203,7 @@ class MicroblogSpider(PlatformSpider):
         """Fetch one source. Store its item in ``parts``, or its error in ``errors`` so that the next source is tried.
 
         Raises:
-            ScrapeError: the target's deadline is over, or a source in ``AUTHORITATIVE`` raised a ``TargetError``.
+            ScrapeError: the target's deadline has passed, or a source in ``AUTHORITATIVE`` raised a ``TargetError``.
         """
         try:
             parts[source] = await fetch()
@@ -220,7 +219,7 @@ class MicroblogSpider(PlatformSpider):
         """Scrape a further page of posts, with the profile from the author objects of its posts.
 
         Raises:
-            ScrapeError: the timeline could not be fetched, or no source has the profile.
+            ScrapeError: the timeline could not be fetched, or no source contains the profile.
         """
         params = cast("ProfileParams", target.params)
         continuation = params.continuation
@@ -247,7 +246,7 @@ class MicroblogSpider(PlatformSpider):
         return record(parts, params.handle, continuation["seen"], continuation["posts"])
 
     async def _further_timeline(self, target: Target, user_id: str, first: First | None = None) -> Part:
-        """Fetch the timeline page that the cursor names. Skip pages whose posts were all returned before.
+        """Fetch the timeline page that the cursor points to. Skip pages whose posts were all returned before.
 
         Raises:
             ScrapeError: the timeline could not be fetched, or the platform rejected the cursor.
@@ -322,13 +321,13 @@ async def _together(*steps: Awaitable[None]) -> None:
 
 
 def _lacks_posts(parts: dict[str, Part]) -> bool:
-    """Whether no source has any post, although the profile seems to have posts. An empty list would be wrong data."""
+    """Whether no source contains a post, although the profile seems to have posts. An empty list would be wrong."""
     profile = profile_of(parts)
     has_posts = any(part["posts"] for part in parts.values())
     return not has_posts and profile["protected"] is not True and profile["statuses_count"] != 0
 
 
 def _incomplete(parts: dict[str, Part]) -> bool:
-    """Whether the merged profile lacks fields that the user query may have."""
+    """Whether the merged profile lacks fields that a response to the user query may contain."""
     profile = profile_of(parts)
     return any(profile[name] is None for name in FIELDS if name not in NOT_IN_NEWER_SHAPES)

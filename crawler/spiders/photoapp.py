@@ -1,4 +1,5 @@
-"""Photo app: the spider for single posts. A post needs one page; a video may need others for missing fields.
+"""Photo app: the spider for single posts. A post is read from one page; for a video, other pages may add missing
+fields.
 
 If the platform demands a login for the post's page, the post is read from its embed page.
 """
@@ -31,9 +32,10 @@ from crawler.targets.target import Scraper, Target
 logger = structlog.get_logger(__name__)
 
 WALL_REASONS = frozenset({"login_wall", "circuit_open"})
-"""Reasons of errors after which the embed page is tried: the platform demands a login, or has demanded it before."""
+"""Reasons of errors after which the embed page is tried: the platform demands a login now, or has demanded it so often
+that the page's circuit breaker is open."""
 FORMS = (PostPage, EmbedPage)
-"""The page objects that read a post, the most complete form first."""
+"""The page objects that read a post, the one that returns the most fields first."""
 
 
 class PhotoappSpider(PlatformSpider):
@@ -51,7 +53,7 @@ class PhotoappSpider(PlatformSpider):
             item=PhotoappPostV4Item,
             example={"url": "https://www.instagram.com/p/DaSandbox01/"},
             pages=(ReelsPage, EmbedPage, PostPage),
-            requests=4,  # with that of a share link
+            requests=4,  # including the request for a share link
         ),
     )
 
@@ -74,6 +76,8 @@ class PhotoappSpider(PlatformSpider):
         if not posts:
             raise missing_error("None of the files contains a post.", ["xdt_shortcode_media"], reason="no_post")
         post, page = await posts[0].to_item(), posts[0]
+        if not page.has_time:
+            raise missing_error("The post has no time.", ["taken_at_timestamp"], reason="missing_field")
         embed = by_class.get(EmbedPage)
         if embed is not None and embed is not page and not page.has_exact_duration:
             post = _with_duration(post, await embed.to_item())
@@ -82,7 +86,7 @@ class PhotoappSpider(PlatformSpider):
         return _shell(post)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a post. A video's duration and plays may come from other pages; if these fail, both are null."""
+        """Scrape a post. For a video, other pages may add duration and play count; if one fails, these stay null."""
         page = await self._post_page(target, first)
         post = await page.to_item()
         if post["is_video"] and post["video_duration"] is None and not isinstance(page, EmbedPage):
@@ -101,7 +105,7 @@ class PhotoappSpider(PlatformSpider):
     async def _post_page(self, target: Target, first: First) -> PostPage:
         """Return the post's page, or its embed page if the platform demands a login for the post's page.
 
-        For a share link, it is the page of the post that the link redirects to.
+        For a share link, follow the redirect to the post first.
 
         Raises:
             ScrapeError: no page contains the post.
@@ -125,16 +129,15 @@ class PhotoappSpider(PlatformSpider):
             return await self._embed_page(target, shortcode, error)
 
     def _post_request(self, shortcode: str) -> Request:
-        """Return the request for a post's page. The embed page is its fallback while its circuit breaker is open."""
+        """Return the request for a post's page. The embed page replaces it while the page's breaker is open."""
         return self.for_page(PostPage, post_request(self.origin(), shortcode), fallbacks=((EmbedPage.source,),))
 
     async def _embed_page(self, target: Target, shortcode: str, wall: ScrapeError) -> EmbedPage:
-        """Return a post's embed page in place of its walled page, and add a warning to the target's outcome.
+        """Return a post's embed page, because its own page is a login wall. Add a warning to the target's outcome.
 
-        Raises:
-            ScrapeError: the embed page does not contain the post. The error is ``wall``, because a disabled embed page
-                looks like that of a missing post. If ``wall`` is only an open circuit breaker, and the embed page
-                failed with an ``UpstreamError``, this is the error.
+        Raises: ScrapeError: the embed page does not contain the post, or lacks its time. The error is ``wall``, because
+        a disabled embed page looks like that of a missing post. If ``wall`` is only an open circuit breaker, and the
+        embed page failed with an ``UpstreamError``, the latter is raised.
         """
         try:
             page = await self.get(EmbedPage, embed_request(self.origin(), shortcode), target, retry=False)
@@ -143,6 +146,9 @@ class PhotoappSpider(PlatformSpider):
             if isinstance(wall, CircuitOpen) and isinstance(error, UpstreamError):
                 raise
             raise wall from error
+        if not page.has_time:
+            logger.info("fallback_failed", source=EmbedPage.source, reason="no_time", first=wall.reason)
+            raise wall
         logger.info("source_fallback", source=EmbedPage.source, reason=wall.reason)
         self.warn(target, PostPage.source, wall)
         return page

@@ -64,6 +64,6 @@ class ProfessionalSpider(PlatformSpider):
         return {"slug": slug_of_username(name)} if name else {}
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a member's profile. The first response has all data; no browser is needed."""
+        """Scrape a member's profile. The first response contains all data; no browser is needed."""
         (page,) = target.scraper.pages
         return await (await first.page(page)).to_item()

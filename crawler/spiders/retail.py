@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class RetailArguments(CrawlArguments):
-    """The arguments of crawls, and the params on which they depend."""
+    """The arguments of a retail crawl, and the params that are needed to validate them."""
 
     query: str | None = None
     """Words to search for."""
     url: str | None = None
-    """URL of a category page or of a search, instead of the id or the words."""
+    """URL of a category page or of a search, instead of ``cat_id`` or ``query``."""
     exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
-    """Whether to collect all products in a category, each once, although a listing serves only some of them."""
+    """Whether to collect all products in a category, each once, although one listing contains only some of them."""
 
     max_requests: int | None = Field(default=None, ge=1, json_schema_extra={"group": "crawl"})
     """Maximum number of pages of an exhaustive crawl, per category."""
@@ -166,7 +166,7 @@ class RetailSpider(PlatformSpider):
         return self._resumed(crawl, root, pending)
 
     def _resumed(self, crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
-        """Return targets for a category's pending pages, and for the pages that ``max_requests`` prevented before."""
+        """Return targets for a category's pending pages, and for the pages that ``max_requests`` excluded before."""
         mine = [(target, _step(target, crawl)) for target in pending]
         steps = crawl.resume([step for _, step in mine])
         requested = Target(root, self.scrapers[0], CategoryParams(cat_id=crawl.root.cat_id), batch=True, root=root)
@@ -222,7 +222,7 @@ class RetailSpider(PlatformSpider):
         return [str(crawl) for crawl in self._crawls.values() if not crawl.finished]
 
     def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> None:  # noqa: FBT001  # receives the signal
-        """Continue the exhaustive crawl of a target whose ``scrape()`` did not end normally: a deadline or a bug."""
+        """Continue the exhaustive crawl without a target that failed outside ``scrape()``, by its deadline or a bug."""
         crawl = self._crawls.get(target.root or "")
         if crawl is None or has_note or isinstance(error, ShuttingDown):
             return
@@ -244,7 +244,7 @@ class RetailSpider(PlatformSpider):
 
 
 def _is_last(data: Data) -> bool:
-    """Whether the platform states that a page is the last page, or that the listing is empty."""
+    """Whether a listing ended regularly: its last page has products, or the platform states that there are none."""
     return bool(data["products"]) or data["total_results"] == 0
 
 

@@ -29,12 +29,12 @@ MAX_REPEATED_RESPONSES = 2
 class SearchSession(ResponseListener):
     """A browser session on the search page. It collects the rows in the results, each once, until it has enough.
 
-    The platform's cursor is valid for one visitor only. Therefore this scraper's cursor counts rows: each session reads
-    the results from the start, and skips the rows that earlier records contain.
+    The platform's cursor is valid for one visitor only. Therefore this scraper's cursor is a number of rows: each
+    session reads the results from the start, and skips as many rows as earlier records contain.
     """
 
     def __init__(self, params: PhotoSearchParams, names: Names = NO_NAMES, *, quiet: float, pause: float) -> None:
-        """``names``: the target's further paths of the contracts."""
+        """``names``: the additional paths of the contracts that apply to the target."""
         super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
         self.keywords, self.names = params.words, names
         self.start = int(params.cursor)
@@ -43,7 +43,7 @@ class SearchSession(ResponseListener):
         self.unread: list[Unread] = []
         """The parts of the responses that were expected and could not be read."""
         self.pages: dict[bool, ResultsPage] = {}
-        """Whether a page was read completely -> the last such page."""
+        """Key: whether a page of results was read completely. Value: the last such page."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -144,7 +144,7 @@ class ShortvideoSpider(PlatformSpider):
         return page.received
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
-        """Keep a response. A page that has received unreadable results is not kept: the results are."""
+        """Keep a response for repairs. If the page received results that could not be read, keep these instead."""
         session: SearchSession = request.meta["page_session"]
         if error is None or error is not session.error or isinstance(page, ResultsPage):
             super().keep(page, request, error)

@@ -1,4 +1,4 @@
-"""Video site: the spider for channels. A record is a channel with one page of items, from several responses."""
+"""Video site: the spider for channels. A record, read from several responses, is a channel with one page of items."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EMPTY_LIST: Item = {"posts": [], "continuation": "", "more": False}
 TOPIC_SUFFIX = " - Topic"
 """The end of the names of music channels that the platform generates."""
 MAX_REDIRECTS = 3
-"""Maximum number of redirects that are followed from a channel or an address."""
+"""Maximum number of redirects from a channel's page that are followed."""
 
 PAGES = (AboutPage, FeedPage, VideoPage, CommentsPage, ResolvePage, PlaylistPage, ChannelPage, ContinuationPage)
 
@@ -137,9 +137,10 @@ class ChannelReader:
 
     @property
     def request(self) -> Request:
-        """The request that the spider schedules for the target: for a tab on the channel's page.
+        """The request that the spider schedules for the target: the channel's page with the requested tab.
 
-        If another target has just read the channel, it is the request for the next page of the list.
+        If the target has a cursor and another target has read the channel recently, it is the request for the next page
+        of the list instead.
         """
         continuation = self.continuation
         known = self.recent.get(continuation.channel, about=self.include_about) if continuation else None
@@ -153,9 +154,8 @@ class ChannelReader:
     async def record(self, first: First) -> Item:
         """Build the record from the channel's page and from the responses that complete it.
 
-        Raises:
-            ScrapeError: the channel's page and the fallbacks failed. The raised error is the page's, unless a
-                fallback raised a more precise error.
+        Raises: ScrapeError: the channel's page and the fallbacks failed. The error of the page is raised, unless a
+        fallback raised a more precise error.
         """
         if known := first.request.meta.get("channel"):
             return await self._record(known, dict(await (await first.page(ContinuationPage)).to_item()))
@@ -164,7 +164,7 @@ class ChannelReader:
     # The channel
 
     async def _channel(self, first: First) -> Item:
-        """Return the channel's page. If it fails, try the name's other URL paths or the page's own API calls."""
+        """Return the channel's page. If it is not found, try other URL paths. If it fails, use its own API calls."""
         try:
             return await self._redirected(dict(await (await first.page(ChannelPage)).to_item()))
         except (UpstreamRateLimited, UpstreamTimeout):
@@ -175,7 +175,7 @@ class ChannelReader:
             return await self._by_api_calls(error)
 
     async def _by_other_addresses(self, not_found: TargetNotFound) -> Item:
-        """Return the channel's page from one of the other URL paths at which a channel with this name may be found.
+        """Return the channel's page from one of the other URL paths that a channel with this name may have.
 
         Raises:
             ScrapeError: no path leads to a channel. The error is ``not_found`` or a more precise error.
@@ -193,7 +193,7 @@ class ChannelReader:
         raise not_found
 
     async def _redirected(self, page: Item) -> Item:
-        """Follow a page's redirects and return the channel's page. In some regions a channel has another id."""
+        """Follow the redirects in the page's data to the channel's page. In some regions, a channel has another id."""
         for _ in range(MAX_REDIRECTS):
             if not page["moved_to"]:
                 return page
@@ -206,10 +206,8 @@ class ChannelReader:
     async def _by_api_calls(self, failed: ScrapeError) -> Item:
         """Return the channel's page from the API calls that the page makes.
 
-        Raises:
-            TargetNotFound: a call found that the channel does not exist.
-            ScrapeError: a call failed for another reason. The raised error is ``failed``, but if ``failed`` is
-                ``CircuitOpen``, it is the call's error.
+        Raises: TargetNotFound: a call found that the channel does not exist. ScrapeError: a call failed for another
+        reason. ``failed`` is raised; or, if it is a ``CircuitOpen``, the call's error.
         """
         try:
             page = await self._redirected(await self._browsed(await self._resolved()))
@@ -222,7 +220,7 @@ class ChannelReader:
         return page
 
     async def _browsed(self, channel: str) -> Item:
-        """Return a tab on a channel's page, from the API call for this tab.
+        """Return a tab of a channel, from the API call for this tab.
 
         If the tab's params in ``ids`` are out of date, send the call again with the params in the channel's page.
 
@@ -265,9 +263,10 @@ class ChannelReader:
     # The record
 
     async def _record(self, page: Item, listing: Item | None = None) -> Item:
-        """Build the record of the channel and one page of its items. ``listing``: this page, if it was read already.
+        """Build the record of the channel and one page of its items. ``listing``: this page of items, if it was read
+        already.
 
-        For the scraper with more details, the about panel and the enrichments complete the record.
+        For ``videosite-profile-v3``, add the about panel and the enrichment.
         """
         version = page["client_version"]
         if version and version != self.ids.client_version:
@@ -301,7 +300,7 @@ class ChannelReader:
         return [tab for tab in TABS.values() if tab in page["tabs"]] or list(TABS.values())
 
     async def _list_page(self, page: Item, channel: str, tab: str) -> Item:
-        """Return the page of the list for this target: ``posts``, ``continuation`` and ``more``."""
+        """Return this target's page of the list, as a dict with ``posts``, ``continuation`` and ``more``."""
         if self.continuation and self.continuation.token:
             return await self.item(ContinuationPage, self._continuation_request(channel, tab, self.continuation.token))
         if page["age_gated"] or not page["tabs"]:
@@ -314,9 +313,9 @@ class ChannelReader:
         return upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
 
     async def _without_tabs(self, profile: Item, tab: str) -> Item:
-        """Return the items in a channel without tabs, from the playlist for the requested tab.
+        """Return the items of a channel without tabs, from the playlist that corresponds to the requested tab.
 
-        Topic channels (the platform's own channels of music) may have only the playlist of all uploads.
+        Topic channels (music channels that the platform generates) may have only the playlist of all uploads.
 
         Raises:
             ScrapeError: both the playlist and its feed failed. The error is the playlist's.
@@ -328,7 +327,7 @@ class ChannelReader:
         return listing
 
     async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> Item:
-        """Return the items in a playlist of a channel. If it fails, use the newest items in the tab's Atom feed."""
+        """Return the items in a playlist of a channel. If it fails, return the newest items, from the Atom feed."""
         request = upstream.playlist_request(self.origin, channel, tab, kind=kind, ids=self.ids)
         request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:
@@ -344,9 +343,10 @@ class ChannelReader:
             return {**EMPTY_LIST, "posts": feed["posts"]}
 
     async def _with_about(self, page: Item) -> Item:
-        """Return the page with the channel's about panel, from the page itself, the API call, or the panel's own page.
+        """Add the channel's about panel to the page, from the API call or from the page ``/about``, unless it contains
+        it.
 
-        If all of these lack the panel, the joining date comes from the feed, and the links from the page's linked data.
+        Without a panel, the joining date comes from the Atom feed, and the links come from the page's linked data.
         Without the param ``include_about``, nothing is requested.
         """
         profile, token = page["profile"], page["about_token"]

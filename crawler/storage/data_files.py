@@ -11,8 +11,8 @@ from scrapy.utils.project import data_path
 def data_file(name: str, *, instead: str) -> Path:
     """Return the path of a file in the ``.scrapy`` folder or below. Its folder is created if it is missing.
 
-    ``instead``: the setting or option that can name another file. Scrapy's ``data_path(name, createdir=True)`` would
-    create a folder with this name instead of a file's.
+    ``instead``: the setting or option with which a user can choose another file, for the error message. Scrapy's
+    ``data_path(name, createdir=True)`` is not used, because it would create a folder called ``name``.
 
     Raises:
         UsageError: there is no project folder. Commands print the message, and end with exit code 2.

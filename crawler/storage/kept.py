@@ -1,7 +1,7 @@
-"""Keeps responses that were unread or failed in files, which ``scrapy extract --unread`` reads again.
+"""Keeps responses in files if a part of them was unread or their extraction failed.
 
-The folder has a folder for each platform and source. A file has a line of JSON, and then the body of the response,
-without secrets. ``zcat FILE | tail -n +2`` prints the body.
+``scrapy extract --unread`` reads the files again. They are in ``<platform>/<source>/``. Each file is compressed, and
+contains one line of JSON and then the response's body, without secrets. ``zcat FILE | tail -n +2`` prints the body.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 SUFFIX, GOOD = ".gz", ".good.gz"
-"""Suffixes of files: of responses that were unread or failed, and of the last good response before them."""
+"""The suffixes of the files of responses that were unread or failed, and of the good responses before them."""
 MAX_BODY = 8_000_000
 """Size of the largest body that is kept, in bytes. The largest real page has 1.7 MB."""
 MAX_SOURCE = 20_000_000
-"""Size of the files of a source, in bytes. The oldest ones are deleted first."""
+"""Maximum total size of the files of a source, in bytes. Beyond it, the oldest files are deleted."""
 GOOD_FILES = 3
 DRAFT_SECONDS = 3600
 """Age in seconds from which an incomplete file is deleted: its process was killed."""
 FIRST = 2
-"""Number of responses of a source that are kept without a pause. After each further response, the thread pauses."""
+"""Number of responses of each source that are kept even during a pause."""
 REST = 80
-"""The pause in CPU time of the process, as a multiple of the CPU time for the response."""
+"""The pause after each kept response ends when the process has used this multiple of the CPU time that it took."""
 WAITING = 4
-"""Maximum number of responses that wait for the thread. Further responses are not kept."""
+"""Maximum number of responses that wait for the thread. While so many wait, no other response is kept."""
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The first line of a file."""
+    """The line of JSON at the start of a file."""
 
     platform: str
     scraper: str
@@ -64,20 +64,20 @@ class Head(msgspec.Struct, frozen=True):
     params: dict[str, Any]
     """The page params, without their secrets."""
     unread: list[str]
-    """The unread parts, or the error. [] for a good response."""
+    """The unread parts of the response, or the error of its extraction. [] for a good response."""
     at: str
     """The time at which the response was read, in ISO 8601 and UTC."""
 
 
 class KeptResponse(NamedTuple):
-    """A response, with the data for reading it again."""
+    """A response, with the data that are needed to read it again."""
 
     head: Head
     body: bytes
     secrets: Callable[[], Iterable[tuple[str, str]]] = tuple
     """Returns the headers of the request and the response: their secret values are removed from the body."""
     origins: Mapping[str, str] = MappingProxyType({})
-    """Origins that are not the platform's, such as the sandbox's -> the platform's."""
+    """Origin in the response to replace, such as the sandbox's -> the real platform's origin."""
     paths: frozenset[str] = frozenset()
     """The paths of ``head.unread``."""
 
@@ -90,17 +90,17 @@ class Keeper:
     """Writes the responses of a process in a thread of its own.
 
     The last good response of each source is held in memory, and written together with the next response that is not
-    good. A comparison of both shows the change of the platform.
+    good. A comparison of the two shows what the platform has changed.
     """
 
     def __init__(self, keep: int, folder: Callable[[], Path]) -> None:
-        """``keep``: the number of responses of a source. ``folder``: called for the first file, which creates it."""
+        """``keep``: maximum number of files of a source. ``folder``: returns the folder, called for the first file."""
         self.keep, self._find_folder = keep, folder
         self.suggest: Callable[[Path], Mapping[str, str]] | None = None
-        """Returns lines of ``PAYLOAD_NAMES`` by the unread paths that they mend, from the responses in the folder of a
-        source. It is called in the thread, if a response has a path that was not unread before in this process."""
+        """Compares the responses in the folder of a source. Returns unread path -> the line of ``PAYLOAD_NAMES`` with
+        which it can be read. It is called in the thread when a path is unread for the first time in this process."""
         self.suggestions: dict[tuple[str, str, str], str] = {}
-        """The lines that were suggested, by platform, source and unread path."""
+        """Platform, source and unread path -> the suggested line."""
         self._paths: set[tuple[str, str, str]] = set()
         self._good: dict[tuple[str, str], Callable[[], KeptResponse]] = {}
         self._kept: dict[tuple[str, str], int] = {}
@@ -117,11 +117,11 @@ class Keeper:
         return cls(0 if "SHUB_JOBKEY" in os.environ else settings.getint("UNREAD_KEEP"), partial(folder_of, settings))
 
     def good(self, platform: str, source: str, response: Callable[[], KeptResponse]) -> None:
-        """Hold a response that was read completely. ``response``: returns it, if it is needed."""
+        """Remember a response that was read completely. ``response``: returns it; only called if it is written."""
         self._good[platform, source] = response
 
     def unread(self, response: KeptResponse) -> None:
-        """Keep a response that was unread or failed, unless the thread pauses."""
+        """Keep a response that was unread or failed, unless the thread pauses or too many responses wait for it."""
         source = response.head.platform, response.head.source
         number = self._kept.get(source, 0)
         if (number >= FIRST and time.process_time() < self._rests_until) or not self._room.acquire(blocking=False):
@@ -134,7 +134,7 @@ class Keeper:
         suggested.add_done_callback(partial(_log_failure, "suggestion_failed"))
 
     def wait(self) -> None:
-        """Wait until all of these responses are written."""
+        """Wait until all responses that were passed to ``unread()`` are written."""
         self._thread.submit(int).result()
 
     @cached_property
@@ -169,14 +169,8 @@ class Keeper:
     def _write(self, response: KeptResponse, suffix: str, keep: int) -> None:
         if len(response.body) > MAX_BODY:
             return
-        scrubber = Scrubber()
-        scrubber.learn(response.secrets())
-
-        def clean(text: str) -> str:
-            for origin, public in response.origins.items():
-                text = text.replace(origin, public)
-            return scrubber(text)
-
+        clean = Scrubber(origins=response.origins)
+        clean.learn(response.secrets())
         head, body = response.head, clean(response.body.decode(errors="replace"))
         params = msgspec.json.decode(clean(msgspec.json.encode(head.params).decode()))
         head = msgspec.structs.replace(head, url=clean(head.url), params=params)
@@ -190,7 +184,7 @@ class Keeper:
 
 
 def folder_of(settings: BaseSettings) -> Path:
-    """Return the folder of kept responses in the project's ``.scrapy`` folder. Those of the sandbox have their own.
+    """Return the folder of kept responses in the project's ``.scrapy`` folder. The sandbox has a folder of its own.
 
     Raises:
         NotConfigured: there is no project folder.
@@ -205,9 +199,9 @@ def _log_failure(event: str, future: Future[Any]) -> None:
 
 
 def _prune(folder: Path, suffix: str, keep: int) -> None:
-    """Delete the oldest files beyond a number and a size, and old drafts. Other processes may do so, too.
+    """Delete the oldest files beyond ``keep`` files or ``MAX_SOURCE`` bytes. Also delete old drafts.
 
-    What cannot be deleted stays, such as a folder or another user's file.
+    Other processes may delete the same files. Errors are ignored, such as those for another user's file.
     """
     size = 0
     for number, path in enumerate(reversed(of_source(folder, suffix))):
@@ -238,8 +232,8 @@ def load(path: Path) -> KeptResponse:
     """Return a kept response.
 
     Raises:
-        KeptError: the file is not one, or is too large.
-        OSError: it cannot be read.
+        KeptError: the file is not a kept response, or is too large.
+        OSError: the file cannot be read.
     """
     if not path.is_file():  # opening a pipe would wait for its writer
         raise KeptError(f"{path} is not a file.")

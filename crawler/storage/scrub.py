@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -27,7 +27,7 @@ NAMED_VALUE = re.compile(
 )
 _PART = re.compile(PRIVATE_NAME_PARTS)
 _BEFORE_PART = re.compile(r"""(?P<quote>\\{0,8}["']?)[\w.-]{0,40}\Z""")
-"""Matches the beginning of a name, up to one of its parts."""
+"""Matches what precedes a match of ``PRIVATE_NAME_PARTS``: the opening quote and the first letters of the name."""
 ATTRIBUTE = re.compile(  # <meta name="csrf-token" content="...">, <input name="..." value="...">
     rf"""(?P<before>\bname=["'](?P<name>{_NAME})["'][^<>]{{0,200}}\b(?:content|value)=["'])(?P<value>[^"'<>]+)""",
     re.IGNORECASE,
@@ -51,11 +51,13 @@ class Scrubber:
     """Removes secrets from texts.
 
     Secrets are the ``known`` values, and the values of all names that match ``PRIVATE_NAME_PARTS`` and are not in
-    ``keep``.
+    ``keep``. The ``origins`` of the deployment are replaced by the public ones.
     """
 
     known: set[str] = field(default_factory=set)
     keep: Collection[str] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Origin -> the public origin of its platform."""
 
     def learn(self, headers: Iterable[tuple[str, str]]) -> None:
         """Add the cookies and tokens in headers to the known secrets."""
@@ -72,7 +74,9 @@ class Scrubber:
                 self.known |= {form for form in (plain, unquote(plain)) if len(form) >= MIN_SECRET_CHARACTERS}
 
     def __call__(self, text: str) -> str:
-        """Return the text with its secrets replaced."""
+        """Return the text with its secrets and origins replaced."""
+        for origin, public in self.origins.items():
+            text = text.replace(origin, public)
         for value in sorted(self.known, key=len, reverse=True):
             text = text.replace(value, blanked(value))
         text = self._without_named(text)
@@ -83,10 +87,13 @@ class Scrubber:
         return IP6.sub(lambda found: _example_for(found[0], "2001:db8::1"), text)
 
     def _without_named(self, text: str) -> str:
-        """Return ``NAMED_VALUE.sub(self._blanked, text)``, in a fifth of its time: only names with a part are tried."""
+        """Return ``NAMED_VALUE.sub(self._blanked, text)``, in a fifth of the time.
+
+        ``NAMED_VALUE`` is only tried near matches of ``PRIVATE_NAME_PARTS``, which are much faster to find.
+        """
         pieces: list[str] = []
         end = 0
-        for part in _PART.finditer(text.replace("\u0130", "i").lower()):  # lower() makes only this letter longer
+        for part in _PART.finditer(text.replace("\u0130", "i").lower()):  # lower() makes this letter longer
             before = _BEFORE_PART.search(text, max(end, part.start() - 50), part.start())
             for start in range(before.start(), before.end("quote") + 1) if before else ():
                 if found := NAMED_VALUE.match(text, start):

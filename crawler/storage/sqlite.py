@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUSY_TIMEOUT = 30.0
-"""By default, SQLite waits this many seconds until another process releases the write lock."""
+"""The default of ``SqliteFile.busy_timeout``, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class SqliteFile:
     The file's modification time then no longer shows whether the data has changed.
     """
     shrinks: bool = False
-    """Whether ``PRAGMA incremental_vacuum`` can return the space of deleted rows to the disk. For new files only."""
+    """Whether ``PRAGMA incremental_vacuum`` can free the disk space of deleted rows. Existing files are not changed."""
     busy_timeout: float = BUSY_TIMEOUT
     """Maximum seconds for which a transaction waits for the lock of another process."""
 

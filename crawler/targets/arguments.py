@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
-from crawler.targets.files import Shard, check_encoding
+from crawler.configuration.descriptions import Described, description
+from crawler.targets.files.text import check_encoding
+from crawler.targets.shard import Shard
 from crawler.targets.target import Scraper
 
 A = TypeVar("A", bound="CrawlArguments")
@@ -23,20 +26,20 @@ REPLACED = {
 }
 """Argument of an earlier version -> its replacement."""
 OBJECTS = frozenset({"source", "shared"})
-"""Arguments of the endpoint, whose values are objects. A user can set only text."""
+"""Arguments that only the project's own code passes, as objects. Users can pass only text."""
 
 
-class CrawlArguments(BaseModel):
+class CrawlArguments(Described):
     """The ``-a`` arguments that every spider accepts. ``with_params`` adds the params of its scrapers, as text."""
 
-    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="ignore")
 
     scraper: str | None = None
     """The scraper's name. Without it, the params identify the scraper; if they fit several, the first of these."""
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """Path, glob or URL of files with targets (JSON, CSV, Excel, Parquet or a plain list). Replaces the params."""
     encoding: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Encoding of targets files without a byte order mark, such as cp1252. Otherwise they must be UTF-8."""
+    """Encoding of targets files without a byte order mark, such as cp1252. By default, UTF-8."""
     explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """Name of a list in the data (products, posts). The feeds get one line per row of the list, not one per target."""
     shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
@@ -47,10 +50,9 @@ class CrawlArguments(BaseModel):
     max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
     """Maximum number of pages to scrape per listing, including the requested page."""
     fields: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """The fields to write to the feeds, with commas between them: ``item_id,price.current_price``. The feeds have
-    them in this order."""
+    """The fields to write to the feeds, in this order, with commas between them: ``item_id,price.current_price``."""
     since: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Where to stop reading a listing: ``last`` for the entries that the last run has seen, or a day (UTC) such as
+    """Where to stop reading a listing: ``last`` for the entries that earlier runs have seen, or a day (UTC) such as
     2026-11-01. With ``explode``, only newer entries are written."""
 
     @field_validator("since")
@@ -104,14 +106,21 @@ class CrawlArguments(BaseModel):
 
 
 def with_params(model: type[A], scrapers: Iterable[Scraper]) -> type[A]:
-    """Return a model of arguments with the params of scrapers as further fields, which are texts.
+    """Return a subclass of the arguments model, with the params of scrapers as additional text fields.
 
-    The first description of a param is used for the argument. A param that the model has as a field is not added.
+    If several scrapers have the same param, its first description is used. A param with the name of an existing field
+    is not added.
     """
     added: dict[str, Any] = {}
     for scraper in scrapers:
-        for name, info in scraper.params.model_fields.items():
+        for name in scraper.params.model_fields:
             if name not in model.model_fields:
-                added.setdefault(name, (str | None, Field(default=None, description=info.description)))
+                added.setdefault(
+                    name, (str | None, Field(default=None, json_schema_extra=partial(_describe, scraper.params, name)))
+                )
     made: type[A] = create_model(model.__name__, __base__=model, **added)
     return made
+
+
+def _describe(params: type[BaseModel], name: str, schema: dict[str, Any]) -> None:
+    schema["description"] = description(params, name)

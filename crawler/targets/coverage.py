@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 NO_END = "no_end"
-"""The listing ended without a sign of its end: the platform stated further pages, and served none."""
+"""The listing ended early: the platform stated that further pages follow, but served none."""
 REPEATED = "repeated_page"
-"""A page had only rows of earlier pages, such as after a cursor that leads back."""
+"""A page contained only rows of earlier pages, for example because a cursor led back to them."""
 CEILING = "ceiling"
 """The platform serves only a part of each listing, although it states more rows."""
 FEWER = "fewer_than_stated"
-"""The platform stated the end of the listing, but its pages had fewer rows than stated."""
+"""The platform stated that the listing ends, but its pages contained fewer rows than it had stated."""
 
 NOTES = frozenset({CEILING, FEWER})
 """Reasons that need not be a failure: platforms are known to serve less than they state (docs/completeness.md)."""
@@ -29,13 +29,13 @@ class Coverage(NamedTuple):
     expected: int | None
     """The number of rows that the platform states. None: it states only whether more rows follow."""
     collected: int
-    """The number of different rows that were collected."""
+    """The number of distinct rows that were collected."""
     reasons: tuple[str, ...] = ()
     """Slugs for the causes of the difference. Empty for a complete listing."""
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The reasons for which rows are probably missing that the platform would serve."""
+        """The reasons which suggest that the platform would have served rows that were not collected."""
         return tuple(reason for reason in self.reasons if reason not in NOTES)
 
     def as_dict(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Coverage(NamedTuple):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Coverage:
-        """Return the coverage that ``as_dict`` has converted."""
+        """Restore a coverage from the JSON data of ``as_dict``."""
         return cls(stored["expected"], stored["collected"], tuple(stored["reasons"]))
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Coverage(NamedTuple):
 
 
 class Tally:
-    """Counts the different rows of a listing over its pages."""
+    """Counts the distinct rows of a listing across its pages."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
@@ -71,7 +71,7 @@ class Tally:
     def add(self, page: str, ids: Sequence[str], stated: int | None) -> None:
         """Add a page: its target's id, the ids of its rows, and the number of rows in the whole listing that it states.
 
-        A page that was just added, and is fetched again on another lane, counts once.
+        If the last page is added again, because its target was started again on another lane, it counts once.
         """
         before = len(self._ids)
         self._ids.update(ids)
@@ -85,9 +85,9 @@ class Tally:
     def coverage(self, *, ended: bool | None, ceiling: int | None = None) -> Coverage:
         """Return the coverage after the last page.
 
-        ``ended``: whether the platform has stated that this is the last page; None if further pages are not requested,
-        so that missing rows are no surprise. ``ceiling``: the number of rows after
-        which the platform is known to end any listing.
+        ``ended``: whether the platform has stated that this is the last page; None if the run does not request further
+        pages, so that missing rows are expected. ``ceiling``: the number of rows after which the platform is known to
+        end any listing.
         """
         collected, expected = len(self._ids), self._expected
         reasons = [REPEATED] if self._repeated else []

@@ -30,9 +30,9 @@ CAUSES: dict[type[Exception], str] = {
     ConnectionDone: "The connection was closed before the response was complete",
     ConnectionLost: "The connection was lost before the response was complete",
     ResponseDataLossError: "The connection was lost before the response was complete",
-    DownloadCancelledError: "The download was cancelled, as for a response larger than DOWNLOAD_MAXSIZE",
+    DownloadCancelledError: "The download was cancelled, for example because it is larger than DOWNLOAD_MAXSIZE",
     DownloadFailedError: "The download failed before the response was complete",
-    OSError: "The download failed: the system reported an error of the network",
+    OSError: "The download failed: the system reported a network error",
 }
 """Exception of a download -> the message for it. Subclasses precede their bases."""
 DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (IgnoreRequest, DownloadTimeoutError, *CAUSES)
@@ -42,12 +42,12 @@ DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (IgnoreRequest, DownloadTimeout
 class LimitReached(BlockedByPolicy):
     """Raised when a crawl has reached a limit that its user has set.
 
-    In a job, such a target is paused: the job continues with a higher limit.
+    In a job, such a target is paused until the limit is raised.
     """
 
 
 class ReleaseEnded(Exception):  # not a ScrapeError, because scrape() may catch a ScrapeError and use another source
-    """Raised out of ``scrape()`` if its release has ended: the target has its outcome, or was released again."""
+    """Ends ``scrape()``, because the target already has its outcome, or was started again on another lane."""
 
 
 def as_scrape_error(error: BaseException | None) -> ScrapeError:
@@ -66,7 +66,7 @@ def as_scrape_error(error: BaseException | None) -> ScrapeError:
 
 def _download_error(error: Exception) -> ScrapeError:
     if isinstance(error, DownloadTimeoutError):
-        return UpstreamTimeout("The platform did not answer in time.", reason="timeout")
+        return UpstreamTimeout("The platform did not respond in time.", reason="timeout")
     if not isinstance(error, IgnoreRequest):
         happened = next(text for kind, text in CAUSES.items() if isinstance(error, kind))
         return UpstreamError(f"{happened}.", reason="connection")

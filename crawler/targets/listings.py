@@ -16,13 +16,13 @@ class Listings:
 
     def __init__(self) -> None:
         self._tallies: dict[str, Tally] = {}
-        """The rows on the pages up to a target's page, by the target's id."""
+        """Id of the target of a page -> the rows of its listing up to this page."""
 
     def add(self, target: Target, ids: Sequence[str], stated: int | None, *, is_first: bool) -> None:
         """Add a page of a listing: the ids of its rows, and the number of rows of the whole listing that it states.
 
-        A listing that does not begin at its first page, or whose earlier pages another start of the run has read, is
-        not counted.
+        A listing is not counted if the crawl did not begin at its first page, or if an earlier start of the run read
+        the pages before this one.
         """
         tally = Tally() if is_first and target.parent is None else self._tallies.get(target.id)
         if tally is not None:

@@ -19,7 +19,7 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
     """Validate params with the scraper's model, and return the model's instance.
 
     ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Params
-    in the link ``url``, such as the page of a listing, are added.
+    that the link in ``url`` contains, such as a listing's page, are added.
 
     Raises:
         InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
@@ -59,7 +59,7 @@ class TargetParser:
     default: str | None = None
     """The scraper of targets that do not name one (``-a scraper=``)."""
     sliced: bool = False
-    """Whether targets may be split into slices. Each slice may have its own line, which must name the target."""
+    """Whether targets may be split into slices. The feed line of each slice must then contain the target's id."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
         """Return the scraper with a name or alias. Without a name, return the scraper that accepts the params.

@@ -26,10 +26,10 @@ _CACHE_KIBIBYTES = 16 * 1024
 
 @dataclass
 class FetchedOnce(TargetSource):
-    """The different targets of another source, which must be iterable twice.
+    """Yields the distinct targets of another source, which must be iterable twice.
 
-    The outcome of a target, and of each of its follow-ups, is followed by the outcomes of the repeating rows, with
-    their own ids and columns.
+    The outcome of a target that other rows repeat is reported for these rows, too, with their own ids and columns.
+    The same applies to the outcomes of its follow-ups.
     """
 
     source: TargetSource
@@ -116,7 +116,10 @@ class FetchedOnce(TargetSource):
 
 
 def _outcome_of(outcome: Outcome, target: Target) -> Outcome:
-    """Return the outcome with another id and other columns. Follow-ups and notes are not copied from the first row."""
+    """Return a copy of the outcome for ``target``, which has the id and columns of a repeating row.
+
+    The follow-ups and the note are not copied.
+    """
     record = outcome.record
     if record is not None:
         content = dict(record)

@@ -17,7 +17,7 @@ class TargetsUnavailableError(Exception):
 
 
 class WrongTargetsError(TargetsUnavailableError):
-    """Raised for wrong targets, such as a file that does not exist. Every run would fail."""
+    """Raised for wrong targets, such as a file that does not exist, with which every run would fail."""
 
 
 class TargetSource:
@@ -39,7 +39,7 @@ class TargetSource:
         """Check that the targets were given correctly. ``scrapy crawl`` calls this before it opens a feed.
 
         Raises:
-            WrongTargetsError: the run would have no targets.
+            WrongTargetsError: the targets were not given correctly.
         """
 
     def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
@@ -69,7 +69,7 @@ class TargetSource:
 
     @property
     def own_columns(self) -> tuple[str, ...]:
-        """The names of the user's own columns, which tables of the outputs have. Known when the source is open."""
+        """The names of the user's own columns, which tables of the outputs contain. Known once the source is open."""
         return ()
 
 

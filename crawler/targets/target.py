@@ -37,8 +37,8 @@ OWN_KEYS = ("id", "scraper")
 class Entries:
     """Where a record contains the entries of a listing, newest first.
 
-    ``path``: dotted path of the list. ``key``: the key of an entry that contains its id. ``time``: the key of an entry
-    that contains its time in Unix seconds, or None.
+    ``path``: dotted path of the list. ``key``: the key under which an entry has its id. ``time``: the key under which
+    an entry has its time, in Unix seconds or None.
     """
 
     path: str
@@ -68,7 +68,7 @@ class Scraper:
     data: type[BaseModel]
     example: dict[str, Any]
     item: type[Record] = field(default_factory=lambda: Record)
-    """The class of the items. Each scraper of this project has its own, so that item class filters can select it."""
+    """The class of the items. Each scraper of this project has its own, so that feeds can select items by class."""
     aliases: tuple[str, ...] = ()
     pages: tuple[type[PlatformPage], ...] = ()
     """The page object classes that read the responses for this scraper, in the order of the requests."""
@@ -83,9 +83,10 @@ class Scraper:
 
 @dataclass(slots=True)
 class Release:
-    """The state of a target from its first request to its outcome. If its egress fails, the target is released again.
+    """The state of one attempt at a target on one lane, from its first request to its outcome.
 
-    Each release has a ``Target`` object of its own. All requests of the release have this object in their meta.
+    If the egress of the lane fails, the target is *released again*: it gets a new attempt on another lane, with a
+    ``Target`` object of its own. All requests of an attempt have its object in their ``meta``.
     """
 
     failed: Lane | None = None
@@ -93,11 +94,11 @@ class Release:
     lane: Lane | None = None
     """The lane of all requests. None: none has been sent."""
     is_sent: bool = False
-    """Whether a request has had a download slot. If not, the platform is not the cause of a passed deadline."""
+    """Whether a request has got a download slot. If not, the platform is not the reason for a passed deadline."""
     is_refused: bool = False
     """Whether the platform has refused a request. The target then keeps its lane."""
     names: Names = NO_NAMES
-    """The further paths with which all pages of the release are read."""
+    """The additional paths (``PAYLOAD_NAMES``) with which all pages of the release are read."""
     ended: bool = False
     """Whether the target has its outcome, or was released again."""
     successor: Target | None = None
@@ -137,7 +138,7 @@ class Target:
     root: str | None = None
     """The id of the requested target that led to this target, if the feed lines must contain that id."""
     background: bool = False
-    """Whether the target's downloads wait until no download of another target waits."""
+    """Whether the downloads of all other targets have priority over the target's downloads."""
     columns: dict[str, Any] = field(default_factory=dict)
     """The user's own columns of the target's row in a file, which are written to the outputs."""
     release: Release = field(default_factory=Release, init=False, repr=False, compare=False)
@@ -182,7 +183,7 @@ class Target:
 
     @property
     def key(self) -> bytes:
-        """The key of the target's data. Targets of a scraper with equal ``identity`` have the same key."""
+        """Identifies the target's data. Targets of a scraper with equal ``identity`` have the same key."""
         return target_key(self.scraper.name, self.identity)
 
     @property
@@ -201,7 +202,7 @@ class SavedTarget(BaseModel):
     Other versions of the project must be able to read it, so the keys must not be renamed.
     """
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     id: str
     scraper: str
@@ -300,7 +301,8 @@ class Outcome:
     warnings: tuple[OutcomeWarning, ...] = ()
     """The optional sources that failed, and the parts of payloads that were unread."""
     note: dict[str, Any] | None = None
-    """Data from which the next worker of a job's root restores the state of the spider."""
+    """For jobs: data from which the next worker that takes a target of the same ``root`` restores the spider's state.
+    """
     new_entries: frozenset[str] | None = None
     """The ids of the listing's entries that ``-a since=`` selects. None: all entries."""
 

@@ -41,7 +41,7 @@ logger = structlog.get_logger(__name__)
 target_failing = object()
 """Signal: a target is about to get an error as its outcome. Arguments: ``target``, ``error``, ``has_note``, ``spider``.
 
-Receivers may push follow-ups and add a note, which belong to the outcome.
+Receivers may push follow-ups and add a note, which become part of the outcome.
 """
 
 
@@ -218,7 +218,7 @@ class TargetTracker:
         if error is not None:
             arguments = {"target": target, "error": error, "has_note": entry.note is not None}
             self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
-            # Its frames refer to the page, and to the error: only the garbage collector would free them.
+            # The frames of its traceback refer to the page and to the error: only garbage collection would free them.
             error.with_traceback(None)
         del self._in_flight[target.id]
         target.release.end()
@@ -280,7 +280,7 @@ class TargetTracker:
     def note(self, target: Target, note: dict[str, Any]) -> None:
         """Add a note to the target's outcome.
 
-        The next worker of a job's root restores the state of the spider from it.
+        The next worker that takes a target of the same ``root`` from the job restores the spider's state from it.
         """
         entry = self._entry(target)
         if entry is not None:
@@ -303,7 +303,7 @@ class TargetTracker:
 
     def _expire(self, target: Target) -> None:
         entry = self._in_flight.get(target.id)
-        if entry is not None:  # its target may have been released again
+        if entry is not None:  # entry.target is another object if the target was released again
             reason = DEADLINE if entry.target.release.is_sent else ""
             error = UpstreamTimeout("The deadline passed before the platform responded.", reason=reason)
             self.complete(entry.target, error=error)

@@ -1,7 +1,7 @@
-"""Warnings of outcomes. A warning is about a part that is missing in the record of a successful target.
+"""Warnings of outcomes. A warning describes a part that is missing from the record of a successful target.
 
-There are four kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), a
-limit left requests out, or a listing is incomplete at its last page (see ``crawler.targets.coverage``).
+There are four kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``),
+requests were not sent because of a limit, or a listing is incomplete at its last page (``crawler.targets.coverage``).
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ logger = structlog.get_logger(__name__)
 UNREAD = "unread"
 """The reason of warnings about an unread part of a payload."""
 LIMIT = "limit"
-"""The reason of warnings about requests that a limit left out: of the call, of the operator, or the deadline."""
+"""The reason of warnings about requests that were not sent because of a limit: the user's, the operator's, or the
+deadline."""
 INCOMPLETE = "incomplete"
-"""The reason of warnings about a listing whose pages do not have all of its rows."""
+"""The reason of warnings about a listing whose pages do not contain all of its rows."""
 
 FAILED_SOURCES = "sources/failed/"
-"""Prefix of the stats ``sources/failed/<source>/<reason>``: targets for which an optional source failed."""
+"""Prefix of the stats ``sources/failed/<source>/<reason>``: number of targets for which an optional source failed."""
 UNREAD_PATHS = "unread/"
-"""Prefix of the stats ``unread/<source>/<path>``: targets in whose payload this path was unread."""
+"""Prefix of the stats ``unread/<source>/<path>``: number of targets in whose payload this path was unread."""
 UNREAD_ROWS = "unread_rows/"
-"""Prefix of the stats ``unread_rows/<source>/<path>``: rows that were not collected because they were unread."""
+"""Prefix of the stats ``unread_rows/<source>/<path>``: number of rows that were lost because they were unread."""
 MISSING_ROWS = "coverage/missing/"
-"""Prefix of the stats ``coverage/missing/<source>/<reason>``: listings that ended without all rows, for this reason."""
+"""Prefix of the stats ``coverage/missing/<source>/<reason>``: number of incomplete listings with this reason."""
 EXPECTED, COLLECTED = "coverage/expected", "coverage/collected"
-"""Stats: the rows of incomplete listings that the platform states, and the rows that were collected."""
+"""Stats about incomplete listings: the number of rows that the platform stated, and the number collected."""
 
 
 class OutcomeWarning(NamedTuple):
@@ -50,7 +51,7 @@ class OutcomeWarning(NamedTuple):
     reason: str
     """A slug for the cause, never empty."""
     unread: Unread | None = None
-    """The part of the source's payload that was unread, or the rows that a limit left out. None: the source failed."""
+    """The unread part of the source's payload, or the rows that a limit excluded. None: the source failed."""
     coverage: Coverage | None = None
     """The rows of an incomplete listing, over all of its pages."""
     suggestion: str = ""
@@ -69,9 +70,9 @@ class OutcomeWarning(NamedTuple):
 
     @classmethod
     def of_limit(cls, source: str, path: str, count: int, of: int, error: type[ScrapeError]) -> OutcomeWarning:
-        """Return the warning that a limit left out the source for ``count`` of the ``of`` rows of the record.
+        """Return the warning that, because of a limit, the source was not requested for ``count`` of ``of`` rows.
 
-        ``path``: the rows, as in the record. ``error``: the class of errors whose code describes the limit.
+        ``path``: the path of the rows in the record. ``error``: the error class whose code describes the limit.
         """
         return cls(source, error.code, LIMIT, Unread(path, "limit", count, of))
 
@@ -82,7 +83,7 @@ class OutcomeWarning(NamedTuple):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> OutcomeWarning:
-        """Return the warning that ``as_dict`` has converted."""
+        """Restore a warning from the JSON data of ``as_dict``."""
         unread = None
         if "path" in stored:
             unread = Unread(**{name: stored[name] for name in Unread._fields if name in stored})
@@ -93,7 +94,7 @@ class OutcomeWarning(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Return the warning as JSON data: source, code and reason, and the fields of an unread part or a coverage.
 
-        ``suggestion`` is in it only if there is one.
+        The key ``suggestion`` is omitted if there is no suggestion.
         """
         unread = {} if self.unread is None else self.unread._asdict() | {"names": list(self.unread.names)}
         coverage = {} if self.coverage is None else self.coverage.as_dict()
@@ -149,7 +150,7 @@ def _sum(one: Unread, other: Unread) -> Unread:
 
 
 def unread_paths(warnings: Iterable[OutcomeWarning]) -> dict[tuple[str, str], Unread]:
-    """Return the unread parts of a target's payloads by source and path: one for each path, of any number of causes."""
+    """Return the unread parts of a target's payloads by source and path. Of several causes for a path, one is kept."""
     return {(each.source, each.unread.path): each.unread for each in warnings if each.unread and each.reason == UNREAD}
 
 

@@ -1,4 +1,4 @@
-"""What a page can connect to: public addresses and configured origins."""
+"""A page can connect to public addresses and configured origins only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawler.browser import proxy
-from crawler.browser.proxy import FilteringProxy, launch_proxy
+from crawler.browser.proxy import FilteringProxy
 from crawler.downloads import public_addresses
+from crawler.downloads.egress_setting import Proxy
 from crawler.downloads.public_addresses import is_public
 from crawler.downloads.tunnel import Connection, through_proxy
 from tests.browser import canary
@@ -27,7 +28,8 @@ PUBLIC = "93.184.215.14"
 
 @pytest.fixture(autouse=True)
 def _no_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests must not use the network, not even to look up the own address. The real page below covers it."""
+    """Tests must not use the network, not even to find this machine's own address. The test with a real page covers
+    this."""
     monkeypatch.setattr(public_addresses, "_is_own", lambda _ip: False)
 
 
@@ -96,7 +98,7 @@ async def connected(running: FilteringProxy, host: str, port: int) -> AsyncItera
 
 
 async def echoed(connection: Connection) -> bytes:
-    """Send a text and the end of the data; return what comes back until the end."""
+    """Send a text and end the stream. Return all data received until the peer ends its stream."""
     reader, writer = connection
     writer.write(b"text" * 100_000)
     writer.write_eof()
@@ -133,7 +135,8 @@ async def test_rb_10_connection_to_another_port_of_an_origin_is_refused() -> Non
 
 
 async def test_rb_10_connection_is_made_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second answer of the name's server is loopback: it must not be used, and nor may an address beside it."""
+    """The name server's second answer is a loopback address. It must not be used, even together with public
+    addresses."""
     Resolver(monkeypatch, [PUBLIC, "127.0.0.1"], ["127.0.0.1", "10.0.0.1"])
     addresses: list[str] = []
 
@@ -199,9 +202,7 @@ async def test_another_proxy_gets_the_checked_address(
         await echo(reader, writer)
 
     async with serving(serve) as port:
-        other = through_proxy(
-            launch_proxy({"server": f"http://127.0.0.1:{port}", "username": "me", "password": "secret"})
-        )
+        other = through_proxy(Proxy.parse(f"http://me:secret@127.0.0.1:{port}"))
         async with (
             FilteringProxy(set(), other) as running,
             connected(running, "platform.example", 443) as (found, connection),
@@ -217,12 +218,6 @@ async def test_another_proxy_gets_the_checked_address(
     ]
 
 
-@pytest.mark.parametrize("server", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://"])
-def test_only_http_proxies_can_follow(server: str) -> None:
-    with pytest.raises(ValueError, match="PLAYWRIGHT_LAUNCH_OPTIONS"):
-        launch_proxy({"server": server})
-
-
 @pytest.mark.parametrize(
     "hosts",
     [
@@ -231,7 +226,8 @@ def test_only_http_proxies_can_follow(server: str) -> None:
     ],
 )
 def test_rb_10_page_reaches_no_private_address(hosts: tuple[str, ...]) -> None:
-    """A real page in a real browser tries every way to a private address. Each way does reach the public address."""
+    """A real page in a real browser tries all ways to connect to private addresses. Each way must reach the public
+    address."""
     require_chromium()
     isolated = ["unshare", "--map-root-user", "--net", "--mount"]
     if subprocess.run([*isolated, "true"], check=False, capture_output=True).returncode:
@@ -258,4 +254,4 @@ WAYS = {
     *("/prefetch", "/preload", "/events", "/form", "/worker"),
     *("/redirected_fetch", "/redirected_iframe", "/redirected_image", "/redirected_open"),
 }
-"""Paths that the page requests. WebRTC, WebTransport and preconnecting have no path."""
+"""The paths that the page requests. WebRTC, WebTransport and preconnections request no path."""

@@ -1,4 +1,5 @@
-"""``scrapy egress check``: which egresses rest, for which sources and why. ``test_egresses.py`` runs the command."""
+"""``scrapy egress check`` shows suspended egresses, with sources and reasons. ``test_egresses.py`` runs the command
+itself."""
 
 from __future__ import annotations
 
@@ -7,11 +8,10 @@ import io
 import time
 
 import pytest
-from rich.console import Console
 from scrapy.settings import Settings
 
 from crawler.commands import egress
-from crawler.commands.egress import Row, Suspension, check_all, sums, table_of_egresses
+from crawler.commands.egress import Row, Suspension, check_all, print_tables, sums
 from crawler.downloads.breaker import BreakerKey
 from crawler.downloads.tunnel import Check
 
@@ -25,7 +25,7 @@ BREAKERS = {
     "photoapp:page@a": (0, ""),
     "photoapp:(platform)": (45, "login_wall"),
 }
-"""Shared breakers by their keys: seconds until the end of the cooldown, and the reason."""
+"""The open circuit breakers in the store, by key: the seconds until the end of the cooldown, and the reason."""
 
 
 def rows(monkeypatch: pytest.MonkeyPatch, *platforms: str) -> dict[tuple[str, str], Row]:
@@ -64,6 +64,6 @@ def test_the_table_shows_which_sources_rest_and_why(monkeypatch: pytest.MonkeyPa
     assert rests["retail", "c"] == [("(connection)", "egress_failed")]
     assert rests["photoapp", "b"] == [("(platform)", "login_wall")]
     written = io.StringIO()
-    Console(file=written, width=200).print(table_of_egresses([*found.values()]))
+    print_tables([*found.values()], written, width=200)
     for text in ("search: ", " UTC (challenge)", " UTC (egress_failed)", "all egresses: "):
         assert text in written.getvalue()

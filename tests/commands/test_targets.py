@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from crawler.commands.target_files import MAX_SHOWN_ROWS, Check, duration, print_retries
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
-from crawler.targets.files import FileSource
+from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target
@@ -42,7 +42,7 @@ def test_a_check_counts_targets_and_prints_the_first_invalid_rows(tmp_path: Path
     ]
     assert lines[3].startswith("  Line 5 of t.csv: retail-search-v4: page: Input should be a valid integer")
     assert len(lines) == 3 + MAX_SHOWN_ROWS + 2
-    assert lines[-2:] == ["  ... and 3 more", "retail: at least 0:06 at its budget of one download every 2 s"]
+    assert lines[-2:] == ["  ... and 3 more", "retail: about 0:06, at the 1,800 targets per hour of its budget"]
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_a_check_refuses_what_a_crawl_refuses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("platform", "text"),
     [
-        ("retail", "retail: at least 0:20 at its budget of one download every 2 s"),
-        ("microblog", "microblog: at least 3:30 at its budget of one download from timeline every 21 s"),
-        ("shortvideo", "shortvideo: its budget has no delay"),
+        ("retail", "retail: about 0:20, at the 1,800 targets per hour of its budget"),
+        ("microblog", "microblog: about 3:30, at the 171 targets per hour of its budget"),
+        ("shortvideo", "shortvideo: about 1:15, at the 480 targets per hour of its budget"),
     ],
 )
 def test_the_duration_follows_from_the_budget(platform: str, text: str) -> None:
-    assert duration(platform, 10, DELAYS).startswith(text)
+    assert duration(platform, 10, DELAYS) == text
 
 
 def failure(target_id: str, **changes: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ FAILURES = [
 @pytest.mark.parametrize(
     ("retry_all", "code", "ids"), [(False, 0, ["a", "e"]), (True, 4, ["a", "b", "d", "e"])], ids=["retryable", "all"]
 )
-def test_failures_become_a_targets_file(  # the flag is the option --all
+def test_failures_become_a_targets_file(  # retry_all: the option --all
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     retry_all: bool,  # noqa: FBT001

@@ -1,8 +1,8 @@
 """A server on loopback whose responses break HTTP, and the ``scrapy`` process that downloads them.
 
 ``python -m tests.downloads.misbehaving`` reads ``Case.as_dict()`` of each case from its input, downloads them with the
-project's download handler, and prints the outcomes as its last line. Scrapy's
-retries are off: each outcome is that of one download.
+project's download handler, and prints the outcomes as its last line. Scrapy's retries are disabled, so each outcome is
+that of a single download.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ EGRESS = "misbehaving"
 
 @dataclass
 class Case:
-    """Downloads, one after another, from a server that serves only them."""
+    """A case: consecutive downloads from a server that serves nothing else."""
 
     serve: Serve
     """Serves one request. The connection is then closed, unless the function raises ``Kept``."""
     downloads: int = 1
     tls: bool = False
-    """Whether the server's certificate is for another name and signed by itself."""
+    """Whether the server uses TLS, with a self-signed certificate for another name."""
     as_proxy: bool = False
     """Whether the server is the proxy of an egress."""
     listens: bool = True
@@ -66,7 +66,7 @@ class Case:
     settings: dict[str, Any] = field(default_factory=dict)
     port: int = 0
     heads: list[str] = field(default_factory=list)
-    """The heads of the received requests."""
+    """The request lines and headers of the received requests."""
     connections: int = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,7 +92,7 @@ class Case:
                 break
 
     def as_dict(self) -> dict[str, Any]:
-        """What the process needs to know."""
+        """The part of the case that the downloading process needs."""
         scheme = "https" if self.tls else "http"
         settings = SETTINGS | self.settings
         url = f"{scheme}://127.0.0.1:{self.port}{self.path}"

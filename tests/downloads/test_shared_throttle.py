@@ -126,7 +126,7 @@ async def test_after_an_outage_slots_that_were_released_meanwhile_are_free(locat
 async def test_in_an_outage_a_process_keeps_only_its_own_slots(location: str) -> None:
     async with shared(location, concurrency=4) as (one, two):
         held = [await one.acquire(), await two.acquire(), await two.acquire()]
-        (await one.acquire())()  # now it knows the slots of the other
+        (await one.acquire())()  # now it knows the other process's slots
         for each in (one, two):
             await each.facts.change(Starts, "another", lambda *_: None)  # stores the release, too
         for each in (one, two):
@@ -182,7 +182,7 @@ def test_a_lease_that_began_before_the_clock_was_set_back_ends() -> None:
 
 
 def decisions(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list to which each decision over a throttle is added when it is stored."""
+    """Return a list to which each stored decision about a throttle is appended."""
     assert isinstance(facts, SharedFacts)
     found: list[str] = []
     original = facts.store.transact
@@ -210,16 +210,17 @@ async def test_a_released_slot_is_used_again_without_a_transaction(
         await two.acquire(asyncio.get_running_loop().time() + 5)  # it was released after all
 
 
+@pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("slots", [1, 2])
 async def test_no_process_is_starved_by_others_that_always_have_work(
-    location: str, monkeypatch: pytest.MonkeyPatch, slots: int
+    location: str, monkeypatch: pytest.MonkeyPatch, slots: int, *, background: bool
 ) -> None:
     monkeypatch.setattr("crawler.downloads.throttle.REUSE_SECONDS", 0.05)
     turns, started = 3, [0, 0, 0]
 
     async def work(number: int, throttle: Throttle) -> None:
         while min(started) < turns:
-            release = await throttle.acquire()
+            release = await throttle.acquire(background=background)
             started[number] += 1
             await asyncio.sleep(0.002)
             release()
@@ -249,6 +250,16 @@ def test_a_free_slot_is_left_to_a_process_that_has_none_and_waits() -> None:
     assert take(100.3, token="two:1") == Start(0.0, "two:1")
     starts.release(100.4, 1, token="two:1")
     assert [take(100.4, token=each) for each in ("two:2", "three:0", "one:1")] == [None, None, Start(0.0, "one:1")]
+
+
+def test_a_free_slot_is_left_to_a_download_that_is_not_in_the_background() -> None:
+    """This applies even if its process has other slots."""
+    starts = Starts(0.0, {"one:0": 160.0, "two:0": 160.0})
+    take = partial(starts.take, processes=1, limit=Limit(2, 0.0, 60.0))
+    assert take(100.0, token="one:1") is None
+    starts.release(100.1, 1, token="two:0")
+    assert take(100.1, token="two:1", background=True) is None
+    assert take(100.2, token="one:1") == Start(0.0, "one:1")
 
 
 @pytest.mark.parametrize(

@@ -228,9 +228,9 @@ def test_a_job_of_the_sandbox_never_continues_as_a_real_one(commands: Commands) 
     assert commands.run("jobs", "push", "mine", targets).returncode == 0
     commands.settings = {"SANDBOX": 0, "PLATFORM_ORIGINS": json.dumps({"retail": "http://127.0.0.1:9"})}
     run = commands.run("collect", targets, "--job", "mine")
-    assert (run.returncode, "has other options (SANDBOX)" in run.stderr) == (2, True)
+    assert (run.returncode, "has different options (SANDBOX)" in run.stderr) == (2, True)
     run = commands.run("crawl", "retail", "-a", "job=mine")
-    assert (run.returncode, "was made with another value of SANDBOX" in run.stderr) == (1, True)
+    assert (run.returncode, "was made with a different value of SANDBOX" in run.stderr) == (1, True)
     assert commands.run("work", "--drain").returncode == 0
     assert commands.show("mine")["targets"]["waiting"] == 2
 
@@ -244,11 +244,11 @@ def test_further_pages_belong_to_the_job(commands: Commands) -> None:
     assert commands.show("pages")["targets"]["done"] == 3
     run = commands.run("collect", targets, "-O", out, "--job", "pages")
     assert run.returncode == 2
-    assert "has other options (max_pages=3, SANDBOX)" in run.stderr
+    assert "has different options (max_pages=3, SANDBOX)" in run.stderr
 
 
 def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:
-    """Neither a store nor a folder ``.scrapy``, also with targets from a file."""
+    """It creates neither a store nor a folder ``.scrapy``, even with targets from a file."""
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
     write(tmp_path / "targets.jsonl", searches(2))
     program = [sys.executable, "-m", "scrapy", "crawl", "retail", "-s", "SANDBOX=1", "-O", "out.jsonl"]
@@ -261,7 +261,7 @@ def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:
         assert sorted(each.name for each in tmp_path.rglob("*")) == ["out.jsonl", "scrapy.cfg", "targets.jsonl"]
 
 
-# Workers beside each other, and kills
+# Concurrent workers, and kills
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +276,7 @@ def in_shop(tmp_path: Path, location: str, shop: dict[str, Any], delay: float) -
 
 
 def assert_complete(commands: Commands, job: str, n: int) -> None:
-    """Each target has one outcome, and the output is what the simulated platform has."""
+    """Assert that each target has one outcome, and that the output equals the simulated platform's data."""
     out = commands.folder / "all.jsonl"
     assert commands.run("jobs", "export", job, "-O", out).returncode == 0
     found = lines(out)
@@ -299,7 +299,7 @@ async def counted(location: str, name: str) -> int:
 
 
 def wait_until_done(commands: Commands, job: str, done: int) -> None:
-    """Wait until so many targets of a job are done."""
+    """Wait until the given number of a job's targets are done."""
     deadline = time.monotonic() + 60
     while asyncio.run(counted(commands.location, job)) < done:
         assert time.monotonic() < deadline
@@ -307,7 +307,8 @@ def wait_until_done(commands: Commands, job: str, done: int) -> None:
 
 
 def kill_after(commands: Commands, job: str, done: int, *arguments: object) -> None:
-    """Start a worker, and kill it when so many targets of the job are done. It must be running then."""
+    """Start a worker, and kill it when the given number of the job's targets are done. It must still be running
+    then."""
     process = commands.start(*arguments)
     wait_until_done(commands, job, done)
     assert process.poll() is None, process.communicate()

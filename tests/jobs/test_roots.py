@@ -18,16 +18,18 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.jobs.export import in_order
-from crawler.jobs.job import InputLine, target_key
+from crawler.jobs.job import InputLine
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.output import Layout, Output
 from crawler.jobs.rows import Shape
 from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.sandbox.retail.site import Site as Shop
+from crawler.targets.parser import TargetParser
+from crawler.targets.target import Target
 from tests import forks
 from tests.crawls import ROOT, lines, sandbox
 from tests.jobs.test_collect import Commands, counted, in_shop, kill_after, write
-from tests.targets.test_incremental import Site, site
+from tests.targets.test_incremental import Site, pages, site
 from tests.timeline.spider import TimelineSpider
 
 __all__ = ["site"]
@@ -101,7 +103,7 @@ def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
         run = commands.run("collect", file, "-O", out, "-a", "exhaustive=true", "-a", f"max_requests={limit}")
         assert run.returncode == 4, run.stderr
         assert ": paused (" in run.stderr
-        assert "the same command with a higher one continues the job" in run.stderr
+        assert "the same command with a higher limit continues the job" in run.stderr
         pages.append(len(lines(out)))
     assert pages == [4, 4, 8], "each category has as many pages as the limit"
     run = commands.run("collect", file, "-O", out, "-a", "exhaustive=true")
@@ -152,9 +154,9 @@ def new_job(location: str, name: str, users: list[str], since: str = "last") -> 
         options = {"arguments": {"since": since, "max_pages": "50"}, "sandbox": False}
         job = await jobs.create(name, options=options, whole_roots=since == "last")
         for row, user in enumerate(users):
-            params = {"user": user}
-            work = {"id": user, "scraper": "timeline-posts", "params": params}
-            await jobs.push(job, [InputLine(row, user, target_key("timeline-posts", params), "timeline", work)])
+            target = TargetParser(TimelineSpider.scrapers).parse({"id": user, "user": user})
+            assert isinstance(target, Target)
+            await jobs.push(job, [InputLine(row, user, target.key, "timeline", target.dump())])
         await jobs.open(job)
         await jobs.close()
 
@@ -207,6 +209,11 @@ def test_the_second_job_reads_only_down_to_what_the_first_has_seen(tmp_path: Pat
     new_job(location, "tuesday", ["ann", "eve"])
     every = [[14, 13, 12], [11, 10, 9], [8, 7, 6], [5, 4, 3], [2, 1]]
     assert work(tmp_path, location, site, "tuesday") == {"ann": every[:2], "eve": every}
+    site.posts = list(range(16, 0, -1))
+    new = [[16, 15, 14]]
+    assert pages(tmp_path, site, store=location, user="ann") == new, "a crawl without a job shares what jobs have seen"
+    new_job(location, "wednesday", ["ann"])
+    assert work(tmp_path, location, site, "wednesday") == {"ann": new}
 
 
 def test_a_listing_that_another_worker_continues_is_seen_as_a_whole(tmp_path: Path, location: str, site: Site) -> None:
@@ -221,7 +228,7 @@ def test_a_listing_that_another_worker_continues_is_seen_as_a_whole(tmp_path: Pa
     assert [post for page in pages for post in page] == site.posts
     new_job(location, "tuesday", ["ann"])
     assert work(tmp_path, location, site, "tuesday") == {"ann": [[60, 59, 58]]}
-    site.posts = site.posts[3:]  # the newest are deleted: those of the first worker's pages are known, too
+    site.posts = site.posts[3:]  # the newest posts are deleted, but the posts on the first worker's pages are known
     new_job(location, "wednesday", ["ann"])
     assert work(tmp_path, location, site, "wednesday") == {"ann": [[57, 56, 55]]}
 

@@ -8,47 +8,44 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from crawler.mcp.arguments import Part, View
+from crawler.mcp.arguments import View
 from crawler.mcp.endpoint import Reply
-from crawler.mcp.results import part_of, result
-from crawler.mcp.shorten import MIN_SHARE, Shortener, size
+from crawler.mcp.results import result
+from crawler.mcp.shorten import fit, size
 from crawler.mcp.tools import READ_RECORD
 from tests.mcp.clients import MAX_BYTES, call, text_of, with_client
 from tests.service.conftest import Service
 
 
 def test_limit_and_fields_choose_a_part_of_the_record(service: Service) -> None:
-    fields = ["products.name", "products.price.current_price", "cat_id", "nonsense"]
-    content = call(
-        service.url, "retail-category-v4", {"cat_id": "976759", "fields": fields, "limit": 2}
-    ).structured_content
+    fields = ["products.name", "products.price.current_price", "cat_id"]
+    arguments = {"cat_id": "976759", "fields": fields, "limit": 2}
+    content = call(service.url, "retail-category-v4", arguments).structured_content
     assert content["data"].keys() == {"products", "cat_id"}
     assert [list(product) for product in content["data"]["products"]] == [["name", "price"]] * 2
     assert [list(product["price"]) for product in content["data"]["products"]] == [["current_price"]] * 2
-    assert content["cut"]["missing_fields"] == ["nonsense"]
     (part,) = content["cut"]["parts"]
-    assert part == {"path": "products", "offset": 0, "kept": 2, "total": part["total"], "unit": "entries"}
+    assert part == {"path": "products", "kept": 2, "total": part["total"], "unit": "entries"}
 
 
-def test_a_record_is_read_to_its_end_without_another_call(service: Service) -> None:
-    async def read_all(client: Client) -> None:
+def test_more_of_a_record_is_read_without_another_call(service: Service) -> None:
+    async def read(client: Client) -> None:
         first = (await client.call_tool("retail-category-v4", {"cat_id": "976759"})).structured_content
-        read, cut = list(first["data"]["products"]), first["cut"]
-        assert cut is not None
-        while cut is not None:
-            (part,) = cut["parts"]
-            arguments = {"request_id": first["request_id"], "path": "products", "offset": part["offset"] + part["kept"]}
-            more = await client.call_tool(READ_RECORD, arguments)
-            assert len(text_of(more).encode()) <= MAX_BYTES
-            read += more.structured_content["data"]
-            cut = more.structured_content["cut"]
-        whole = await client.call_tool(READ_RECORD, {"request_id": first["request_id"], "max_kb": 1_000})
-        assert whole.structured_content["cut"] is None
-        assert read == whole.structured_content["data"]["products"]
+        shown, (part,) = first["data"]["products"], first["cut"]["parts"]
+        earlier = {"request_id": first["request_id"]}
+        names = await client.call_tool(READ_RECORD, earlier | {"fields": ["products.name"]})
+        assert len(text_of(names).encode()) <= MAX_BYTES
+        assert names.structured_content["cut"] is None
+        whole = (await client.call_tool(READ_RECORD, earlier | {"max_kb": 1_000})).structured_content
+        assert whole["cut"] is None
+        products = whole["data"]["products"]
+        assert (part["kept"], part["total"]) == (len(shown), len(products))
+        assert shown == products[: len(shown)]
+        assert names.structured_content["data"] == {"products": [{"name": each["name"]} for each in products]}
 
     made = "method=POST path=/v1/scrapers/retail-category-v4"
     before = service.logged().count(made)
-    with_client(service.url, read_all)
+    with_client(service.url, read)
     assert service.logged().count(made) == before + 1
 
 
@@ -56,14 +53,11 @@ def test_a_record_is_read_to_its_end_without_another_call(service: Service) -> N
     ("arguments", "message"),
     [
         ({"request_id": "req_unknown"}, "This client has no call with this id"),
-        ({"path": "products.99.name"}, "data.products has no '99': it is a list"),
-        ({"path": "nonsense"}, "data has no 'nonsense': it is an object with the keys "),
-        ({"offset": -1}, "offset: "),
+        ({"fields": ["products.nonsense"]}, "fields: fields=products.nonsense: no field is called 'products.nonsense'"),
         ({"nonsense": 1}, "nonsense: "),
-        ({"path": f"products.{'9' * 5_000}"}, "path: "),
     ],
 )
-def test_the_error_for_a_missing_part_names_it(service: Service, arguments: dict[str, Any], message: str) -> None:
+def test_the_error_for_a_wrong_argument_names_it(service: Service, arguments: dict[str, Any], message: str) -> None:
     async def read(client: Client) -> CallToolResult:
         first = await client.call_tool("retail-category-v4", {"cat_id": "976759", "limit": 1})
         return await client.call_tool(READ_RECORD, {"request_id": first.structured_content["request_id"], **arguments})
@@ -107,29 +101,17 @@ def test_a_record_of_a_megabyte_is_shortened_and_described_in_cut() -> None:
     parts = {part["path"]: part for part in content["cut"]["parts"]}
     rows = content["data"]["rows"]
     assert rows == LARGE["rows"][: len(rows)]  # whole entries
-    assert parts["rows"] == {"path": "rows", "offset": 0, "kept": len(rows), "total": 4_000, "unit": "entries"}
+    assert parts["rows"] == {"path": "rows", "kept": len(rows), "total": 4_000, "unit": "entries"}
+    assert len(rows) > 5
     assert parts["text"]["unit"] == "characters"
     assert content["data"]["text"] == f"{LARGE['text'][: parts['text']['kept']]}…"
     assert parts["wide"]["unit"] == "keys"
     assert content["data"]["name"] == "a shop"
 
 
-def test_the_text_of_a_record_is_read_to_its_end() -> None:
-    read = ""
-    while True:
-        part = Part(request_id="req_1", path="text", offset=len(read))
-        content = result(reply_with(part_of(LARGE, part)), part).structured_content
-        if content["cut"] is None:
-            break
-        read += content["data"].removesuffix("…")
-        (noted,) = content["cut"]["parts"]
-        assert (noted["offset"] + noted["kept"], noted["total"]) == (len(read), len(LARGE["text"]))
-    assert read + content["data"] == LARGE["text"]
-
-
 @pytest.mark.parametrize("max_kb", [5, 6, 20, 100, 500])
 def test_results_are_never_larger_than_max_kb(max_kb: int) -> None:
-    for view in (View(max_kb=max_kb), View(max_kb=max_kb, limit=100), View(max_kb=max_kb, fields=["rows", "x" * 100])):
+    for view in (View(max_kb=max_kb), View(max_kb=max_kb, limit=100)):
         answer = result(reply_with(LARGE), view)
         assert len(text_of(answer).encode()) <= max_kb * 1_000
         assert answer.structured_content["cut"]
@@ -164,10 +146,10 @@ def test_long_keys_of_a_record_do_not_make_the_result_larger() -> None:
     content = result(reply_with(record), View()).structured_content
     assert content is not None
     assert size(content) <= MAX_BYTES
-    assert content["cut"]["more_parts"] + len(content["cut"]["parts"]) > 1
+    assert content["cut"]["bytes"] == size(record)
 
 
-@pytest.mark.parametrize("room", [MIN_SHARE, 30, 50, 80, 130, 300, 1_000, 5_000])
+@pytest.mark.parametrize("room", [4, 30, 50, 80, 130, 300, 1_000, 5_000])
 @pytest.mark.parametrize(
     "value",
     [
@@ -182,6 +164,6 @@ def test_long_keys_of_a_record_do_not_make_the_result_larger() -> None:
     ids=["large", "mixed", "escapes", "deep", "long-key", "numbers", "emoji"],
 )
 def test_a_value_fits_any_room(value: Any, room: int) -> None:
-    shortener = Shortener()
-    assert size(shortener.fit(value, room)) <= room
-    assert bool(shortener.parts) == (size(value) > room)
+    shortened, parts = fit(value, room)
+    assert size(shortened) <= room
+    assert (shortened == value) == (not parts) == (size(value) <= room)

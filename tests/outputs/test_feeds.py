@@ -170,7 +170,7 @@ def test_us_2_a_refused_run_does_not_change_the_last_output(
     keep = tmp_path / "keep.jsonl"
     keep.write_text("x\n")
     given = [part for each in arguments for part in ("-a", each)]
-    run = shop.crawl(*given, "-O", str(keep), SEEN_FILE=tmp_path / "seen.sqlite", FAILURES_FEED=tmp_path / "failed")
+    run = shop.crawl(*given, "-O", str(keep), STORE=tmp_path / "store.sqlite3", FAILURES_FEED=tmp_path / "failed")
     assert run.returncode == code, run.stderr
     assert keep.read_text() == "x\n"
     assert not (tmp_path / "failed").exists()

@@ -1,4 +1,4 @@
-"""The descriptions of the fields, from which OpenAPI and docs/nulls.md are generated."""
+"""The field descriptions in the OpenAPI document and in docs/nulls.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READINGS = {
         "PhotoappPost": "signed and expire. The slides of a carousel are not part",
         "PhotoappPost.video_view_count": "as for most reels",
         "PhotoappPost.video_play_count": "as for most reels",
-        "PhotoappPost.video_duration": "exact or a whole number",
+        "PhotoappPost.video_duration": "exact or rounded to whole seconds",
         "PhotoappDimensions": "size of the uploaded file",
     },
     "shortvideo": {
@@ -26,7 +26,7 @@ READINGS = {
         "ShortvideoPhotoSearch.has_more": "status 422",
     },
     "videosite": {
-        "VideositeContentItem.view_count": "One list has both kinds",
+        "VideositeContentItem.view_count": "may contain exact and rounded numbers",
         "VideositeContentItem.published_date": 'Null if only "3 weeks ago" is known',
         "VideositeContentItem.content_type": "finished live stream is `live`, too",
         "VideositeProfile.content_count": "From 1,000 on, it is rounded unless `include_about` is set",
@@ -42,7 +42,7 @@ READINGS = {
         "MicroblogProfile.hasMore": "Also true if the timeline could not be fetched",
     },
     "professional": {
-        "ProfessionalProfile.activity_count": "those that the page shows",
+        "ProfessionalProfile.activity_count": "all of which are on the page",
         "ProfessionalDataAvailability.fields_withheld_by_linkedin": "Never empty",
         "ProfessionalProfile.skills": "if the member lists none, and in a masked profile",
         "ProfessionalProfile.profile_url": "differs from the requested name",
@@ -52,10 +52,10 @@ READINGS = {
         "RetailAvailability.in_stock": "null for any other status",
         "RetailListing.total_results": "Unreliable",
         "RetailListing.max_page": "Unreliable",
-        "RetailListing.has_more": "may be true on the last page that has any",
+        "RetailListing.has_more": "may be true although the next page is empty",
     },
 }
-"""What a reader must know of a field or model, by its place in the OpenAPI document."""
+"""Facts that the description of a field or model must state, by its place in the OpenAPI document."""
 
 
 def places() -> Iterator[tuple[str, str]]:

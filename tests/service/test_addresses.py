@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import re
 import socket
@@ -20,9 +21,11 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
 from crawler.errors import RateLimited
+from crawler.service.calls.envelope import Answer
 from crawler.service.http.addresses import MAX_ADDRESSES, PERIOD_SECONDS, Addresses
+from crawler.service.http.cors import Cors
 from crawler.service.http.edge import UNREAD_SECONDS, EdgeSite
-from crawler.service.http.response_writer import Sender
+from crawler.service.http.response_writer import ResponseWriter
 from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import running
 from tests.service.metrics_of import value
@@ -97,49 +100,63 @@ def test_rb_5_a_client_that_reads_nothing_is_disconnected() -> None:
     assert transport.disconnected
 
 
+BODY = b"".join(b"%07d\n" % number for number in range(100_000))
+"""The body of a response that does not fit into the transport's buffer."""
+
+
 class _Large(Resource):
-    """A response that does not fit into the transport's buffer."""
+    """Sends the large body, in a task that is cancelled when the client disconnects, as the service does."""
 
     isLeaf = True
-    BODY = b"".join(b"%07d\n" % number for number in range(100_000))
 
     def render_GET(self, request: Request) -> int:
-        request.setHeader("Content-Length", str(len(self.BODY)))
-        Sender(request, self.BODY).start()
+        writer = ResponseWriter(Cors())
+        pieces = writer.send(request, Answer(200, {}, BODY))
+        assert pieces is not None
+        sending = asyncio.ensure_future(writer.stream(request, pieces))
+        request.notifyFinish().addErrback(lambda _: sending.cancel())
         return NOT_DONE_YET
 
 
-def large_response() -> tuple[Any, _Unread]:
+async def large_response() -> tuple[Any, _Unread]:
     channel = EdgeSite(_Large(), 10, Addresses()).buildProtocol(None)
     channel.callLater = Clock().callLater
     transport = _Unread()
     channel.makeConnection(transport)
     channel.dataReceived(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    await settled()
     return channel, transport
 
 
-def test_rb_5_a_large_response_is_complete_and_written_as_the_client_reads() -> None:
-    _, transport = large_response()
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_rb_5_a_large_response_is_complete_and_written_as_the_client_reads() -> None:
+    _, transport = await large_response()
     received = b""
     while piece := transport.value():
         assert len(piece) < 2 * transport.BUFFER
         received += piece
         transport.read()
-    assert received.partition(b"\r\n\r\n")[2] == _Large.BODY
+        await settled()
+    assert received.partition(b"\r\n\r\n")[2] == BODY
 
 
-def test_rb_5_an_unread_response_is_freed_with_its_connection() -> None:
+async def test_rb_5_an_unread_response_is_freed_with_its_connection() -> None:
     """Its buffers must not wait for the garbage collector, which runs seldom."""
     gc.collect()
     gc.disable()
     try:
-        channel, transport = large_response()
+        channel, transport = await large_response()
         assert transport.value()
         buffers = weakref.ref(transport)
         channel.stopProducing()  # the transport calls these two when the connection is lost
         channel.connectionLost(Failure(ConnectionLost()))
         transport.producer = None  # as Twisted's transports do
         del channel, transport
+        await settled()
         assert buffers() is None
     finally:
         gc.enable()

@@ -195,6 +195,7 @@ def test_every_state_with_every_request(clients: Clients, state: State) -> None:
                 state.code,
                 "true",
             )
+            assert again.body["meta"]["billable"] is False, "US3-19"
             other = clients.send("POST", SEARCH, {"query": "other"}, {**ASYNC, "Idempotency-Key": key})
             assert (other.status, other.code) == (422, "IDEMPOTENCY_MISMATCH")
             synchronous = clients.send("POST", SEARCH, params, {"Idempotency-Key": key})

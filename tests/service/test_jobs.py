@@ -10,6 +10,7 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -30,6 +31,7 @@ from crawler.jobs.job import Job, decompress
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.sandbox.retail.site import Site as Shop
+from crawler.service.clients.key_store import KeyStore
 from crawler.service.clients.keys import Holder
 from crawler.service.http.response_writer import send_pieces
 from crawler.service.jobs.runs import Runs
@@ -675,6 +677,29 @@ def test_a_client_with_too_many_jobs_is_refused_before_its_body_is_read(small: S
     with upload(small.url, 150_000, b"") as connection:
         assert b"CONCURRENCY_LIMITED" in connection.makefile("rb").read()
     assert get(small.url, f"/v1/jobs/{first.body['job']['job_id']}", "DELETE").status == 204
+
+
+def test_the_arriving_uploads_of_a_client_leave_places_to_others(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path / "keys.sqlite")
+    rest = "Content-Type: text/plain\r\nExpect: 100-continue"
+    mine, other = (f"X-API-Key: {keys.create(client)}\r\n{rest}" for client in ("acme", "other"))
+
+    def begin(headers: str) -> tuple[socket.socket, bytes]:
+        connection = stack.enter_context(upload(service.url, 1_000, b"", headers))
+        return connection, connection.recv(4_096)
+
+    with running(tmp_path / "log", f"KEYS_FILE={keys.path}", sandbox=False) as service, ExitStack() as stack:
+        arriving = [begin(mine) for _ in range(4)]
+        assert {head for _, head in arriving} == {b"HTTP/1.1 100 Continue\r\n\r\n"}
+        refused = begin(mine)[1]
+        assert refused.startswith(b"HTTP/1.1 429 ")
+        assert json.loads(refused.partition(b"\r\n\r\n")[2])["error"]["code"] == "CONCURRENCY_LIMITED"
+        assert begin(other)[1].startswith(b"HTTP/1.1 100 ")
+        arriving[0][0].close()
+        deadline = time.monotonic() + 30
+        while not begin(mine)[1].startswith(b"HTTP/1.1 100 "):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def test_an_upload_counts_once_toward_its_keys_rate_also_if_it_is_refused(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 from web_poet import HttpResponse, PageParams
 
-from crawler.errors import ScrapeError
-from crawler.platforms.photoapp.pages import PostPage
+from crawler.errors import ScrapeError, UpstreamBlocked
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage
 from crawler.platforms.photoapp.requests import post_request
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
@@ -195,3 +195,32 @@ def test_a_refused_page_falls_back_to_the_browser(
     except ScrapeError as error:
         found = error.code
     assert found == code
+
+
+def test_an_embed_page_without_the_time_does_not_replace_the_post(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The post's page is a login wall. The time is required, and the embed pages of 2026-07 lack it."""
+    site = Site(light=True)
+    body = site.page(FakeRequest(f"/p/{EXAMPLE}/embed/captioned/"))[2].replace(b"taken_at_timestamp", b"new_key")
+    extract = Extract(tmp_path, capsysbinary)
+    assert extract(SCRAPER, extract.file(body, "embed.html")).code == 4
+    embed = EmbedPage(response=HttpResponse(HOME, body, status=200), page_params=PageParams({"shortcode": EXAMPLE}))
+    scraper = PhotoappSpider.scrapers[0]
+    target = Target("1", scraper, check_params(scraper, {"url": f"{HOME}/p/{EXAMPLE}/"}))
+    spider = PhotoappSpider(url=f"{HOME}/p/{EXAMPLE}/")
+    spider.settings = Settings()
+    spider.settings.setmodule("crawler.settings")
+
+    async def get(*_: object, **__: object) -> EmbedPage:
+        await embed.to_item()
+        return embed
+
+    class Walled:
+        async def page(self, _: object) -> None:
+            raise UpstreamBlocked("The platform demands a login.", reason="login_wall")
+
+    spider.origins = {"page": HOME}
+    monkeypatch.setattr(spider, "get", get)
+    with pytest.raises(UpstreamBlocked):
+        asyncio.run(spider.scrape(target, Walled()))  # type: ignore[arg-type]

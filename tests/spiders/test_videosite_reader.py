@@ -275,6 +275,28 @@ def test_fi3_1_what_a_number_leaves_out_is_said(
     assert len(stub.warnings) == len(left_out)
 
 
+def without(*names: str) -> Any:
+    """Damages the responses of some kinds: renames the number of likes."""
+
+    def change(request: FakeRequest, response: FakeResponse) -> FakeResponse:
+        status, headers, body = response
+        if site().kind(request) not in names:
+            return response
+        return status, headers, body.replace(b"likeCount", b"likes").replace(b"starRating", b"rating")
+
+    return change
+
+
+@pytest.mark.parametrize(("renamed", "reports"), [((), False), (("player",), True), (("player", "feed"), False)])
+def test_likes_that_only_the_feed_has_are_reported(renamed: tuple[str, ...], *, reports: bool) -> None:
+    stub = Stub(site(), without(*renamed))
+    found = scrape(stub, username="harborlights")
+    likes = sum(each["like_count"] is not None for each in found["posts"])
+    path = "microformat.playerMicroformatRenderer.likeCount: contradiction in 15 of 15"
+    assert any(path in each for each in stub.unread) is reports
+    assert likes > 15 or bool(renamed)
+
+
 @pytest.mark.parametrize("details", ["some", "", -1, "-1", 1.5, "1e3", "9" * 30, [], True])
 def test_other_values_of_details_are_refused(details: object) -> None:
     with pytest.raises(InvalidRequest):

@@ -20,9 +20,9 @@ import pytest
 
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
-from crawler.targets.files import FileSource, check_encoding
 from crawler.targets.files.json import read_json_array
-from crawler.targets.files.text import CHUNK_BYTES, TextFile
+from crawler.targets.files.source import FileSource
+from crawler.targets.files.text import CHUNK_BYTES, TextFile, check_encoding
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
@@ -20,11 +18,11 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.jobs.arguments import argument_problems
+from crawler.jobs.seen import SeenByCrawls
 from crawler.registry import scrapers
 from crawler.spiders.retail import RetailSpider
-from crawler.targets.incremental import MAX_IDS_PER_LISTING, Seen, SeenFile, new_since
 from crawler.targets.parser import check_params
-from crawler.targets.target import Entries, Outcome, Record, Target
+from crawler.targets.target import Outcome, Record, Target
 from tests import forks
 from tests.crawls import ROOT, command, lines
 
@@ -78,13 +76,13 @@ def site() -> Iterator[Site]:
     server.server_close()
 
 
-def crawl(tmp_path: Path, site: Site, **arguments: Any) -> list[Any]:
+def crawl(tmp_path: Path, site: Site, store: str = "", **arguments: Any) -> list[Any]:
     """Run a crawl, and return the lines of its feed."""
     settings = {
         "SPIDER_MODULES": "tests.timeline",
         "PLATFORM_ORIGINS": json.dumps({"timeline": site.origin}),
         "PLATFORM_BUDGETS": json.dumps({"timeline": {"concurrency": 4, "delay": 0}}),
-        "SEEN_FILE": tmp_path / "seen.sqlite",
+        "STORE": store or tmp_path / "store.sqlite3",
         "FAILURES_FEED": tmp_path / "failures.jsonl",
     }
     given = {"user": "someone", "since": "last", "max_pages": 50} | arguments
@@ -134,7 +132,7 @@ def test_a_day_stops_paging_and_selects_entries(tmp_path: Path, site: Site) -> N
     assert pages(tmp_path, site, since="2026-11-01") == [[1, 9, 8, 7]], "the last post of the page is older"
     assert rows(tmp_path, site, since="2026-11-01") == [(9, 1), (8, 2)]
     assert rows(tmp_path, site, since="2026-10-31") == [(9, 1), (8, 2), (7, 3), (6, 0), (5, 1), (4, 2), (3, 0), (2, 1)]
-    assert not (tmp_path / "seen.sqlite").exists()
+    assert not (tmp_path / "store.sqlite3").exists()
 
 
 @pytest.mark.parametrize(
@@ -151,8 +149,7 @@ def test_us_6_the_sandbox_has_its_own_seen_entries(tmp_path: Path) -> None:
     data = {"data": {"main": [{"post_id": "2", "upload_timestamp": 1}]}}
 
     async def new_in(*, sandbox: bool) -> frozenset[str] | None:
-        settings = Settings({"SEEN_FILE": str(tmp_path / "seen.sqlite"), "SANDBOX": sandbox})
-        since = new_since("last", settings)
+        since = SeenByCrawls.of(Settings({"STORE": str(tmp_path / "store.sqlite3"), "SANDBOX": sandbox}))
         await since.load(target)
         found = since.new_entries(target, data)
         since.completed(Outcome(target, Record(data, target, datetime.now(UTC)), None, 0))
@@ -173,49 +170,6 @@ def test_an_incompletely_read_listing_is_read_again(tmp_path: Path, site: Site) 
     assert pages(tmp_path, site) == [[12, 11, 10], [9, 8, 7], [6, 5, 4]]
 
 
-def test_only_the_newest_ids_are_kept(tmp_path: Path) -> None:
-    seen = SeenFile(tmp_path / "seen.sqlite")
-    seen.add("a", [str(number) for number in range(MAX_IDS_PER_LISTING)])
-    seen.add("a", ["new", "newer"])
-    seen.add("b", ["0"])
-    kept = {"new", "newer", *(str(number) for number in range(MAX_IDS_PER_LISTING - 2))}
-    assert seen.ids("a") == kept
-    assert seen.ids("b") == {"0"}
-
-
-def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is used in a thread. If the ids cannot be read, all pages are read."""
-    path = tmp_path / "seen.sqlite"
-    scraper = replace(scrapers()["retail-search-v4"], entries=Entries("posts.main", "post_id", "time"))
-    target = Target("t", scraper, check_params(scraper, {"query": "x"}))
-    data = {"posts": {"main": [{"post_id": "3"}, {"post_id": "2"}]}}
-    threads: set[threading.Thread] = set()
-    read = SeenFile.ids
-
-    def ids(file: SeenFile, listing: str) -> frozenset[str]:
-        threads.add(threading.current_thread())
-        return read(file, listing)
-
-    monkeypatch.setattr(SeenFile, "ids", ids)
-
-    async def next_page_is_read(*, locked: bool) -> bool:
-        file = SeenFile(path)
-        file._file = replace(file._file, busy_timeout=0.0)
-        seen = Seen(file)
-        with closing(sqlite3.connect(path, isolation_level=None)) as other:
-            if locked:
-                other.execute("BEGIN EXCLUSIVE")
-            await seen.load(target)
-            unseen = seen.has_new_below(target, data)
-            seen.completed(Outcome(target, Record(data, target, datetime.now(UTC)), None, 0))
-            await seen.close()
-        return unseen
-
-    found = [asyncio.run(next_page_is_read(locked=locked)) for locked in (False, False, True, False)]
-    assert found == [True, False, True, False]
-    assert threading.main_thread() not in threads
-
-
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values() if scraper.entries}))
 def test_declared_entries_exist_in_the_data(name: str) -> None:
     scraper = scrapers()[name]
@@ -228,7 +182,7 @@ def test_declared_entries_exist_in_the_data(name: str) -> None:
 
 
 def test_since_is_refused_for_a_spider_without_sorted_listings(tmp_path: Path) -> None:
-    start = command("retail", {"query": "mustard", "since": "last"}, {"SEEN_FILE": tmp_path / "seen.sqlite"})
+    start = command("retail", {"query": "mustard", "since": "last"}, {"STORE": tmp_path / "store.sqlite3"})
     run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 2
     assert "since=last requires a listing that is sorted by newest first" in run.stderr

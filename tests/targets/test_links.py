@@ -16,8 +16,8 @@ from crawler.errors import InvalidRequest
 from crawler.platforms.links import LinkError, all_links, is_host, is_link, read_link
 from crawler.platforms.model import LinkParams
 from crawler.registry import find_scraper, scrapers, spiders
-from crawler.targets.files import FileSource
 from crawler.targets.files.plain import params_of
+from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser, check_params
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import InvalidTarget, Target

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crawler.registry import spiders
-from crawler.targets.files import FileSource
+from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import TargetSource, TargetsUnavailableError

@@ -18,9 +18,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from crawler.jobs.intake import job_name
 from crawler.registry import scrapers, spiders
-from crawler.targets.files import FileSource, Shard
+from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
+from crawler.targets.shard import Shard
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Target
 

@@ -1,4 +1,4 @@
-"""The item pipeline that writes records to the SQL sink. A target has its outcome only after its rows are committed."""
+"""The item pipeline that writes records to the SQL sink. A target gets its outcome after its rows are committed."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Column:
 
     name: str
     path: tuple[str, ...]
-    """The keys that lead to the value. It has more than one if the value is in a nested object."""
+    """The keys that lead to the value: several if the value is in a nested object."""
     kind: Scalar
 
     def value(self, found: dict[str, Any]) -> Any:
@@ -143,7 +143,7 @@ def rows_of(record: Record, tables: Mapping[str, TableSpec]) -> Iterator[Row]:
 
 def _digest(values: dict[str, Any], warnings: list[dict[str, Any]]) -> str:
     # Rows without warnings have the same digest as in earlier versions of the project. The numbers of unread rows are
-    # not in the digest, because they differ from page to page: all rows would be rewritten in each run.
+    # not in the digest, because they differ from page to page, so that all rows would be rewritten in each run.
     causes = [{name: each[name] for name in _CAUSE if name in each} for each in warnings]
     content = [values, causes] if warnings else values
     return blake2b(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()

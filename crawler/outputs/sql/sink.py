@@ -224,8 +224,8 @@ def _engine(url: str) -> sa.Engine:
 
 def _disable_driver_transactions(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # otherwise the driver begins a transaction only before the first write
-    # Other processes can then read while the crawl writes. SQLite does not wait for the lock that this change needs. If
-    # another connection has the lock, a later connection changes the mode.
+    # In WAL mode, other processes can read while the crawl writes. SQLite does not wait for the lock that the change of
+    # mode needs. If another connection holds the lock, a later connection changes the mode.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode=WAL")
 

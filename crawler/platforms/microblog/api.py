@@ -34,12 +34,12 @@ USER_PATH = ("data", "user", "result")
 
 @attrs.define(slots=False)
 class UserPage(ApiPage):
-    """The response to the query for a user by handle, in any of the layouts of the API."""
+    """The response to the query for a user by handle, in any of the API's formats."""
 
     source: ClassVar[str] = "user"
 
     def validate_input(self) -> None:
-        """Raise an error unless the response has the requested user.
+        """Raise an error unless the response contains the requested user.
 
         Raises:
             TargetNotFound: the handle does not exist.
@@ -54,7 +54,7 @@ class UserPage(ApiPage):
             self._raise_for_unavailable(self._result.reason)
         if not self.users or not self.users[0].screen_name:
             self._raise_without_data()
-            self._raise_for_unread("The response has no user with a handle.", USER_PATH, "blind")
+            self._raise_for_unread("The response contains no user with a handle.", USER_PATH, "blind")
         self.raise_for_other_profile(self.users[0].screen_name or "")
 
     @cached_property
@@ -72,7 +72,7 @@ class UserPage(ApiPage):
 class TimelinePage(ApiPage):
     """The response with one page of a user's posts.
 
-    ``page_params`` additionally has ``cursor``: the platform's cursor that was sent with the request.
+    ``page_params`` also contains ``cursor``: the platform's cursor that was sent with the request.
     """
 
     source: ClassVar[str] = "timeline"
@@ -86,13 +86,10 @@ class TimelinePage(ApiPage):
 
         An empty page is valid: it follows the last post, and protected accounts have only empty pages.
 
-        Raises:
-            TargetNotFound: the user does not exist.
-            TargetRestricted: the user is suspended or withheld, or all posts on the page are withheld.
-            UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
-            UpstreamRateLimited: the platform's rate limit is reached.
-            ExtractionFailed: the query id or the feature flags in the request are out of date, the timeline is missing,
-                or no post is recognised.
+        Raises: TargetNotFound: the user does not exist. TargetRestricted: the user is suspended or withheld, or all
+        posts on the page are withheld. UpstreamBlocked: guests may not use the query, or the platform rejected the
+        guest token. UpstreamRateLimited: the platform's rate limit is reached. ExtractionFailed: the query id or the
+        feature flags in the request are out of date, the timeline is missing, or no post can be read.
         """
         self.raise_for_failures()
         result = self._result
@@ -112,7 +109,7 @@ class TimelinePage(ApiPage):
             self.unread += [each._replace(path=join(self._root, each.path)) for each in unread]
         self.raise_if_no_row_is_understood()
         if self.rows and not any(row.post for row in self.rows):
-            raise TargetRestricted("All posts of the page are withheld.", reason="tombstone")
+            raise TargetRestricted("All posts on the page are withheld.", reason="tombstone")
         handles = {handle.casefold(): handle for row in self.rows if (handle := row.handle)}
         if self.requested_handle.casefold() not in handles:
             self.raise_for_other_profile(next(iter(handles.values()), ""))
@@ -121,8 +118,8 @@ class TimelinePage(ApiPage):
     def next_cursor(self) -> str | None:
         """The platform's cursor for the next page.
 
-        "" if this page is empty, repeats the cursor that was sent, or is marked as the end of the timeline. None if
-        the cursor could not be read: its entry has no value, or entries could not be read and there is no cursor.
+        "" if this page is empty, repeats the cursor that was sent, or is marked as the end of the timeline. None if the
+        cursor could not be read: its entry has no value, or the cursor may be in an entry that could not be read.
         """
         if not self.rows or self.is_terminated:
             return ""
@@ -138,7 +135,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def users(self) -> Sequence[User]:
-        """The profile's user. Most layouts have the user only in the user's posts."""
+        """The profile's user. In most formats, only the posts contain it, as their author."""
         return [self._profile] if self._profile else super().users
 
     @cached_property
@@ -155,7 +152,7 @@ class TimelinePage(ApiPage):
 
     @property
     def _root(self) -> str:
-        """The path of the object with the instructions."""
+        """The path of the object that contains the timeline's instructions."""
         paths = next(each.paths for each in values(TimelineResponse) if each.name == "instructions")
         roots = [path.removesuffix(".instructions[]") for path in paths]
         return next((root for root in roots if dig(self._plain, *steps(root))), "timeline")
@@ -166,7 +163,7 @@ class TimelinePage(ApiPage):
 
     @cached_property
     def _profile(self) -> User | None:
-        """The user beside the timeline, None if the response has none."""
+        """The user object next to the timeline, None if the response has none."""
         return self._result if isinstance(self._result, User) and self._result.screen_name else None
 
     @cached_property
@@ -179,14 +176,14 @@ class TimelinePage(ApiPage):
         """Raise an error unless the platform left out the timeline on purpose, as for a protected account."""
         user = dig(self._plain, "data", "user_result_by_screen_name" if self._is_web else "user", "result")
         if not isinstance(user, dict):
-            self._raise_for_unread("The response has no user.", USER_PATH, "no_user")
+            self._raise_for_unread("The response contains no user.", USER_PATH, "no_user")
         present = TIMELINE_KEYS & user.keys()
         path = [*USER_PATH, "timeline", "timeline", "instructions"]
         if user and not present:
-            self._raise_for_unread("The response has no timeline.", path, "no_timeline")
+            self._raise_for_unread("The response contains no timeline.", path, "no_timeline")
         empty: tuple[object, ...] = (None, {}, {"timeline": {}})
         if any(user[key] not in empty and dig(user[key], "timeline", "instructions") != [] for key in present):
-            self._raise_for_unread("The timeline has no instructions.", path, "no_timeline")
+            self._raise_for_unread("The timeline contains no instructions.", path, "no_timeline")
 
 
 @attrs.define(slots=False)
@@ -215,7 +212,7 @@ class GuestTokenPage(PlatformPage):
         if not payload or "errors" in payload:
             raise self._refusal_error()
         if not self._token:
-            raise missing_error("The response has no guest token.", ["guest_token"], reason="blind")
+            raise missing_error("The response contains no guest token.", ["guest_token"], reason="blind")
 
     @field
     def token(self) -> str:
@@ -226,6 +223,4 @@ class GuestTokenPage(PlatformPage):
         return text(dig(decode(self.response.body, what="response"), "guest_token"))
 
     def _refusal_error(self) -> UpstreamBlocked:
-        return UpstreamBlocked(
-            "The platform issued no guest token.", upstream_status=self.response.status, reason=TOKEN_REFUSED
-        )
+        return UpstreamBlocked("The platform issued no guest token.", reason=TOKEN_REFUSED)

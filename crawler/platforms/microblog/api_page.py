@@ -28,7 +28,7 @@ from crawler.reading.values import count, retry_after_seconds, text
 _WEB_ROOT = re.compile(rb'"user_result_by_screen_name"|"data"\s*:\s*\{\s*"user_results"')
 """The keys in responses to the newest web client's queries, and to an older client's query for a user."""
 ROOT_BYTES = 2_000
-"""The root of a response is within this number of bytes."""
+"""The keys that identify the kind of response are within this number of bytes from its start."""
 STALE_MESSAGE = "query not found"
 SINGLE_POST_PATHS = (("data", "tweetResult", "result"), ("data", "tweet_result", "result"))
 
@@ -58,7 +58,7 @@ _REPORTED: dict[int, tuple[type[ScrapeError], str]] = {
     )
     for code in codes
 }
-"""The platform's error code -> the class of the error, and its reason."""
+"""For each error code of the platform, the error's class and reason."""
 
 
 def rate_limited(page: PlatformPage) -> UpstreamRateLimited:
@@ -70,7 +70,6 @@ def rate_limited(page: PlatformPage) -> UpstreamRateLimited:
         wait = min(max(0, reset - int(time.time())), 86_400)
     return UpstreamRateLimited(
         "The platform's rate limit is reached.",
-        upstream_status=page.response.status,
         reason="rate_limited",
         retry_after=wait,
     )
@@ -106,27 +105,23 @@ class ApiPage(MicroblogPage):
                 f"The platform rejected the query's variables: {self._message or 'no reason stated'}.",
                 ["variables"],
                 reason=WRONG_VARIABLES,
-                upstream_status=status,
             )
         if not (status is None or 200 <= status < 300) and self._errors and not self._has_data:
             raise self._reported_error()
         if status in {404, 410}:
             raise UpstreamBlocked(
                 "The platform refused the query: it is not open to guests.",
-                upstream_status=status,
                 reason=REFUSED_QUERY,
             )
         if status == 403 and not self._is_markup:
-            raise UpstreamBlocked(
-                "The platform rejected the guest token.", upstream_status=status, reason=TOKEN_REFUSED
-            )
+            raise UpstreamBlocked("The platform rejected the guest token.", reason=TOKEN_REFUSED)
         super().raise_for_failures()
         if self._is_markup:
-            raise UpstreamBlocked("Expected JSON, received an HTML page.", upstream_status=status, reason="challenge")
+            raise UpstreamBlocked("Expected JSON, received an HTML page.", reason="challenge")
 
     @cached_property
     def _first_character(self) -> bytes:
-        """The first character of the response that is not a space, b"" without one."""
+        """The first character of the response that is not white space, b"" if there is none."""
         found = _NOT_SPACE.search(self.response.body)
         return found[0] if found else b""
 
@@ -150,7 +145,7 @@ class ApiPage(MicroblogPage):
 
     @cached_property
     def _message(self) -> str:
-        """The message of a response that has neither data nor a list of errors, "" without one."""
+        """The message in a response with neither data nor a list of errors, "" if there is none."""
         return text(dig(self._plain, "message"))[:200] if self._is_object else ""
 
     def _stale_error(self) -> ExtractionFailed:
@@ -158,7 +153,6 @@ class ApiPage(MicroblogPage):
             "Query not found: its id is out of date.",
             ["data"],
             reason=STALE_QUERY,
-            upstream_status=self.response.status,
         )
 
     @cached_property
@@ -180,26 +174,21 @@ class ApiPage(MicroblogPage):
             return rate_limited(self)
         if code == 336:
             flags = [["features", name] for name in dict.fromkeys(_FLAG.findall(text(error.get("message"))))]
-            return missing_error(message, *flags, reason=MISSING_FLAGS, upstream_status=status)
+            return missing_error(message, *flags, reason=MISSING_FLAGS)
         if code in _REPORTED:
             kind, reason = _REPORTED[code]
             detail: Detail = {"loc": ["errors", 0], "msg": message, "type": "query_error"}
             return kind(
                 f"The platform returned error {code}: {message}",
                 details=[detail] if kind is ExtractionFailed else None,
-                upstream_status=status,
                 reason=reason,
             )
         if status in {401, 403}:
-            return UpstreamBlocked(
-                f"The platform returned an error: {message}", upstream_status=status, reason=TOKEN_REFUSED
-            )
-        return UpstreamError(
-            f"The platform returned an error: {message}", upstream_status=status, reason="server_error"
-        )
+            return UpstreamBlocked(f"The platform returned an error: {message}", reason=TOKEN_REFUSED)
+        return UpstreamError(f"The platform returned an error: {message}", reason="server_error")
 
     def _raise_for_unavailable(self, reason: str | None, what: str = "account") -> None:
-        """Raise the error for a placeholder with a reason in place of a user or post."""
+        """Raise the error for a placeholder that states why a user or post is not shown."""
         reason = reason or "unavailable"
         if reason in {"NotFound", "Deactivated", "Deleted"}:
             raise TargetNotFound(f"The {what} is unavailable: {reason}.", reason="not_found")
@@ -208,13 +197,13 @@ class ApiPage(MicroblogPage):
     def _raise_without_data(self) -> None:
         """Raise an error for a response without the requested data, if it states why.
 
-        The platform's response to an unknown handle has an empty object as data.
+        For an unknown handle, the platform responds with an empty object as ``data``.
         """
         if self._errors and not self._has_data:
             raise self._reported_error()
         data = dig(self._plain, "data")
         if not isinstance(data, dict):
-            raise missing_error("The response has no data object.", ["data"], reason="no_data_block")
+            raise missing_error("The response contains no data object.", ["data"], reason="no_data_block")
         if not self._has_data:
             raise TargetNotFound("The profile does not exist.", reason="not_found")
         for path in SINGLE_POST_PATHS:
@@ -227,6 +216,6 @@ class ApiPage(MicroblogPage):
             raise self._reported_error()
 
     def _raise_for_unread(self, message: str, path: Sequence[str], reason: str) -> None:
-        """Raise an error for missing data, with the paths that could not be read, else with the expected path."""
+        """Raise an error for missing data, with the unread paths in its details, or else the expected path."""
         paths = [[each.path] for each in self.unread[:10]]
         raise missing_error(message, *(paths or [list(path)]), reason=reason)

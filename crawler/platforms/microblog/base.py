@@ -26,18 +26,19 @@ CHALLENGE_MARKS = (
     "<title>Attention Required! | Cloudflare</title>",
 )
 RATE_LIMIT_PREFIXES = ("Rate limit exceeded", "429 Too Many Requests")
-"""How the platform's plain-text messages for a rate limit begin."""
+"""The beginnings of the platform's plain-text messages about a rate limit."""
 
 _LOGIN_TITLE = re.compile(r"<title[^>]{0,200}+>\s*Log in to X")
 
 
 @attrs.define(slots=False)
 class MicroblogPage(PlatformPage):
-    """Base class for the responses of all sources. ``page_params`` has ``username``: the requested handle without @.
+    """Base class for the responses of all sources. ``page_params`` contains ``username``: the requested handle without
+    @.
 
     Fields: ``profile`` (with the data model's keys; None for values that the source does not expose; {} if the source
-    has no user), ``user_id``, ``posts`` (as the data model describes them), ``pinned`` (the pinned post's id, or "")
-    and ``next_cursor`` (the platform's cursor; "" if this source has no next page; None if it could not be read).
+    contains no user), ``user_id``, ``posts`` (as the data model describes them), ``pinned`` (the pinned post's id, or
+    "") and ``next_cursor`` (the platform's cursor; "" if this source has no next page; None if it could not be read).
     """
 
     @field
@@ -81,12 +82,12 @@ class MicroblogPage(PlatformPage):
 
     @cached_property
     def users(self) -> Sequence[User]:
-        """The objects of the requested user, the most complete one first. Empty if the response does not have any."""
+        """The user objects of the requested user in the response, the most complete one first."""
         return self.authors[:1]
 
     @cached_property
     def authors(self) -> list[User]:
-        """The authors of the timeline's posts that are the requested user."""
+        """The user objects of the requested user among the authors of the timeline's posts."""
         authors = [row.post.author for row in self.rows if row.post and row.handle.casefold() == self.owner.casefold()]
         return [author for author in authors if isinstance(author, User)]
 
@@ -97,7 +98,7 @@ class MicroblogPage(PlatformPage):
 
     @cached_property
     def owner(self) -> str:
-        """The requested handle. If the requested handle is "", the most frequent author's in the timeline."""
+        """The requested handle, or if it is unknown, the handle of the timeline's most frequent author."""
         return self.requested_handle or owner_of(self.rows)
 
     # Validation methods that the page objects of all sources use
@@ -106,17 +107,11 @@ class MicroblogPage(PlatformPage):
         """Raise an error for a login page, a challenge or a rate limit. Call this only for a page without data."""
         body = self.response.text
         if is_rate_limit_text(body):
-            raise UpstreamRateLimited(
-                "The platform's rate limit is reached.", upstream_status=self.response.status, reason="rate_limited"
-            )
+            raise UpstreamRateLimited("The platform's rate limit is reached.", reason="rate_limited")
         if any(mark in body for mark in CHALLENGE_MARKS):
-            raise UpstreamBlocked(
-                "The platform returned a challenge page.", upstream_status=self.response.status, reason="challenge"
-            )
+            raise UpstreamBlocked("The platform returned a challenge page.", reason="challenge")
         if LOGIN_PATH in str(self.response.url) or _LOGIN_TITLE.search(body):
-            raise UpstreamBlocked(
-                "The platform returned its login page.", upstream_status=self.response.status, reason="login_wall"
-            )
+            raise UpstreamBlocked("The platform returned its login page.", reason="login_wall")
 
     def raise_if_no_row_is_understood(self) -> None:
         """Raise an error if no post can be read, although the response has rows.
@@ -127,7 +122,7 @@ class MicroblogPage(PlatformPage):
         if not self.records:
             lost = [[each.path] for each in self.unread if each.loses_rows]
             if lost:
-                raise missing_error("No post of the timeline could be read.", *lost[:10], reason="blind")
+                raise missing_error("No post in the timeline could be read.", *lost[:10], reason="blind")
 
     def raise_for_other_profile(self, handle: str) -> None:
         """Raise an error if the handle is not the requested one. An empty handle is accepted."""

@@ -1,4 +1,4 @@
-"""Microblog: page object for the embeddable timeline, whose users and posts have the platform's oldest JSON layout."""
+"""Microblog: page object for the embeddable timeline, whose users and posts have the platform's oldest JSON format."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class EmbedPage(MicroblogPage):
         Raises:
             TargetNotFound: the HTTP status is 404.
             UpstreamBlocked: a login page or a challenge.
-            ExtractionFailed: the response has no data, another profile's data, or posts that are not recognised.
+            ExtractionFailed: the response contains no data, another profile's data, or only posts that cannot be read.
         """
         self.raise_for_failures()
         if self._block is None:
             self.raise_for_blocks()
-            raise missing_error("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
+            raise missing_error("The page contains no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         if not self._embed.rows and self.unread:
-            raise missing_error("The embed has no list of entries.", [self.unread[0].path], reason="no_rows")
+            raise missing_error("The embed contains no list of entries.", [self.unread[0].path], reason="no_rows")
         self.raise_for_other_profile(self._embed.handle or "")
         self.raise_if_no_row_is_understood()
         if self.rows and not self.authors:

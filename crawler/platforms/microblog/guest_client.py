@@ -1,4 +1,4 @@
-"""Microblog: sends the queries of the guest API, with a guest token, and after the remedies of their errors."""
+"""Microblog: sends the queries of the guest API with a guest token, and repeats them after errors with a remedy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GUEST_TOKEN = "X-Guest-Token"  # noqa: S105  # the name of a header
 class GuestClient:
     """Sends the queries for a user and for a user's posts.
 
-    ``load_page``: loads the profile's page of a target. The page names the current ids of the queries.
+    ``load_page``: loads the page of a target's profile, which contains the current ids of the queries.
     """
 
     def __init__(self, spider: PlatformSpider, load_page: Callable[[Target], Awaitable[object]]) -> None:
@@ -45,7 +45,7 @@ class GuestClient:
         return self.spider.origin("api")  # the sandbox sets it when the spider is opened
 
     async def user(self, target: Target, first: First | None = None) -> Part:
-        """Return the item of the query for a target's user. ``first``: the response, if it was the scheduled request.
+        """Query a target's user, and return the item. ``first``: the response, if the query was the scheduled request.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.
@@ -57,9 +57,9 @@ class GuestClient:
     async def timeline(
         self, target: Target, user_id: str, cursor: str = "", first: First | None = None, *, optional: bool = True
     ) -> Part:
-        """Return the item of the query for a page of a user's posts, with ``is_terminated``, as with ``user``.
+        """Query a page of a user's posts, and return the item, with the key ``is_terminated``. See ``user``.
 
-        ``cursor``: the platform's cursor of the page, "" for the first page. ``optional``: fail at once if a circuit
+        ``cursor``: the platform's cursor for the page, "" for the first page. ``optional``: fail at once if a circuit
         breaker is open.
 
         Raises:
@@ -122,9 +122,10 @@ class GuestClient:
                 logger.info("retried", id=target.id, reason=error.reason)
 
     async def _refreshed(self, query: GuestQuery, error: ScrapeError, target: Target) -> bool:
-        """If no id of a query is known to be current, load the profile's page, and return whether it names a new id.
+        """If all ids of a query are out of date, load the profile's page, and return whether it contains a new id.
 
-        Only a further page of posts may need this: for the first page of posts, the profile's page was already loaded.
+        Only targets for further pages of posts may need this: for the first page, the profile's page was already
+        loaded.
         """
         if error.reason != STALE_QUERY or not self.queries.page_is_useful:
             return False
@@ -166,7 +167,7 @@ class GuestClient:
         return str((await page.to_item())["token"])
 
     def limited(self, request: Request) -> Request:
-        """Limit the time for a new request, so that enough of the target's time is left for the next sources."""
+        """Limit the duration of a new request, so that time is left for the target's next sources."""
         settings = self.spider.settings
         longest = min(settings.getfloat("SOURCE_TIMEOUT"), settings.getfloat("DOWNLOAD_TIMEOUT"))
         request.meta["download_timeout"] = longest

@@ -1,4 +1,4 @@
-"""Microblog: queries to the guest API: their current ids, and the remedies that are tried after their errors."""
+"""Microblog: queries to the guest API: their current ids, and how they are changed after an error."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST, WRONG_VA
 class CurrentQueries:
     """The forms (``QueryForm``) in which the guest API's queries are sent. All crawlers in a process share them.
 
-    The id that a profile's page named last comes first, then the ids from the data file. Ids that the platform did not
-    find come last.
+    The id in the profile page that was read last is tried first, then the ids in the data file. Ids that the platform
+    did not find are tried last.
     """
 
     def __init__(self, ids: Ids) -> None:
         self.ids = ids
         self.page_is_useful = True
-        """Whether a profile's page may name ids that are not known yet: none was read since an id became stale."""
+        """Whether a profile page may contain new ids, because none was read since an id became stale."""
         self._named: dict[str, NamedQuery] = {}
         self.stale_ids: set[str] = set()
         """The ids that the platform did not find."""
@@ -51,9 +51,9 @@ class CurrentQueries:
         return sorted(forms, key=lambda form: form.query_id in self.stale_ids)
 
     def learn(self, queries: Sequence[NamedQuery]) -> list[tuple[str, str]]:
-        """Use the query ids that a profile's page names from now on.
+        """From now on, use the query ids that a profile page contains.
 
-        Return the ids of the data file that differ from them: a query's name and id, and the id that the page names.
+        Return the ids in the data file that differ: the name and id of each such query, and the id on the page.
         """
         self.page_is_useful = False
         own = {query.name: query for query in (self.ids.user, self.ids.timeline)}
@@ -67,7 +67,7 @@ class CurrentQueries:
         ]
 
     def mark_stale(self, form: QueryForm) -> None:
-        """Note that the platform did not find a query's id."""
+        """Record that the platform did not find a query's id."""
         if form.query_id not in self.stale_ids:
             self.stale_ids.add(form.query_id)
             self.page_is_useful = self.page_is_useful or self._is_named(form)
@@ -78,7 +78,7 @@ class CurrentQueries:
 
 @dataclass
 class GuestQuery:
-    """A query to the guest API. After an error, ``apply_remedy`` may change the query, so that it can be sent again."""
+    """A query to the guest API. After an error, ``apply_remedy`` changes it if a changed query may succeed."""
 
     kind: QueryKind
     page: type[ApiPage]
@@ -95,15 +95,15 @@ class GuestQuery:
         return self.forms[0]
 
     def request(self, credentials: Credentials) -> Request:
-        """Return the request with the current form and the flags that are known to be missing."""
+        """Return the request in the current form, with the additional flags that the platform required."""
         return self.build(form=self.form, credentials=credentials, missing=self.missing_flags)
 
     def apply_remedy(self, error: UpstreamBlocked | ExtractionFailed) -> bool:
-        """Change the query as its error requires, and return whether to send it again.
+        """Change the query to avoid its last error, and return whether to send it again.
 
         If the platform did not find the query's id, the next form is used. If flags are missing, they are added. If the
         token was rejected, a new token is needed. If the response was not recognised, the same query is sent again.
-        Each remedy is tried once; for ids, once per form.
+        Each of these is done once, the first one once for each form.
         """
         decided = isinstance(error, UpstreamBlocked) or error.reason in PERMANENT_REASONS
         reason = error.reason if decided else "unrecognised"

@@ -1,4 +1,4 @@
-"""Guest tokens, which a platform issues to every visitor. All crawlers in a process share one token.
+"""Guest tokens, which a platform issues to every visitor. All crawlers in a process share one token per egress.
 
 A token serves all targets until it expires or the platform rejects it. Only one request for a token is in flight; other
 targets wait for its response. After a refusal no token is requested until a pause is over. A rate-limited token is kept
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from crawler.errors import ScrapeError, UpstreamBlocked, UpstreamRateLimited
 
 LIMIT_WINDOW_SECONDS = 900.0
-"""Duration of a rate limit if the response does not state when it ends. It is the length of the platform's window."""
+"""Seconds for which a rate limit is assumed to last if the response does not state its end: the platform's window."""
 
 
 @dataclass
@@ -24,7 +24,7 @@ class SharedToken:
 
     ``lifetime`` is the number of seconds for which a token is used. ``pause`` is the number of seconds without requests
     for a token after the platform refused one. ``max_limit`` is the setting ``RETRY_AFTER_MAX``: if the platform states
-    a longer rate limit, only this number of seconds is respected.
+    a longer rate limit, the limit is assumed to end after this number of seconds.
     """
 
     lifetime: float
@@ -62,7 +62,7 @@ class SharedToken:
             return self._value
 
     def keep(self, token: str, limit: UpstreamRateLimited) -> None:
-        """Keep a rate-limited token until its limit ends, unless another target has replaced it by now."""
+        """Keep a rate-limited token until its limit ends, unless another target has already replaced it."""
         if token and token == self._value and self._refusal is None:
             stated = LIMIT_WINDOW_SECONDS if limit.retry_after is None else limit.retry_after
             self._until = max(self._until, time.monotonic() + min(stated, self.max_limit))

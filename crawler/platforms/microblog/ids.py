@@ -1,4 +1,4 @@
-"""Microblog: the ids of the guest API's queries, from the platform's data file or from a profile's page."""
+"""Microblog: the ids of the guest API's queries, from the platform's data file or from a profile page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from crawler.reading.json import decode
 from crawler.reading.values import text
 
 HANDLE, USER_ID, CURSOR = "$handle", "$user_id", "$cursor"
-"""Placeholders in variables. A variable whose placeholder has no value is not sent, such as the first page's cursor."""
+"""Placeholders in a query's variables. A variable is omitted if its placeholder has no value, as the cursor for page
+1."""
 QUERY_ID = r"[A-Za-z0-9_-]{10,40}"
 _STREAM_KEY = re.compile(rf"({QUERY_ID})(\{{.*\}})", re.DOTALL)
 
@@ -35,7 +36,7 @@ class QueryForm:
     field_toggles: Mapping[str, bool]
 
     def filled(self, values: Mapping[str, str]) -> dict[str, Any]:
-        """Return the variables with values in place of the placeholders."""
+        """Return the variables with the placeholders replaced by values."""
         placed = {
             key: values.get(each, each) if isinstance(each, str) else each for key, each in self.variables.items()
         }
@@ -44,7 +45,7 @@ class QueryForm:
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query that a profile's page names: its id, and the variables that the page's own script sends."""
+    """A query in a profile page: its id, and the variables that the page's own script sends."""
 
     name: str
     query_id: str
@@ -52,7 +53,7 @@ class NamedQuery:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the variables contain the profile, so that they can be sent for other profiles."""
+        """Whether a variable contains the profile's handle or id, so that the query can be sent for other profiles."""
         return any(isinstance(each, str) and each in {HANDLE, USER_ID} for each in self.variables.values())
 
 
@@ -90,7 +91,7 @@ class Ids(IdsModel):
     timeline: Query
     """The query for a user's posts. It must have a variable for the cursor."""
     features: dict[str, bool]
-    """The feature flags that both queries are sent with."""
+    """The feature flags that are sent with both queries."""
 
     @model_validator(mode="after")
     def _has_cursor(self) -> Ids:
@@ -106,11 +107,11 @@ class Ids(IdsModel):
         ]
 
     def form_on_page(self, query: Query, named: NamedQuery) -> QueryForm:
-        """Return the form of a query with the query id that the profile page contains.
+        """Return a query's form with the id that a profile page contains.
 
-        If the page names the variables of the data file, or variables without the profile's handle or id, the form has
-        the file's variables and flags. Otherwise it has the page's variables and no flags, because the newer web client
-        sends no flags.
+        If the page has the same variables as the data file, or variables without the profile's handle or id, the file's
+        variables and flags are used. Otherwise the page's variables are used without flags, because the newer web
+        client sends no flags.
         """
         usual = {key for key, value in query.variables.items() if value != CURSOR}
         if named.variables.keys() - {"cursor"} == usual or not named.is_usable:
@@ -120,9 +121,9 @@ class Ids(IdsModel):
 
 
 def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> list[NamedQuery]:
-    """Return the queries that a profile page's streams name. A stream's key is a query's id, followed by its variables.
+    """Return the queries in a profile page's streams. The key of a stream consists of a query's id and its variables.
 
-    Values that are the profile's handle or id become placeholders.
+    In the variables, the profile's handle and id are replaced by placeholders.
     """
     found = []
     for stream in streams:

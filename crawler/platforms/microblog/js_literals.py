@@ -2,9 +2,9 @@ r"""Parser for script literals: data in a page's scripts that is written as Java
 
 The literals are written by a stream serialiser: ``$R[7]={name:"x",ok:!0,parent:$R[3]}``. Keys may have quotes.
 ``$R[n]=`` assigns a value to a numbered slot, and a later ``$R[n]`` refers to that value. Function calls surround the
-data. The parser evaluates no code: a regular expression and one loop with an explicit stack build the values, so that
-neither deep nesting nor text that looks like code can break it. Everything that is not a literal, such as a function
-or a name, becomes None.
+data. The parser evaluates no code: a regular expression and one loop with an explicit stack build the values, so
+neither deep nesting nor text that looks like code can cause an error. Anything that is not a literal, such as a
+function or a name, becomes None.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from typing import Any
 from crawler.errors import ExtractionFailed
 
 MAX_CHARACTERS = 500_000
-"""Maximum length of a page's scripts, because reading takes time. Those of real pages are shorter than 100,000."""
+"""Maximum number of characters in a page's scripts, to limit the time for parsing. Real pages have fewer than
+100,000."""
 MAX_ELEMENTS = 50_000
 """Maximum number of elements in a page's scripts, such as ``name:"x",``. A real page's 47,838 characters have 3,452."""
 
 _QUOTES = "\"'`"
 _STRING = "|".join(rf"{quote}[^{quote}\\]*+(?:{quote}|(?:\\.[^{quote}\\]*+)+{quote})" for quote in _QUOTES)
 _NUMBER = r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,9})?n?(?![\w$])"
-# Matches as much of an element as possible, such as `name:$R[7]={` or `ok:!0}],`, because each match takes time.
-# Operators and everything else that is not part of an element are matched as signs, and so is an unclosed string, up to
-# the end of the script. Spaces between matches are skipped. "(?:x|)" means the same as "(?:x)?", and is faster.
+# To save time, each match covers as much of an element as possible, such as `name:$R[7]={` or `ok:!0}],`. Operators and
+# everything else that is not part of an element are matched as signs, and so is an unclosed string, up to the end of
+# the script. Spaces between matches are skipped. "(?:x|)" means the same as "(?:x)?", and is faster.
 _ELEMENT = re.compile(
     rf"""
       (?:
@@ -55,7 +56,7 @@ _ESCAPE = re.compile(
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 _WORDS = {"!0": True, "true": True, "!1": False, "false": False, "null": None, "undefined": None, "void 0": None}
 _NOTHING = object()
-"""Stands for the value of an element of which none has been read yet."""
+"""Marks an element of which no value has been read yet."""
 _CLOSES = {"}": "{", "]": "[", ")": "("}
 
 Container = dict[str, Any] | list[Any]
@@ -69,13 +70,13 @@ class Literals:
     """
 
     containers: list[Container] = field(default_factory=list)
-    """Every object and array whose closing bracket was read, in the order of the opening brackets."""
+    """Every object and array that was read to its closing bracket, in the order of the opening brackets."""
     complete: bool = True
     """Whether all values were read to their end. False if a script ends in the middle of a value."""
     _slots: dict[str, Any] = field(default_factory=dict)
     _characters: int = 0
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(MAX_ELEMENTS)))
-    """One number for each further element that may be read."""
+    """Limits the number of elements: yields one number for each element that may still be read."""
 
     def read(self, script: str) -> None:
         r"""Read a script and add its values.
@@ -140,18 +141,18 @@ class _Reader:
         self.frame = _Frame("")
         self.outer: list[_Frame] = []
         self.depths = dict.fromkeys(_CLOSES.values(), 0)
-        """Opening bracket -> how many of its kind are open."""
+        """The number of open brackets, by kind of opening bracket."""
         self.opened: list[Container] = []
         self.is_truncated = False
         self.value: Any = _NOTHING
         """The value that was read last in the element."""
         self.word: str | None = None
-        """The last text if it can be an object's key, else None."""
+        """The last text, if it can be the key of an object, else None."""
         self.slot: str | None = None
         """The number of the slot that the last text refers to, or None."""
 
     def read(self, elements: Iterable[tuple[re.Match[str], int]]) -> None:
-        """Read a script's elements, which are numbered."""
+        """Read the elements of a script. Each comes with its number in the page."""
         for element, _ in elements:
             key, slot, assigns, opens, opens_alone, string, word, closes, closes_alone, ends, sign = element.groups()
             frame = self.frame
@@ -180,7 +181,7 @@ class _Reader:
     def _open(self, kind: str, slot: str | None) -> None:
         """Open a bracket.
 
-        Its object or array is assigned to the slot, and to the slots at the beginning of the element.
+        The object or array is assigned to ``slot``, and to the slots that the beginning of the element names.
         """
         container: Container | None = {} if kind == "{" else [] if kind == "[" else None
         frame = self.frame
@@ -197,7 +198,7 @@ class _Reader:
         self.value, self.word, self.slot = _NOTHING, None, None
 
     def _slot(self, slot: str, *, assigns: bool) -> None:
-        """Read a slot's value, or note that the value that follows is assigned to the slot."""
+        """Read the value of a slot; or with ``assigns``, record that the next value is assigned to the slot."""
         self.word = None
         if assigns:
             self.frame.assign(slot)
@@ -207,7 +208,7 @@ class _Reader:
 
     def _sign(self, text: str) -> None:
         if text[0] in _QUOTES:
-            self.is_truncated = True  # everything after the quote could be text or data
+            self.is_truncated = True  # after an unclosed quote, text and data cannot be distinguished
         elif text in ",;":
             self._commit()
         elif text == ":" and self.frame.kind == "{" and self.frame.key is None and self.word is not None:
@@ -232,7 +233,7 @@ class _Reader:
                 self.depths[closed] -= 1
                 if frame.container is not None:
                     self.value = frame.container
-                elif self.value is _NOTHING:  # else the value of a pair of parentheses is the last value inside it
+                elif self.value is _NOTHING:  # otherwise the value in parentheses is the last value inside them
                     self.value = None
                 self.frame = self.outer.pop()
 
@@ -254,7 +255,7 @@ class _Reader:
 
 
 def _value(word: str) -> bool | float | None:
-    """Convert a word to its value: a number, true or false. Any other word gives None."""
+    """Convert a word to its value: a number, true or false. For any other word, return None."""
     if word in _WORDS:
         return _WORDS[word]
     if not _NUMBER_ALONE.fullmatch(word):

@@ -16,13 +16,13 @@ RESERVED = frozenset(
     """
     about account compose download explore hashtag home i intent jobs login logout messages notifications oauth privacy
     search settings share signup tos who_to_follow
-    """.split()  # noqa: SIM905  # a list of quoted words would be four times as long
+    """.split()  # noqa: SIM905  # a list of quoted words would need four times as many lines
 )
-"""First segments of the paths of the site's own pages. No profile has such a handle."""
+"""The first path segments of the site's own pages, which are therefore not handles of profiles."""
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the profile that a URL leads to, also to one of the tabs with its posts."""
+    """Return the profile that a URL leads to. The URL may also be that of a tab with the profile's posts."""
     found = PROFILE_PATH.fullmatch(decoded(url.path) or "")
     return ("profile", {"username": found["handle"]}) if found and found["handle"].lower() not in RESERVED else None
 

@@ -21,7 +21,7 @@ POST_ORDER = ("timeline", "page", "embed")
 """The sources in order of preference for posts and their counts. The embed is last, because it lacks some counts."""
 
 LONG = 200
-"""Number of characters from which on a text may be the beginning of a longer one."""
+"""Minimum number of characters of a text that may be the shortened form of a longer text."""
 
 
 def profile_of(parts: dict[str, Part]) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def profile_of(parts: dict[str, Part]) -> dict[str, Any]:
 
 
 def user_id_of(parts: dict[str, Part]) -> str:
-    """Return the user's id on the platform, or "" if no source has it."""
+    """Return the user's id on the platform, or "" if no source contains it."""
     return next(
         (parts[source]["user_id"] for source in PROFILE_ORDER if source in parts and parts[source]["user_id"]), ""
     )
@@ -43,14 +43,14 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlie
     the number of posts on earlier pages, None if it is unknown.
 
     If the timeline could not be fetched, or its cursor could not be read, the record's cursor requests the timeline
-    from its start. The posts in this record are then left out of the later pages.
+    from its start. The later pages then omit the posts in this record.
 
     Raises:
-        ExtractionFailed: no source has the profile.
+        ExtractionFailed: no source contains the profile.
     """
     profile = profile_of(parts)
     if not profile["screen_name"]:
-        raise missing_error("No source has the profile's handle.", ["screen_name"], reason="no_user")
+        raise missing_error("No source contains the profile's handle.", ["screen_name"], reason="no_user")
     demographics = empty(Demographics) | {name: value for name, value in profile.items() if value is not None}
     seen_ids = list(dict.fromkeys(seen))
     posts = [post for post in _posts(parts) if post["post_id"] not in seen_ids]
@@ -74,7 +74,7 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlie
 
 
 def _is_complete(profile: dict[str, Any], posts: int) -> bool:
-    """Whether no post is missing: the profile is protected, or its count of posts is not above their number."""
+    """Whether no post is missing: the profile is protected, or states no more posts than were found."""
     count = profile["statuses_count"]
     return profile["protected"] is True or (count is not None and posts >= count)
 
@@ -93,9 +93,10 @@ def _repeated_later(parts: dict[str, Part]) -> list[str]:
 def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
     """Merge the posts by id, in the timeline's order.
 
-    Posts that only the profile's page has are the newest. They come first, but after a pinned post. If the timeline has
-    no posts, the order is: the posts of the profile's page, then the embed's. Otherwise the embed only fills in missing
-    values of posts that the timeline or the profile's page has: its other posts come with later timeline pages.
+    Posts that are only on the profile's page are the newest. They come first, but after a pinned post. If the timeline
+    has no posts, the posts on the profile's page come first, then the embed's. Otherwise the embed only fills in
+    missing values of posts from the timeline or the profile's page: later timeline pages contain the embed's other
+    posts.
     """
     by_source = {source: parts[source]["posts"] for source in POST_ORDER if source in parts}
     known: dict[str, dict[str, Any]] = {}
@@ -124,15 +125,16 @@ def _filled(better: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, A
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a post's value is missing: None, an empty list, or (for video files) an object without any value."""
+    """Whether a post's value is missing: None, an empty list, or an object of video files that are all None."""
     return value is None or value == [] or (isinstance(value, dict) and not any(value.values()))
 
 
 def representative_error(errors: list[ScrapeError]) -> ScrapeError:
-    """Choose the error for a target without data: preferably a target error, else a retryable error, else the first.
+    """Choose the error of a target without data: a ``TargetError`` if there is one, else a retryable error, else the
+    first.
 
-    ``errors`` are in the order in which the sources were tried. Among retryable errors, the error for an open
-    circuit breaker is the last choice, because that source was not requested.
+    ``errors`` are in the order in which the sources were tried. Among retryable errors, the error for an open circuit
+    breaker is chosen last, because that source was not requested.
     """
     final = next((error for error in errors if isinstance(error, TargetError)), None)
     retryable = sorted((error for error in errors if error.retryable), key=lambda e: isinstance(e, CircuitOpen))

@@ -1,4 +1,4 @@
-"""Microblog: page object for a profile's public page. The server puts the newest posts into it as script literals."""
+"""Microblog: page object for a profile's public page, which contains the newest posts as script literals."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from crawler.reading.values import count, text
 SLOT = "$R["
 """Text that every script with data contains."""
 STREAM = "GraphQLRequestStream."
-"""Prefix of the kinds of objects that show the state of one of the page's queries."""
+"""Prefix of the type names of objects that contain the state of one of the page's queries."""
 OWN_TIMELINE = "ProfileOriginals"
 GONE_MARKS = ("looking for could not be found", "This account doesn’t exist", "This account doesn't exist")
 HEAD_CHARACTERS = 200_000
 """The meta tags are within this number of characters. Real pages have them in the first 20,000."""
 SUSPENDED_MARK = "Account suspended"
 
-_META = re.compile(r"<meta\b([^>]{0,4000}+)>", re.IGNORECASE)  # limited, so that unclosed tags take little time
+_META = re.compile(r"<meta\b([^>]{0,4000}+)>", re.IGNORECASE)  # limited, so that an unclosed tag costs little time
 _ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 # A script's attributes and contents, or a comment. The contents end at the end tag, or with the page. The expression
 # for them is several times faster than a lazy ".*?", which matches each character by itself.
@@ -51,6 +51,11 @@ _SCRIPT = re.compile(
 _LINKED_TYPE = re.compile(r"""\btype\s*=\s*["']?application/ld\+json""")
 _FIRST_SLOT = re.compile(r":\$R\[\d+\]=")
 
+RECORD_KEYS = (
+    *("article", "counts", "media_entities2", "note_tweet", "quoted_tweet_results", "reply_to_results"),
+    *("reply_to_user_results", "url_entities", "views"),
+)
+"""Keys of all six recorded records of posts (capture 15e277c749c3)."""
 _KEYS = frozenset(
     step
     for root in (WebTimeline, WebUsers)
@@ -60,7 +65,7 @@ _KEYS = frozenset(
     for step in steps(path)
     if isinstance(step, str)
 ) | {"__typename"}
-"""The keys of the page's objects that are read."""
+"""The keys that are read from the page's objects."""
 _ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count", "WriteAction": "statuses_count"}
 
 
@@ -87,13 +92,13 @@ class ProfilePage(MicroblogPage):
             TargetNotFound: the handle does not exist.
             TargetRestricted: the account is suspended or withheld.
             UpstreamBlocked: a login page or a challenge.
-            ExtractionFailed: the page has no data, another profile's data, or posts that are not recognised.
+            ExtractionFailed: the page contains no data, another profile's data, or only posts that cannot be read.
         """
         self.raise_for_failures()
         if not self._objects and not self._linked:
             self._raise_for_messages(self.response.text)
             raise missing_error(
-                "The page has neither script literals nor linked data.", [f"script {SLOT}"], reason="no_data_block"
+                "The page contains neither script literals nor linked data.", [f"script {SLOT}"], reason="no_data_block"
             )
         self._raise_for_unavailable_users()
         self._raise_for_broken_literals()
@@ -103,12 +108,12 @@ class ProfilePage(MicroblogPage):
         self._raise_if_unrecognised()
         if not self.users and not self.records:
             raise missing_error(
-                "The page has linked data, but neither a user object nor posts.",
+                "The page contains linked data, but neither a user object nor posts.",
                 *(["User", "core", "screen_name"], ["TimelineTimelineEntry"]),
                 reason="blind",
             )
         if not handle:
-            raise missing_error("The page has no handle.", ["User", "core", "screen_name"], reason="no_user")
+            raise missing_error("The page contains no handle.", ["User", "core", "screen_name"], reason="no_user")
 
     # Fields
 
@@ -116,14 +121,19 @@ class ProfilePage(MicroblogPage):
     def profile(self) -> dict[str, Any]:
         contradictions = Contradictions("user")
         found = merged([*(profile(user, contradictions) for user in self.users), self._linked_profile])
+        for unnamed in (user for user in self._users if not user.screen_name):
+            for name in unnamed.contradictions:
+                contradictions.add(unnamed, name)
         self.unread += contradictions.unread()
-        if found["statuses_count"] is None or found["profile_image_url_https"] is None:  # all that meta tags can add
+        if (
+            found["statuses_count"] is None or found["profile_image_url_https"] is None
+        ):  # the only values that meta tags can add
             found = merged([found, self._meta_profile])
         return found if found["screen_name"] else {}
 
     @cached_property
     def users(self) -> Sequence[User]:
-        """The page's records of the profile's user. A record that stands for a post's author has fewer fields."""
+        """The page's user objects of the profile. If one is there as a post's author, it has fewer fields."""
         named = [each for each in self._users if (each.screen_name or "").casefold() == self.owner.casefold()]
         return named or self.authors[:1]
 
@@ -141,7 +151,7 @@ class ProfilePage(MicroblogPage):
     def _only_handle(self) -> str:
         """The handle of the only user on the page, or "" if there are several.
 
-        ``owner`` is this handle if nothing else on the page shows the profile's handle.
+        ``owner`` falls back to it if nothing else on the page shows whose profile it is.
         """
         handles = {(user.screen_name or "").casefold() for user in self._users} - {""}
         return handles.pop() if len(handles) == 1 else ""
@@ -153,23 +163,24 @@ class ProfilePage(MicroblogPage):
         encoded = orjson.dumps(self._records.nested({"instructions": self._instructions}))
         timeline = timeline_of(self.payload(WebTimeline, encoded, what="timeline").instructions)
         self.unread += timeline.unread + (lacking_parts(self._instructions) if timeline.has_empty_parts else [])
+        self.unread += self._records.lacking(RECORD_KEYS)
         return timeline.rows
 
     # The script literals
 
     @cached_property
     def queries(self) -> list[NamedQuery]:
-        """The queries that the page's own script sends, with their current ids."""
+        """The queries that the page's own script sends, with the ids that are valid now."""
         return named_queries(self._streams, self.owner, next((each.id for each in self.users if each.id), ""))
 
     @cached_property
     def _streams(self) -> list[dict[str, Any]]:
-        """The states of the page's queries. Their results are streamed into the page."""
+        """The state objects of the page's queries, whose results are streamed into the page."""
         return [each for each in self._objects if "kind" in each and text(each["kind"]).startswith(STREAM)]
 
     @cached_property
     def _objects(self) -> list[dict[str, Any]]:
-        """Every object in the page's scripts, in the page's order."""
+        """All objects in the page's scripts, in page order."""
         body = self.response.text.strip()
         if body.startswith("{"):
             saved = decode(body, what="records")
@@ -188,7 +199,7 @@ class ProfilePage(MicroblogPage):
             for _, script in self._scripts:
                 if SLOT in script:
                     literals.read(script)
-        elif first := _FIRST_SLOT.search(body):  # an excerpt may begin inside a value: skip that part
+        elif first := _FIRST_SLOT.search(body):  # a saved excerpt may begin in the middle of a value: skip this part
             literals.read(body[first.start() :])
         return literals
 
@@ -198,7 +209,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _users(self) -> list[WebUser]:
-        """The users in the page, the most complete one first."""
+        """The user objects in the page, the most complete one first."""
         found = sorted(self._by_type.get("User", []), key=len, reverse=True)
         encoded = orjson.dumps(self._records.nested({"users": found}))
         return self.payload(WebUsers, encoded, what="users").users
@@ -216,8 +227,8 @@ class ProfilePage(MicroblogPage):
     def _instructions(self) -> list[dict[str, Any]]:
         """The instructions of the profile's timeline.
 
-        A page with nested objects contains them. A page with records has a record with the result: the list of entries,
-        and the ids of the pinned ones.
+        A page with nested objects contains them. In a page with records, one record contains the list of entries and
+        the ids of pinned entries.
         """
         timelines = self._by_type.get("TimelineTimeline", [])
         own = [each for each in timelines if text(each.get("id")).startswith(OWN_TIMELINE)]
@@ -235,7 +246,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """The records of the timeline's entries by entry id. Of two records, the record with content is used."""
+        """The records of the timeline's entries, by entry id. If there are two, the one with content is used."""
         found: dict[str, dict[str, Any]] = {}
         for each in self._by_type.get("TimelineTimelineEntry", []):
             entry_id = text(each.get("entry_id"))
@@ -244,7 +255,7 @@ class ProfilePage(MicroblogPage):
         return found
 
     def _entry(self, ref: str) -> dict[str, Any]:
-        """Return the entry to which a reference leads. If its record lacks the content, its id names the post."""
+        """Return the entry that a reference points to. Without content, its id contains the post's id."""
         entry_id = text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
         found = self._entries.get(entry_id, {})
         kind, _, number = entry_id.partition("-")
@@ -297,7 +308,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _meta_profile(self) -> dict[str, Any]:
-        """The profile fields in the link-preview tags, which are tried last. Rounded numbers ("1.2K") are ignored."""
+        """The profile fields in the link-preview tags, the last choice. Rounded numbers ("1.2K") are ignored."""
         labels = {self._meta.get(f"twitter:label{n}"): self._meta.get(f"twitter:data{n}") for n in (1, 2)}
         found: dict[str, Any] = dict.fromkeys(FIELDS)
         found["statuses_count"] = count(labels.get("Posts"))
@@ -312,31 +323,29 @@ class ProfilePage(MicroblogPage):
         super().raise_for_failures()
 
     def _raise_for_messages(self, markup: str) -> None:
-        """Raise an error if the page shows a message in place of a profile. The message decides the error class.
+        """Raise an error if the page shows a message instead of a profile. The class of the error depends on the
+        message.
 
         The challenge is checked last, because every page has a challenge script.
         """
-        words, status = html.unescape(markup), self.response.status
+        words = html.unescape(markup)
         if any(mark in words for mark in GONE_MARKS):
-            raise TargetNotFound("The profile does not exist.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The profile does not exist.", reason="not_found")
         if SUSPENDED_MARK in words:
-            raise TargetRestricted("The account is suspended.", upstream_status=status, reason="suspended")
+            raise TargetRestricted("The account is suspended.", reason="suspended")
         self.raise_for_blocks()
 
     def _raise_for_unavailable_users(self) -> None:
-        status = self.response.status
         if self.users or self._linked:
             return
         for each in self._by_type.get("UserUnavailable", []):
             reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
-            raise TargetRestricted(
-                f"The account is unavailable: {reason}.", upstream_status=status, reason=reason.lower()
-            )
+            raise TargetRestricted(f"The account is unavailable: {reason}.", reason=reason.lower())
         self._raise_for_messages(_SCRIPT.sub("", self.response.text))
         seen = [user.screen_name for user in self._users if user.screen_name]
         if seen:
             self.raise_for_other_profile(seen[0])
-        raise missing_error("The page has no user object.", ["User", "core", "screen_name"], reason="no_user")
+        raise missing_error("The page contains no user object.", ["User", "core", "screen_name"], reason="no_user")
 
     def _raise_for_broken_literals(self) -> None:
         """Raise an error if the page ends in the middle of its data. A saved excerpt without script tags is valid."""
@@ -355,7 +364,7 @@ class ProfilePage(MicroblogPage):
         }
         if unfinished and not self.rows:
             raise missing_error(
-                "The page ends before the results of its queries.",
+                "The page ends before the results of its queries arrive.",
                 *([f"{STREAM}Completed", key[:60]] for key in sorted(unfinished)),
                 reason="unfinished_stream",
             )
@@ -365,6 +374,6 @@ class ProfilePage(MicroblogPage):
         posts = [each for each in self._objects if "details" in each and "counts" in each and "views" in each]
         if posts and not self.rows:
             raise missing_error(
-                "The page has posts, but no timeline that lists them.", ["TimelineTimelineEntry"], reason="blind"
+                "The page contains posts, but no timeline that lists them.", ["TimelineTimelineEntry"], reason="blind"
             )
         self.raise_if_no_row_is_understood()

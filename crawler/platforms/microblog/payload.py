@@ -1,17 +1,21 @@
 """Microblog: the contracts of the API's payloads, and the common attributes of posts in all payloads.
 
-The kinds of values were counted over the whole recorded payloads: 789 posts with their authors in 21 timelines and
-threads, from 2023-06 to 2026-08. The users in them have three layouts: all values in ``legacy`` (until 2025), names in
-``core`` and counts in ``legacy`` (2025 and 2026), and no ``legacy`` (since 2026-08). A post's author has no key that
-names the layout, so a value that moved has both paths.
+The kinds of the values (``always``, ``sometimes`` ...) were determined from all recorded payloads: 789 posts with their
+authors, in 21 timelines and threads from 2023-06 to 2026-08. The users in them have three formats: all values in
+``legacy`` (until 2025), names in ``core`` and counts in ``legacy`` (2025 and 2026), and no ``legacy`` (since 2026-08).
+No key in a post's author shows the format, so a value that has moved is declared with both paths.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from crawler.platforms.microblog.payload_user import ApiUser, Number, UnavailableUser, User
 from crawler.reading.contract import Contract, always, identity, often, sometimes
+
+_ARTICLE_PAGE = re.compile(r"http://(?:x|twitter)\.com/i/article/\d+", re.ASCII)
+"""Matches the destination of the link that is the text of an article's post."""
 
 # Parts of a post
 
@@ -26,7 +30,7 @@ class Link(Contract):
 
 
 class VideoFile(Contract):
-    """One of a video's files: the whole video, or a list of its parts, which has no bitrate."""
+    """One of a video's files: the video itself, or a playlist of its segments, which has no bitrate."""
 
     url: str | None = always("url")
     mime_type: str | None = always("content_type")
@@ -34,7 +38,7 @@ class VideoFile(Contract):
 
     @property
     def is_video(self) -> bool:
-        """Whether the file is the whole video."""
+        """Whether the file is the video itself."""
         return self.mime_type == "video/mp4"
 
 
@@ -44,30 +48,40 @@ class Media(Contract):
     image: str | None = always("media_url_https")
     """The URL of the photo, or of the video's cover."""
     kind: str | None = always("type")
+    status: str | None = sometimes("ext_media_availability.status")
     files: list[VideoFile] = sometimes("video_info.variants[]")
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """All 86 recorded videos and animations have files, each with a bitrate (capture 8bf3576c7485)."""
-        if self.kind not in {"video", "animated_gif"}:
+        """All 86 recorded videos and animations have files, each with a bitrate (capture 8bf3576c7485).
+
+        They have the status "Available". According to other projects, videos with another status are withheld.
+        """
+        if self.kind not in {"video", "animated_gif"} or self.status not in {None, "Available"}:
             return []
         return [] if any(each.is_video and each.bitrate is not None for each in self.files) else ["files"]
 
 
 class Note(Contract):
-    """The whole text of a long post, which is not escaped."""
+    """The whole text of a long post. It is not HTML-escaped."""
 
     text: str = identity("text")
     links: list[Link] = always("entity_set.urls[]")
     hashtags: list[str] = always("entity_set.hashtags[].text")
 
 
+class Cover(Contract):
+    """The picture of an article."""
+
+    url: str | None = always("media_info.original_img_url")
+
+
 class Article(Contract):
     """The article that a post consists of."""
 
     title: str | None = always("title")
-    text: str | None = sometimes("plain_text", "preview_text")
-    cover: str | None = sometimes("cover_media.media_info.original_img_url")
+    text: str | None = always("plain_text", "preview_text")
+    cover: Cover | None = sometimes("cover_media")
 
 
 # Posts
@@ -84,19 +98,19 @@ class Tombstone(Withheld, tag=("__typename", "TweetTombstone")):
 
 
 class Unavailable(Withheld, tag=("__typename", "TweetUnavailable")):
-    """A post that visitors without an account do not get."""
+    """A post that is not shown to visitors without an account."""
 
 
 class Preview(Withheld, tag=("__typename", "TweetPreviewDisplay")):
-    """A post for subscribers."""
+    """A post that only subscribers can see."""
 
 
 class BlurredMedia(Withheld, tag=("__typename", "BlurredMediaTombstone")):
-    """A post for adults."""
+    """A post with media for adults."""
 
 
 class Holder(Contract):
-    """An object that contains a post, or the placeholder for one."""
+    """An object that contains a post or the placeholder for a withheld post."""
 
     @property
     def post(self) -> Post | Withheld | None:
@@ -105,14 +119,14 @@ class Holder(Contract):
 
 
 class Post(Holder):
-    """A post in any layout."""
+    """A post in any format."""
 
     id: str
     author: User | UnavailableUser
     text: str
-    """The text as the platform shows it, escaped. A long post has its beginning here."""
+    """The text as the platform shows it, HTML-escaped. For a long post, only its beginning."""
     shown_end: int | None
-    """The position at which the platform ends the text when it shows the post, in code points."""
+    """The position, in code points, at which the displayed text ends."""
     created_at: str | int | None
     """The platform's date format, or Unix milliseconds."""
     likes: Number | None
@@ -124,15 +138,17 @@ class Post(Holder):
     hashtags: Sequence[str]
     media: Sequence[Media]
     note: Note | None
+    is_expandable: bool | None = None
+    """Whether the platform shows only the beginning of the note. None for a post without a note."""
     article: Article | None
     reply_id: str | None
     reply_handle: str | None
     quoted_id: str | None
     """The id of the quoted post, which may be deleted."""
     quoted_result: Holder | None
-    """The object around the quoted post. The object around a deleted post is empty."""
+    """The object that contains the quoted post. It is empty if the post was deleted."""
     reposted_result: Holder | None
-    """The object around the reposted post."""
+    """The object that contains the reposted post."""
 
     @property
     def post(self) -> Post:
@@ -140,8 +156,20 @@ class Post(Holder):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """The names of values that the object lacks, although others of its values show that it has them."""
-        return []
+        """The names of values that are missing although other values of the object show that they exist.
+
+        All 95 recorded posts that can be expanded or not have a note. All 16 whose text is only a link to an article
+        contain the article (captures 8bf3576c7485, d8fcad0db39f).
+        """
+        lacks_note = self.is_expandable is not None and self.note is None
+        return [*(["note"] if lacks_note else []), *(["article"] if self._lacks_article else [])]
+
+    @property
+    def _lacks_article(self) -> bool:
+        link = self.links[0] if len(self.links) == 1 else None
+        if link is None or self.article is not None or link.short != self.text.strip():
+            return False
+        return _ARTICLE_PAGE.fullmatch(link.destination or "") is not None
 
 
 class ApiPost(Post):
@@ -164,6 +192,7 @@ class ApiPost(Post):
     media: list[Media] = sometimes("legacy.extended_entities.media[]")
     first_media: str | None = sometimes("legacy.entities.media[0].id_str")
     note: Note | None = sometimes("note_tweet.note_tweet_results.result")
+    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
     article: Article | None = sometimes("article.article_results.result")
     conversation_id: str | None = always("legacy.conversation_id_str")
     reply_id: str | None = sometimes("legacy.in_reply_to_status_id_str")
@@ -178,24 +207,28 @@ class ApiPost(Post):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """Find values that are missing by the other values. None of the 789 recorded posts has a contradiction.
+        """Find values that are missing although other values show that they exist. In all 789 recorded posts, none is.
 
         ``views.state`` is "EnabledWithCount" in the 716 posts with a count, and "Enabled" in the other 73. The 778
-        posts since 2023-07 have both ``bookmarked`` and the number of bookmarks, the 11 earlier ones neither. The
-        conversation's id is another post's in the 101 replies. The reply's handle and its user's id are in the same 104
-        posts. 149 posts are marked as quotes without being reposts, and name the quoted post. The lists of all media
-        and of the first one are in the same 241 posts.
+        posts since 2023-07 have both ``bookmarked`` and the number of bookmarks, the 11 earlier ones neither. In the
+        101 replies, the conversation's id is that of another post. The same 104 posts have the handle and the id of the
+        user that they reply to. The 149 posts that are marked as quotes and are not reposts have the quoted post's id.
+        The same 241 posts have the list of all media and the list of the first one.
         """
-        is_repost = self.reposted_result is not None
-        checks = {
-            "views": self.views is None and self.views_state == "EnabledWithCount",
-            "bookmarks": self.bookmarks is None and self.is_bookmarked is not None,
-            "reply_id": self.reply_id is None and self.conversation_id not in {self.id, None},
-            "reply_handle": self.reply_handle is None and self.reply_user_id is not None,
-            "quoted_id": self.quoted_id is None and self.marked_as_quote is True and not is_repost,
-            "media": self.first_media is not None and not self.media,
-        }
-        return [name for name, is_missing in checks.items() if is_missing]
+        names = list(super().contradictions)
+        if self.views is None and self.views_state == "EnabledWithCount":
+            names.append("views")
+        if self.bookmarks is None and self.is_bookmarked is not None:
+            names.append("bookmarks")
+        if self.reply_id is None and self.conversation_id not in {self.id, None}:
+            names.append("reply_id")
+        if self.reply_handle is None and self.reply_user_id is not None:
+            names.append("reply_handle")
+        if self.quoted_id is None and self.marked_as_quote is True and self.reposted_result is None:
+            names.append("quoted_id")
+        if self.first_media is not None and not self.media:
+            names.append("media")
+        return names
 
 
 class Tweet(ApiPost, tag=("__typename", "Tweet")):
@@ -203,13 +236,13 @@ class Tweet(ApiPost, tag=("__typename", "Tweet")):
 
 
 class LimitedTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
-    """A post with limits on replies, or with a notice."""
+    """A post whose replies are limited, or that is shown with a notice."""
 
     post: ApiPost = identity("tweet")
 
 
 class PostResult(Holder, one_of=True):
-    """The object around a post. It is empty for a deleted post."""
+    """The object that contains a post. It is empty if the post was deleted."""
 
     result: Tweet | LimitedTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
 
@@ -230,6 +263,10 @@ class PostItem(Contract, tag=("itemType", "TimelineTweet")):
 
     results: PostResult = identity("tweet_results")
     advert: Advert | None = sometimes("promotedMetadata")
+
+
+class TombstoneItem(Contract, tag=("itemType", "TimelineTombstone")):
+    """The placeholder for a post that is hidden, as readers of the platform describe it."""
 
 
 class CursorItem(Contract, tag=("itemType", "TimelineTimelineCursor")):
@@ -259,11 +296,11 @@ class MessageItem(Contract, tag=("itemType", "TimelineMessagePrompt")):
     """A message to the visitor."""
 
 
-AnyItem = PostItem | CursorItem | UserItem | ListItem | CommunityItem | PromptItem | MessageItem
+AnyItem = PostItem | TombstoneItem | CursorItem | UserItem | ListItem | CommunityItem | PromptItem | MessageItem
 
 
 class ModuleItem(Contract):
-    """An item of a module."""
+    """An item in a module."""
 
     content: AnyItem = identity("item.itemContent")
 

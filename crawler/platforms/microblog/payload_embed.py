@@ -1,8 +1,8 @@
 """Microblog: the contracts of the embeddable timeline, whose users and posts have the platform's oldest layout.
 
-There is no recorded embed. Its keys are from two descriptions of live responses of 2026-08 and 2026-09, and from a
-schema of 2024 (platform notes of the API's ``legacy`` keys, which are the same). So all values but the identities are
-``sometimes``.
+No embed has been recorded. The keys are taken from two published descriptions of live responses, of 2026-08 and
+2026-09, and from a schema of 2024. They equal the API's ``legacy`` keys. Because nothing was counted, all values except
+the identities are ``sometimes``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from crawler.reading.contract import Contract, always, identity, sometimes
 
 
 class EmbedUser(User):
-    """A user. Texts that are empty are left out."""
+    """A user. The embed omits empty texts."""
 
     id: str | None = sometimes("id_str")
     screen_name: str = identity("screen_name")
@@ -42,7 +42,7 @@ class EmbedUser(User):
 
 
 class EmbedPost(Post):
-    """A post, which contains its author, and the post that it quotes or reposts."""
+    """A post. It contains its author, and the post that it quotes or reposts."""
 
     id: str = identity("id_str")
     author: EmbedUser = identity("user")
@@ -68,7 +68,7 @@ class EmbedPost(Post):
 
 
 class EmbedRow(Contract):
-    """A row of the embed. Rows of other types than ``tweet`` have no post."""
+    """A row of the embed. Only rows of the type ``tweet`` contain a post."""
 
     kind: str | None = always("type")
     id: str | None = sometimes("entry_id")

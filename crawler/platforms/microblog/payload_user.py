@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from crawler.reading.contract import Contract, always, identity, sometimes
 
 Number = int | float | str
-"""A count. Counts of views are texts."""
+"""A count. The API sends counts of views as texts."""
 
 # Users
 
 
 class User(Contract):
-    """A user in any layout. The values have the names of the data model's fields."""
+    """A user in any format. The attributes have the names of the data model's fields."""
 
     id: str | None
     screen_name: str | None
@@ -26,8 +26,10 @@ class User(Contract):
     profile_banner_url: str | None
     url: str | None
     listed_urls: Sequence[str]
-    """The links in the user's profile. In some payloads, only this list has the user's website."""
+    """The links in the user's profile. In some payloads, the user's website is only in this list."""
     verified_type: str | None
+    shape: str | None = None
+    """The shape of the user's picture, such as "Square"."""
     verified: bool | None
     is_blue_verified: bool | None
     protected: bool | None
@@ -40,13 +42,17 @@ class User(Contract):
 
     @property
     def omits_empty(self) -> bool:
-        """Whether the layout omits texts that are empty, and the key ``protected`` for public accounts."""
+        """Whether the format omits empty texts, and for public accounts also the key ``protected``."""
         return False
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """The names of values that the object lacks, although all objects of its layout have them."""
-        return []
+        """The names of values that the object lacks, although all objects in its format have them.
+
+        All 408 recorded users with a square picture, and no other users, are businesses (captures 8bf3576c7485,
+        e992000b9ff4).
+        """
+        return ["verified_type"] if self.shape == "Square" and not self.verified_type else []
 
 
 class ApiUser(User, tag=("__typename", "User")):
@@ -63,6 +69,7 @@ class ApiUser(User, tag=("__typename", "User")):
     url: str | None = sometimes("website.url", "legacy.url")
     listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url", "legacy.entities.url.urls[].url")
     verified_type: str | None = sometimes("verification.verified_type", "legacy.verified_type")
+    shape: str | None = sometimes("profile_image_shape")
     verified: bool | None = always("verification.verified", "legacy.verified")
     is_blue_verified: bool | None = always("is_blue_verified")
     protected: bool | None = sometimes("privacy.protected", "legacy.protected")
@@ -82,14 +89,15 @@ class ApiUser(User, tag=("__typename", "User")):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """Find missing values that all users of the object's layout have.
+        """Find missing values that all users in the object's format have.
 
-        All 468 recorded authors with counts in ``legacy`` have ``listed_count`` there. All 515 with ``core`` have the
-        values for privacy, banner and website, which may be "" (captures 8bf3576c7485, d3ee9f8bd024, e992000b9ff4).
+        All 468 recorded authors with counts in ``legacy`` have ``listed_count`` there. All 515 recorded authors with
+        ``core`` have the values for privacy, banner and website, which may be "" (captures 8bf3576c7485, d3ee9f8bd024,
+        e992000b9ff4).
         """
         expected = ["listed_count"] if self.omits_empty else []
         expected += ["protected", "profile_banner_url", "url"] if self.current_name is not None else []
-        return [name for name in expected if getattr(self, name) is None]
+        return [*super().contradictions, *(name for name in expected if getattr(self, name) is None)]
 
 
 class UnavailableUser(Contract, tag=("__typename", "UserUnavailable")):

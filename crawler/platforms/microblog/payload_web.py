@@ -1,8 +1,8 @@
-"""Microblog: the contracts of the newest web client's payloads: of its API, and of the data in its pages.
+"""Microblog: the contracts of the newest web client's payloads: its API responses, and the data in its pages.
 
 The recorded pages are an excerpt of a page (capture 15e277c749c3), and two pages with real structure but other values
-(captures 968d30337932, 591342db3cda). They do not show which values are in every post, so all but the identities are
-``sometimes``. Links, media, notes and articles have the same keys as in the API's responses.
+(captures 968d30337932, 591342db3cda). They do not show which values are in every post, so all values except the
+identities are ``sometimes``. Links, media, notes and articles have the same keys as in the API's responses.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ from crawler.platforms.microblog.payload import (
 from crawler.platforms.microblog.payload_user import Number, UnavailableUser, User
 from crawler.reading.contract import Contract, always, identity, sometimes
 
+VIEWS_SINCE = 1_672_531_200_000
+"""The start of 2023 in Unix milliseconds. The platform counts views since 2022-12-15."""
+COUNTS = ("likes", "replies", "reposts")
+
 
 class WebUser(User):
-    """A user. The author of a post has fewer values than the user whose page it is."""
+    """A user. The user object of a post's author has fewer values than that of the profile's owner."""
 
     id: str | None = sometimes("rest_id")
     screen_name: str | None = sometimes("core.screen_name")
@@ -41,6 +45,7 @@ class WebUser(User):
     url: str | None = sometimes("website.url")
     listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url")
     verified_type: str | None = sometimes("verification.verified_type")
+    shape: str | None = sometimes("profile_image_shape")
     verified: bool | None = sometimes("verification.verified")
     is_blue_verified: bool | None = sometimes("verification.is_blue_verified", "is_blue_verified")
     protected: bool | None = sometimes("privacy.protected")
@@ -54,18 +59,24 @@ class WebUser(User):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """Find values that the object lacks although it has others of the same group.
+        """Find values that the object lacks although it has other values of the same group.
 
-        All 21 recorded users have the first group. All 9 with counts have the second (captures 8fb2f652431b,
-        15e277c749c3, 968d30337932, 591342db3cda). A response with only the timeline has neither.
+        All 21 recorded users have the first group. All 9 recorded users with counts have the second, and both recorded
+        users with a description the third (captures 8fb2f652431b, 15e277c749c3, 968d30337932, 591342db3cda). A response
+        that contains only the timeline has no group.
         """
-        identity = ("id", "screen_name", "name", "profile_image_url_https")
-        counts = ("followers_count", "friends_count", "statuses_count")
-        return [name for group in (identity, counts) for name in _lacking(self, group)]
+        return [*super().contradictions, *(name for group in GROUPS for name in _lacking(self, group))]
+
+
+GROUPS = (
+    ("id", "screen_name", "name", "profile_image_url_https"),
+    ("followers_count", "friends_count", "statuses_count", "is_blue_verified"),
+    ("created_at", "description"),
+)
 
 
 def _lacking(user: User, group: Sequence[str]) -> list[str]:
-    """Return the values of a group that a user lacks: none if the user has no value of the group but the id."""
+    """Return the values of a group that a user lacks. Return [] if the user has only the id of the group."""
     missing = [name for name in group if getattr(user, name) is None]
     return missing if {*group} - {*missing, "id"} else []
 
@@ -73,7 +84,10 @@ def _lacking(user: User, group: Sequence[str]) -> list[str]:
 class WebAuthor(WebUser, tag=("__typename", "User")):
     """The author of a post."""
 
+    id: str | None = always("rest_id")
     screen_name: str = identity("core.screen_name")
+    name: str | None = always("core.name")
+    profile_image_url_https: str | None = always("avatar.image_url")
 
 
 class WebPost(Post):
@@ -93,6 +107,7 @@ class WebPost(Post):
     hashtags: list[str] = sometimes("details.hashtag_entities[].text")
     media: list[Media] = sometimes("media_entities2[]")
     note: Note | None = sometimes("note_tweet.note_tweet_results.result")
+    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
     article: Article | None = sometimes("article.article_results.result")
     reply_id: str | None = sometimes("reply_to_results.rest_id", "reply_to_results.result.rest_id")
     reply_handle: str | None = sometimes("reply_to_user_results.result.core.screen_name")
@@ -100,6 +115,20 @@ class WebPost(Post):
     reposted_result: WebResult | None = sometimes("legacy.retweeted_status_results")
 
     quoted_id = None
+
+    @property
+    def contradictions(self) -> Sequence[str]:
+        """Find counts that the post lacks: all recorded posts of the web client have them (captures 15e277c749c3,
+        968d30337932). No repost is among them.
+        """
+        missing = [name for name in COUNTS if getattr(self, name) is None] if self.reposted_result is None else []
+        return [*super().contradictions, *missing]
+
+    @property
+    def lacks_views(self) -> bool:
+        """Whether the post has no number of views, although it is not a repost and is newer than these numbers."""
+        is_new = isinstance(self.created_at, int) and self.created_at >= VIEWS_SINCE
+        return self.views is None and is_new and self.reposted_result is None
 
 
 class WebTweet(WebPost, tag=("__typename", "Tweet")):
@@ -113,7 +142,7 @@ class LimitedWebTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")
 
 
 class WebResult(Holder, one_of=True):
-    """The object around a post. Its result is null for a deleted post."""
+    """The object that contains a post. Its ``result`` is null if the post was deleted."""
 
     result: WebTweet | LimitedWebTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
 
@@ -129,6 +158,10 @@ class WebPostItem(Contract, tag=("__typename", "TimelineTweet")):
     advert: Advert | None = sometimes("promoted_metadata")
 
 
+class WebTombstoneItem(Contract, tag=("__typename", "TimelineTombstone")):
+    """The placeholder for a post that is hidden."""
+
+
 class WebUserItem(Contract, tag=("__typename", "TimelineUser")):
     """A recommended user."""
 
@@ -136,7 +169,7 @@ class WebUserItem(Contract, tag=("__typename", "TimelineUser")):
 class WebItem(Contract, tag=("__typename", "TimelineTimelineItem")):
     """An entry with one item."""
 
-    content: WebPostItem | WebUserItem = identity("content")
+    content: WebPostItem | WebTombstoneItem | WebUserItem = identity("content")
 
 
 class WebCursor(Contract, tag=("__typename", "TimelineTimelineCursor")):
@@ -163,7 +196,7 @@ class WebInstruction(Contract):
 
 
 class WebProfile(WebUser, tag=("__typename", "User")):
-    """A user with a timeline. Some responses have only the timeline."""
+    """A user with a timeline. In some responses, it contains only the timeline."""
 
     instructions: list[WebInstruction] = sometimes(
         "profile_timeline_v2.timeline.instructions[]",

@@ -1,4 +1,4 @@
-"""Microblog: converts a post in any layout to the data model's post."""
+"""Microblog: converts a post in any format to the data model's post."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 from crawler.platforms.microblog import PLATFORM
 from crawler.platforms.microblog.payload import Article, Holder, Media, Post, Withheld
 from crawler.platforms.microblog.payload_user import User
-from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds
+from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds, unlisted
 from crawler.platforms.microblog.unread import Contradictions, path_of
 from crawler.platforms.microblog.user import number
+from crawler.reading.values import count
 
 ORIGIN = PLATFORM.origin
 REPOST_MARK = "RT @"
 CUT_MARK = "…"
 LONGEST_CUT = 270
-"""The beginnings of long texts have about this number of characters or more, up to 280 without links."""
+"""If only the beginning of a long text is given, it has at least about this number of characters: up to 280 without
+links."""
 
 
 def readable(post: Post | Withheld | None) -> Post | None:
@@ -31,19 +33,18 @@ def handle_of(post: Post | None) -> str:
 
 
 def moment(post: Post) -> int | None:
-    """Return when a post was published, in Unix seconds. If its date cannot be read, its id may have the time."""
-    if isinstance(post.created_at, int):
-        return post.created_at // 1000
-    written = seconds(post.created_at)
+    """Return when a post was published, in Unix seconds: from its date, or else from its id."""
+    milliseconds = count(post.created_at)
+    written = seconds(post.created_at) if milliseconds is None else milliseconds // 1000
     return id_seconds(post.id) if written is None else written
 
 
 def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
-    """Build the record of a post in the timeline, None if the post cannot be read.
+    """Return the record of a post in the timeline, or None if the post cannot be read.
 
-    A text that begins with "RT @" is a repost's: of 2,509 posts in recorded timelines, 541 have such a text, and the
-    same 541 contain the reposted post (captures 341926ad1a2f, e992000b9ff4). Without the reposted post, the record
-    would be wrong: it would show the text as the profile's own.
+    A post whose text begins with "RT @" is a repost: of the 2,509 posts in recorded timelines, 541 have such a text,
+    and the same 541 contain a reposted post (captures 341926ad1a2f, e992000b9ff4). If the reposted post is missing, the
+    post is not returned, because it would look like the profile's own post.
     """
     is_repost = post.reposted_result is not None
     if post.text.startswith(REPOST_MARK) and not is_repost:
@@ -77,7 +78,8 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
     )
     del found["creator_name"]
     if is_repost:
-        # On a repost, the platform fills these counts with 0. Only the number of reposts is real: the original's.
+        # On a repost, these counts are placeholders of 0. Only the number of reposts is real: it is the original
+        # post's.
         found.update(comment_count=None, like_count=None, save_count=None, view_count=found["view_count"] or None)
     return found
 
@@ -85,16 +87,16 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
 def _common(
     post: Post, contradictions: Contradictions, reposted: dict[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """Build the common part of all records of posts, None if the time of the post cannot be read.
+    """Return the part that all records of posts have in common, or None if the time of the post cannot be read.
 
-    ``reposted``: the record of the reposted post, which has the whole text.
+    ``reposted``: the record of the reposted post, which contains the whole text.
     """
     contradictions.row()
     time = moment(post)
     if time is None:
         contradictions.add(post, "created_at", "type", loses_row=True)
         return None
-    for name in post.contradictions:
+    for name in (*post.contradictions, *_unlisted(post)):
         contradictions.add(post, name)
     for each in post.media:
         for name in each.contradictions:
@@ -114,11 +116,22 @@ def _common(
     }
 
 
-def _caption(post: Post, contradictions: Contradictions) -> str:
-    """Return a post's text. An article's post has only a link: the caption is the article's title and text instead.
+def _unlisted(post: Post) -> Sequence[str]:
+    """Return the names of the lists that lack a link or hashtag of the text. The text of a repost may be cut."""
+    if post.reposted_result is not None or _article_of(post):
+        return ()
+    note = post.note
+    hashtags = [*post.hashtags, *(note.hashtags if note else ())]
+    return unlisted(
+        note.text if note else post.text, note.links if note else post.links, hashtags, has_media=bool(post.media)
+    )
 
-    A long text that ends with "…" without a note is cut. None of the 527 recorded posts without a note ends so, unless
-    it is a repost (captures 341926ad1a2f, d8fcad0db39f).
+
+def _caption(post: Post, contradictions: Contradictions) -> str:
+    """Return a post's text. If the post is only the link to an article, return the article's title and text.
+
+    A long text that ends with "…" is incomplete if the post has no note with the whole text. None of the 527 recorded
+    posts without a note ends in this way, except reposts (captures 341926ad1a2f, d8fcad0db39f).
     """
     article = _article_of(post)
     if article:
@@ -126,13 +139,14 @@ def _caption(post: Post, contradictions: Contradictions) -> str:
     note, raw, end = post.note, post.text, post.shown_end
     if note:
         return caption(note.text, note.links, escaped=False, has_media=bool(post.media))
-    if len(raw) >= LONGEST_CUT and raw[:end].rstrip().endswith(CUT_MARK) and post.reposted_result is None:
+    is_cut = len(raw) >= LONGEST_CUT and raw[:end].rstrip().endswith(CUT_MARK) and post.reposted_result is None
+    if is_cut and "note" not in post.contradictions:
         contradictions.add(post, "note")
     return caption(raw, post.links, escaped=True, has_media=bool(post.media), shown_end=end)
 
 
 def _article_of(post: Post) -> Article | None:
-    """Return the article that a post consists of. None for other posts, which may only mention an article."""
+    """Return the article that a post consists of. Return None for other posts, which may only link to an article."""
     return post.article if post.article and is_link_only(post.text) else None
 
 
@@ -142,12 +156,12 @@ def _author(post: Post) -> User:
 
 
 def _inner(holder: Holder | None) -> Post | None:
-    """Return the post inside another one, None if it is deleted or hidden."""
+    """Return the quoted or reposted post, or None if it is deleted or hidden."""
     return readable(holder.post) if holder else None
 
 
 def _thumbnail(media: Sequence[Media], shown: Post) -> str | None:
-    """Return the URL of the first photo or poster, else of the article's cover, else None."""
+    """Return the URL of the first photo or video cover, else of the article's cover, else None."""
     article = None if media else _article_of(shown)
-    urls = [*(each.image for each in media), article.cover if article else None]
+    urls = [*(each.image for each in media), article.cover.url if article and article.cover else None]
     return next(filter(None, urls), None)

@@ -1,19 +1,23 @@
-"""Microblog: the objects in a page, as nested plain data. In some pages, they are records that refer to each other."""
+"""Microblog: nests the objects in a page. In some pages, they are flat records that refer to each other."""
 
 from __future__ import annotations
 
 import binascii
 from base64 import b64decode, b64encode
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from crawler.errors import ExtractionFailed
+from crawler.reading.unread import Unread
 
 MAX_OBJECTS = 20_000
-"""Maximum number of objects in the nested data. An object that occurs twice counts twice. Real pages have about 500."""
+"""Maximum number of objects in the nested data, in which an object may occur several times. Real pages have about
+500."""
 MAX_DEPTH = 60
-"""Objects that are nested deeper are left out, such as a post that quotes itself. Those of real pages have 25."""
+"""Objects that are nested deeper are left out, so that a post that quotes itself ends. Real pages have up to 25
+levels."""
 _REF, _REFS = "__ref", "__refs"
 
 
@@ -34,9 +38,9 @@ class Records:
                 self.by_id[record_id] = each if known is None else known | each
 
     def nested(self, value: Any, depth: int = 0) -> Any:
-        """Return a value with the records in place of the references to them.
+        """Return a value in which references to records are replaced by the records.
 
-        A post that the page lacks has only its id, if the reference has it.
+        If the page lacks a post, it is replaced by an object with its id, if the reference contains the id.
 
         Raises:
             ExtractionFailed: the value contains more objects than any real page.
@@ -65,13 +69,19 @@ class Records:
         return {key: self.nested(value[key], depth + 1) for key in self._keys.intersection(value)}
 
     def get(self, record_id: str) -> dict[str, Any] | None:
-        """Return the page's record with this id, or None. A missing user record is rebuilt from its parts' records."""
+        """Return the page's record with this id, or None. A missing user record is rebuilt from its fields' records."""
         found = self.by_id.get(record_id)
         return found if found is not None else self._rebuilt(record_id)
 
+    def lacking(self, keys: Sequence[str]) -> list[Unread]:
+        """Return the keys that records of posts lack. A record has each key that its query selects, null if empty."""
+        posts = [each for each in self.by_id.values() if each.get("__typename") == "Tweet" and "details" in each]
+        missing = Counter(key for each in posts for key in keys if key not in each)
+        return [Unread(f"Tweet.{key}", "missing", rows, len(posts)) for key, rows in missing.items()]
+
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:
-        """The page's records that are fields of another record, by that record's id and the field's name.
+        """The records that are fields of another record, by the other record's id and the field's name.
 
         Their own ids are ``client:<id>:<field>``.
         """

@@ -1,7 +1,7 @@
 """Microblog: builds the requests for the platform's public sources from handles, ids and cursors.
 
-The profile's page comes with the newest posts. The embed is the timeline that other sites show. The guest API needs a
-token, which the platform issues to every visitor. Only the guest API has further pages of posts.
+The profile's page contains the newest posts. The embed is the timeline that can be shown on other sites. The guest API
+needs a token, which the platform issues to every visitor. Only the guest API returns further pages of posts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def token_request(origin: str, *, bearer: str) -> Request:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Sent with a guest's query: the web client's bearer token, and the guest token (or "" without one)."""
+    """The credentials of a guest's query: the web client's bearer token, and the guest token ("" if there is none)."""
 
     bearer: str
     token: str
@@ -65,7 +65,7 @@ def timeline_request(  # noqa: PLR0913  # the arguments are the variables of the
     cursor: str = "",
     missing: Iterable[str] = (),
 ) -> Request:
-    """Build the API request for a page of a user's posts: the first page, or the page that ``cursor`` leads to."""
+    """Build the API request for a page of a user's posts: the page at ``cursor``, or the first page."""
     values = {HANDLE: handle, USER_ID: user_id, CURSOR: cursor}
     request = _call(origin, form, values, credentials, missing)
     return request.replace(meta={"page_params": {"username": handle, "cursor": cursor}})

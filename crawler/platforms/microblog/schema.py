@@ -1,4 +1,4 @@
-"""Microblog: the models of its scraper's params and data (specification 2.5)."""
+"""Microblog: the models of the params and the data of its scraper (specification 2.5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
 class ProfileParams(LinkParams):
-    """Which profile to scrape, given by its handle or its URL, and where to start: its newest post or a cursor."""
+    """Params that name a profile by its handle or URL, and optionally the cursor from which to continue."""
 
     links: ClassVar = LINKS
     kinds: ClassVar = ("profile",)
@@ -40,7 +40,7 @@ class ProfileParams(LinkParams):
 
     @property
     def handle(self) -> str:
-        """The handle without a leading @, in the upper and lower case that the caller used."""
+        """The handle without a leading @, in the caller's spelling (upper and lower case)."""
         return self.own().removeprefix("@")
 
     @property
@@ -50,7 +50,8 @@ class ProfileParams(LinkParams):
         ``seen`` are the ids of posts that earlier pages already returned. ``posts`` is the number of all posts on
         earlier pages, None in cursors of earlier versions.
 
-        If ``cursor`` is empty, the page is the timeline's first. If ``user_id`` is empty, the user must be looked up.
+        If ``cursor`` is empty, the first page of the timeline is meant. If ``user_id`` is empty, it must be queried
+        first.
 
         Raises:
             ValueError: the cursor belongs to another scraper, or was truncated or changed.
@@ -61,7 +62,7 @@ class ProfileParams(LinkParams):
             isinstance(payload[key], kind) for key, kind in kinds.items()
         )
         if malformed or len(payload["seen"]) > MAX_SEEN or not all(isinstance(each, str) for each in payload["seen"]):
-            raise ValueError("malformed cursor: expected nextCursor of an earlier response, unchanged")
+            raise ValueError("malformed cursor: expected the nextCursor of an earlier response, unchanged")
         return payload
 
 
@@ -167,8 +168,8 @@ class Post(Model):
     )
 
     caption: str
-    """The whole text, even of a long post. A repost has the reposted post's text. Shortened links are expanded. A link
-    to the post's own media at the end is dropped. Mentions at the start are kept."""
+    """The whole text, even of a long post. For a repost, it is the text of the reposted post. Shortened links are
+    expanded. A link to the post's own media at the end is removed. Mentions at the start are kept."""
     comment_count: int | None
     """Number of replies; null if no source exposes it. Also null on a repost, where the platform fills in 0."""
     like_count: int | None
@@ -178,7 +179,7 @@ class Post(Model):
     share_count: int | None
     """Number of reposts, not counting quotes; null if no source exposes it. On a repost, it is the reposted post's."""
     view_count: int | None
-    """Number of views; null if no source exposes it: the embed and old posts do not."""
+    """Number of views; null if no source exposes it, as for posts that only the embed contains, and for old posts."""
     creator_handle: str = Field(min_length=1)
     """Handle of the post's author, without @. It is not always the profile's handle. Never empty."""
     hashtags: list[str]
@@ -206,7 +207,8 @@ class Post(Model):
     reposted_post: InnerPost | None
     """The reposted post; null if this is not a repost, or the reposted post is deleted or hidden."""
     thumbnail_url: str | None
-    """URL of the first photo, or of the first video's cover. On a repost, the reposted post's. Null without media."""
+    """URL of the first photo or of the first video's cover. On a repost, it is that of the reposted post. Null if there
+    is no media."""
     upload_timestamp: int
     """When the post was published, in Unix seconds."""
     video_url: str | None

@@ -15,11 +15,13 @@ _DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{
 _MONTH_NUMBERS = {name: f"{number:02}" for number, name in enumerate(MONTHS, start=1)}
 
 _EPOCH_MS = 1_288_834_974_657
-"""The start of the time count in post ids, in Unix milliseconds."""
+"""The time, in Unix milliseconds, from which the time stamps in post ids are counted."""
 _FIRST_TIMED_ID = 29_700_859_247
 """The first post id that contains a time stamp. Older ids are sequence numbers."""
 
 _LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
+_LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]+")
+_HASHTAG = re.compile(r"[#＃](?<![\w&;/#＃].)(?=\w*[^\W\d_])\w++(?![#＃]|://)")  # both are marks
 _LINK_ONLY = re.compile(r"https?://\S+")
 _MEDIA_PAGE = re.compile(r"/status/\d+/(?:photo|video)/\d+$", re.ASCII)
 
@@ -27,7 +29,7 @@ Replacement = tuple[int, int, str]
 
 
 def seconds(value: object) -> int | None:
-    """Convert a date in the platform's format to Unix seconds. Any other value gives None.
+    """Convert a date in the platform's format to Unix seconds. For any other value, return None.
 
     >>> seconds("Sat Dec 14 04:35:55 +0000 2013"), seconds("2013-12-14"), seconds(None)
     (1386995755, None, None)
@@ -42,11 +44,15 @@ def seconds(value: object) -> int | None:
 
 
 def date_text(value: object) -> str | None:
-    """Convert Unix milliseconds or an ISO 8601 date to the platform's date format. Any other value gives None.
+    """Convert Unix milliseconds or an ISO 8601 date to the platform's date format. For any other value, return None.
 
     >>> date_text(1386995755000), date_text("2013-12-14T04:35:55.000Z"), date_text("soon")
     ('Sat Dec 14 04:35:55 +0000 2013', 'Sat Dec 14 04:35:55 +0000 2013', None)
+    >>> date_text("1386995755000")
+    'Sat Dec 14 04:35:55 +0000 2013'
     """
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value)
     try:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)
@@ -72,14 +78,14 @@ def id_seconds(post_id: str) -> int | None:
 
 
 def caption(raw: str, links: Sequence[Link], *, escaped: bool, has_media: bool, shown_end: int | None = None) -> str:
-    """Expand the shortened links in a post's text, and drop the links to the post's media at its end.
+    """Expand the shortened links in a post's text, and remove the links to the post's media at its end.
 
     Args:
         raw: the text. Positions in ``links`` and ``shown_end`` count code points, with HTML entities not yet replaced.
-        links: the links that the payload lists with their destinations.
+        links: the links in the payload, with their destinations.
         escaped: whether the text contains HTML entities.
-        has_media: whether the post has photos or videos, its own or another post's.
-        shown_end: the position at which the platform ends the text when it shows the post, if the payload states it.
+        has_media: whether the post shows photos or videos, which may be those of another post.
+        shown_end: the position at which the displayed text ends, if the payload states it.
     """
     replacements = [*_expanded(raw, links), *_dropped(raw, links, has_media=has_media, shown_end=shown_end)]
     if not replacements:  # most texts
@@ -94,8 +100,24 @@ def caption(raw: str, links: Sequence[Link], *, escaped: bool, has_media: bool, 
     return "".join(html.unescape(part) if escaped and n % 2 == 0 else part for n, part in enumerate(parts))
 
 
+def unlisted(text: str, links: Sequence[Link], hashtags: Sequence[str], *, has_media: bool) -> list[str]:
+    """Return the names of the lists of a post, "links" or "hashtags", that lack entries for its text.
+
+    In 790 recorded posts and their 94 notes, each shortened link is listed with its destination, except for one link to
+    the post's media. All 42 texts with a hashtag have a list of hashtags (captures 8bf3576c7485, e992000b9ff4).
+
+    >>> unlisted("a #boat https://t.co/abc", [], [], has_media=True), unlisted("C#7 #1 #a#b", [], [], has_media=False)
+    (['hashtags'], [])
+    >>> unlisted("https://t.co/abc https://t.co/def", [], [], has_media=True)
+    ['links']
+    """
+    known = {link.short for link in links if link.destination}
+    names = ["links"] if len(set(_LINK.findall(text)) - known) > has_media else []
+    return [*names, "hashtags"] if not hashtags and _HASHTAG.search(text) else names
+
+
 def is_link_only(raw: str) -> bool:
-    """Whether a text is nothing but one link.
+    """Whether a text consists of a single link.
 
     >>> is_link_only(" https://t.co/a "), is_link_only("see https://t.co/a")
     (True, False)
@@ -115,9 +137,9 @@ def _expanded(raw: str, links: Sequence[Link]) -> list[Replacement]:
 def _dropped(raw: str, links: Sequence[Link], *, has_media: bool, shown_end: int | None) -> list[Replacement]:
     """Return the edits that remove the links to media at the end of a text.
 
-    Payloads list such a link in different ways or not at all. Therefore it is found by its place: it is a link at
-    the end whose listed destination is a media page or missing, and begins after the part of the text that the platform
-    shows. If the platform shows all of the text, as for another post's video, it is the last link.
+    Payloads list such a link in different ways or not at all. Therefore it is recognised by its position: it is at the
+    end, it begins after the displayed part of the text, and its destination is a media page or not listed. If the whole
+    text is displayed, as for another post's video, it is the last link.
     """
     at_end = _links_at_end(raw)
     if not at_end:
@@ -149,7 +171,7 @@ def _is_media(destination: str) -> bool:
 
 
 def _position(raw: str, short: str, stated: int | None) -> int | None:
-    """Return a link's position in a text: the stated position if it is right, else the first occurrence, or None."""
+    """Return a link's position in a text: the stated position if correct, else the first occurrence, or None."""
     if not short:
         return None
     if stated is not None and stated >= 0 and raw.startswith(short, stated):
@@ -159,7 +181,7 @@ def _position(raw: str, short: str, stated: int | None) -> int | None:
 
 
 def qualities(media: Sequence[Media]) -> dict[str, str | None]:
-    """Choose video files by bitrate, from the first video or animation among a post's media."""
+    """Choose video files by bitrate, from the first video or animation in a post."""
     files = next((each.files for each in media if each.files), ())
     urls = [each.url for each in sorted(files, key=lambda file: file.bitrate or 0) if each.is_video and each.url]
     return {

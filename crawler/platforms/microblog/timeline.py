@@ -1,4 +1,4 @@
-"""Microblog: finds the posts in the entries of a timeline, and its end."""
+"""Microblog: finds the posts in the entries of a timeline, and the timeline's end."""
 
 from __future__ import annotations
 
@@ -7,25 +7,46 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from crawler.platforms.microblog.payload import Cursor, CursorItem, Entry, Instruction, Item, Module, Post, PostItem
-from crawler.platforms.microblog.payload_web import WebCursor, WebEntry, WebInstruction, WebItem, WebPostItem
+from crawler.platforms.microblog.payload import (
+    Cursor,
+    CursorItem,
+    Entry,
+    Instruction,
+    Item,
+    Module,
+    Post,
+    PostItem,
+    TombstoneItem,
+)
+from crawler.platforms.microblog.payload_web import (
+    WebCursor,
+    WebEntry,
+    WebInstruction,
+    WebItem,
+    WebPost,
+    WebPostItem,
+    WebTombstoneItem,
+)
 from crawler.platforms.microblog.post import handle_of, readable, record
 from crawler.platforms.microblog.unread import Contradictions
 from crawler.reading.contract import Contract
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 
 CONVERSATION = ("profile-conversation", "conversationthread")
-"""Prefixes of the ids of entries that have a post together with the posts that it replies to.
+"""Id prefixes of the entries that contain a post together with the posts that it replies to.
 
 Posts by other authors in such an entry are only context.
 """
 ADVERT = "promoted"
-"""Prefix of the ids of entries with an advertisement. They are marked inside, too."""
+"""Id prefix of the entries that are advertisements. Such entries also contain a mark."""
 BOTTOM = "cursor-bottom"
-"""Prefix of the ids of entries with the cursor for the next page. All 16 recorded ones have it."""
+"""Id prefix of the entries with the cursor for the next page. All 16 recorded ones have this prefix."""
+
+MIN_WITHOUT_VIEWS = 3
+"""Number of posts from which on a number of views that all of them lack is missing. A very new post may lack it."""
 
 PARTS = {"TimelineAddEntries": "entries", "TimelinePinEntry": "entry"}
-"""The instructions that add posts: type -> the key with the posts."""
+"""The types of the instructions that add posts, each with the key that contains the posts."""
 OTHER_INSTRUCTIONS = frozenset(
     {
         "TimelineAddToModule",
@@ -39,7 +60,7 @@ OTHER_INSTRUCTIONS = frozenset(
         "TimelineTerminateTimeline",
     }
 )
-"""The other instructions in the recorded timelines, and in the queries of the platform's own clients."""
+"""The types of the other instructions in recorded timelines and in the platform's own clients."""
 
 
 class Row(NamedTuple):
@@ -63,13 +84,13 @@ class Timeline:
     is_terminated: bool = False
     """Whether the platform states that the timeline ends with this page."""
     has_empty_parts: bool = False
-    """Whether an instruction that adds posts has no entry. In the web client's payloads, this is valid."""
+    """Whether an instruction that adds posts contains no entry, which is valid in the web client's payloads."""
     unread: list[Unread] = field(default_factory=list)
     """The instructions that could not be read."""
 
 
 def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timeline:
-    """Read a timeline from the instructions with which the API builds it. A pinned post always comes first."""
+    """Read a timeline from the API's instructions to build it. A pinned post always comes first."""
     found = Timeline()
     plain: list[Row] = []
     unknown: Counter[str] = Counter()
@@ -106,7 +127,7 @@ def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timelin
 
 
 def lacking_parts(instructions: Sequence[dict[str, Any]]) -> list[Unread]:
-    """Return the keys for posts that instructions of the web client lack. A key with an empty list is not missing."""
+    """Return the keys for posts that are missing in the web client's instructions. An empty list is not missing."""
     keys = Counter(
         key
         for each in instructions
@@ -120,7 +141,7 @@ def lacking_parts(instructions: Sequence[dict[str, Any]]) -> list[Unread]:
 
 
 def rows_of(entry: Entry | WebEntry, *, pinned: bool = False) -> list[Row]:
-    """Return the posts in an entry, which may be a module with several items. Advertisements and users are skipped."""
+    """Return the posts in an entry, which may be a module with several items. Skip advertisements and users."""
     content = entry.content
     if isinstance(content, (Item, WebItem)):
         return _rows_of_items(entry.id, (content.content,), pinned=pinned)
@@ -132,13 +153,17 @@ def rows_of(entry: Entry | WebEntry, *, pinned: bool = False) -> list[Row]:
 def _rows_of_items(entry_id: str, items: Iterable[Contract], *, pinned: bool = False) -> list[Row]:
     if entry_id.startswith(ADVERT):
         return []
-    found = [each for each in items if isinstance(each, (PostItem, WebPostItem)) and each.advert is None]
-    posts = [readable(each.results.post) for each in found]
+    posts: list[Post | None] = []
+    for each in items:
+        if isinstance(each, (PostItem, WebPostItem)) and each.advert is None:
+            posts.append(readable(each.results.post))
+        elif isinstance(each, (TombstoneItem, WebTombstoneItem)):
+            posts.append(None)
     return [Row(entry_id, post, handle_of(post), pinned) for post in posts]
 
 
 def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | CursorItem | WebCursor | None:
-    """Return the cursor for the next page if the entry has it. Threads have it in an item."""
+    """Return the cursor for the next page if the entry contains it. In threads, it is an item of an entry."""
     content = entry.content.content if isinstance(entry.content, Item) else entry.content
     if isinstance(content, (Cursor, CursorItem, WebCursor)):
         return content if content.kind == "Bottom" or entry.id.startswith(BOTTOM) else None
@@ -146,7 +171,7 @@ def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | CursorItem | WebCursor |
 
 
 def owner_of(rows: list[Row]) -> str:
-    """Return the handle of the most frequent author in the timeline, who presumably is its owner."""
+    """Return the handle of the most frequent author in the timeline, who is presumably its owner."""
     named = [(row.handle, row.entry_id.startswith(CONVERSATION)) for row in rows]
     handles = [handle for handle, is_context in named if handle and not is_context]
     handles = handles or [handle for handle, _ in named if handle]
@@ -157,7 +182,15 @@ def records_of(rows: list[Row], owner: str, contradictions: Contradictions) -> l
     """Build posts, as the data model describes them, from a timeline's rows.
 
     Each post is returned once. Other authors' posts in conversations are left out.
+
+    All 576 posts since 2023 that are not reposts have a number of views in the API's responses (capture 8bf3576c7485).
+    The web client's have no state that says so: if several of them lack the number, and no other has it, it is missing.
     """
+    web = [row.post for row in rows if isinstance(row.post, WebPost)]
+    without_views = [post for post in web if post.lacks_views]
+    if len(without_views) >= MIN_WITHOUT_VIEWS and not any(post.views for post in web):
+        for post in without_views:
+            contradictions.add(post, "views")
     records: dict[str, dict[str, Any]] = {}
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()

@@ -1,4 +1,4 @@
-"""Microblog: collects contradictions between parts of posts and users, which the contracts cannot express."""
+"""Microblog: collects contradictions between values of posts and users, which contracts cannot express."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Part = User | Post | Media
 
 
 class Contradictions:
-    """Counts values that could not be read, by their path, in the posts or users of one payload."""
+    """Counts the contradictions in the posts or users of one payload, by the path of the missing value."""
 
     def __init__(self, path: str) -> None:
         """``path``: the path of the posts or users in the payload."""
@@ -23,13 +23,13 @@ class Contradictions:
         self._rows = 0
 
     def row(self) -> None:
-        """Count a row."""
+        """Count a post or user."""
         self._rows += 1
 
     def add(
         self, part: Part, name: str, cause: Cause = "contradiction", *, inside: str = "", loses_row: bool = False
     ) -> None:
-        """Add a value that could not be read, by the name of its attribute. ``inside``: the part's path in the row."""
+        """Count a missing value, by its attribute's name. ``inside``: the path of the part that lacks it."""
         parent = join(self._path, inside) if inside else self._path
         path = join(parent, path_of(part, name))
         self._found[path, cause, loses_row] += 1
@@ -43,7 +43,7 @@ class Contradictions:
 
 
 def path_of(part: Part, name: str) -> str:
-    """Return the path of an attribute."""
-    # The strict pass reads objects of subclasses of the contracts.
+    """Return the declared path of an attribute."""
+    # The strict pass creates instances of subclasses of the contracts.
     kind = next(each for each in type(part).__mro__ if each.__module__.startswith("crawler.platforms"))
     return next(each.paths[0] for each in values(kind) if each.name == name)

@@ -1,6 +1,6 @@
-"""Microblog: converts a user in any layout to the data model's profile fields.
+"""Microblog: converts a user in any format to the data model's profile fields.
 
-A field is None if the layout does not have it.
+A field is None if the format lacks it.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from typing import Any
 
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.schema import Demographics
-from crawler.platforms.microblog.text import date_text
+from crawler.platforms.microblog.text import date_text, seconds
 from crawler.platforms.microblog.unread import Contradictions
 from crawler.reading.values import count
 
 FIELDS = tuple(Demographics.model_fields)
-"""The data model's profile fields. They have the names of the keys in the oldest layout, which embeds still use."""
+"""The data model's profile fields. They are named after the keys in the oldest format, which embeds still have."""
 COUNTS = Demographics.entity.history
 OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
 
 
 def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
-    """Return the data model's profile fields from a user. A field is None if the layout does not have it."""
+    """Return the data model's profile fields of a user. A field is None if the user's format lacks it."""
     found: dict[str, Any] = {name: getattr(user, name) for name in FIELDS}
     for name in COUNTS:
         found[name] = number(user, name, contradictions)
-    if not isinstance(user.created_at, str):
+    if user.created_at is not None and seconds(user.created_at) is None:  # not in the platform's date format
         found["created_at"] = date_text(user.created_at)
+        if found["created_at"] is None:
+            contradictions.add(user, "created_at", "type")
     if not user.url and user.listed_urls:
         found["url"] = user.listed_urls[0]
     if user.omits_empty:
@@ -44,11 +46,11 @@ def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
 
 
 def number(row: Any, name: str, contradictions: Contradictions) -> int | None:
-    """Return a count of a user or post as an integer. A value that is not a number gives None, and is reported."""
+    """Return a count of a user or post as an integer. If it is not a number, return None and report it."""
     value = getattr(row, name)
     if value is None or (type(value) is int and value >= 0):  # the usual case
         return value
-    found = count(int(value) if isinstance(value, float) and value.is_integer() else value)
+    found = count(value)
     if found is None:
         contradictions.add(row, name, "type")
     return found

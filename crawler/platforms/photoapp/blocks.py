@@ -1,8 +1,8 @@
 """Photo app: raises the matching error for a response that lacks the requested data.
 
 Nearly every response has status 200. Therefore blocks and failures are recognised by the page's route name, by the
-messages in JSON responses, and by missing data. The link-preview tags (``og:url``) only show which post a page is for;
-no data is read from them.
+messages in JSON responses, and by missing data. The link-preview tags (``og:url``) are used only to see which post a
+page is for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from crawler.reading.values import count, text
 ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
 """Matches the platform's own name for the kind of page."""
 ROUTES = "comet.igweb."
-"""How the names of all recorded routes begin. The sister platforms, which share this frontend, have other ones."""
+"""The beginning of all recorded route names. The company's other platforms, which share the frontend, have other route
+names."""
 _RESULT = b'"result":{"data":'
 _POST = _RESULT + b'{"xig_polaris_media":{'
 _AFTER_POST = b',"extensions":'
@@ -42,7 +43,7 @@ _OG_URL = re.compile(
     rb"""<meta\b(?=[^<>]{0,700}?property=["']og:url["'])[^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
 )
 
-# JSON may follow a byte order mark and a guard, which keeps other sites from running the response as a script.
+# A byte order mark, and a guard that keeps other sites from running the response as a script, may precede the JSON.
 _BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:for \(;;\);)?\s*(?=[\[{])")
 
 LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")
@@ -50,21 +51,21 @@ CHALLENGE_PATHS = ("/challenge", "/accounts/suspended", "/accounts/disabled", "/
 GATING_REASONS: dict[int | None, str] = {2: "region_gate", 3: "age_gate"}
 """Error reasons by the ruling's ``gating_type``. A ruling is the platform's statement that it withholds a post."""
 RATE_LIMIT_ERROR, GONE_ERROR = 1675004, 4630001
-"""Codes of errors: too many requests (``gallery-dl``, the notes), and a post that is gone (PH3-3)."""
+"""The platform's error codes for too many requests (known from ``gallery-dl``), and for a post that is gone (PH3-3)."""
 MAX_MESSAGE_BYTES = 500
-"""A response with fewer bytes may be one of the platform's plain-text messages."""
+"""Only a response with fewer bytes can be one of the platform's plain-text messages."""
 POST_KEYS = frozenset({"image_versions2", "display_url", "taken_at", "taken_at_timestamp", "like_count", "media_type"})
 """Keys that only posts have."""
 STUB_KEYS = frozenset({"id", "__typename", "__isXIGPolarisMedia", "video_image"})
-"""Keys of the stub that the mobile landing page has in place of the post (PH3-6)."""
+"""Keys of the stub that the mobile landing page contains instead of the post (PH3-6)."""
 _ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
 """Matches a post's numeric id: ``POLARIS_<id>``, ``<id>_<owner's id>`` or ``<id>``."""
 MIN_POST_KEYS = 15
-"""An object with at least this many keys and a post's code or id is the post, even if its other keys are unknown."""
+"""An object with a post's code or id, and at least this many keys, counts as the post even if its keys are unknown."""
 
 MISSING_OR_PRIVATE = "The post is missing or private: the platform does not show it to visitors."
 
-# Words in the platform's refusals, with the error class and the reason that they stand for (the notes, 3).
+# Words in the platform's refusals, with the error class and the reason that they mean.
 _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
     (("wait a few minutes", "rate limit"), UpstreamRateLimited, "rate_limited"),
     (("checkpoint_required", "challenge_required", "feedback_required"), UpstreamBlocked, "challenge"),
@@ -79,7 +80,7 @@ _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
 
 
 def json_payload(body: bytes) -> Any:
-    """Decode a JSON response. The guard ``for (;;);`` at its start is skipped. Return None for an HTML page.
+    """Decode a JSON response, without the guard ``for (;;);`` at its start. Return None for an HTML page.
 
     Raises:
         ExtractionFailed: the response looks like JSON but is malformed.
@@ -111,10 +112,10 @@ def page_data(body: bytes, key: str) -> Iterator[Any]:
 
 
 def post_block(body: bytes) -> bytes | None:
-    """Cut the object with the post out of a logged-out page, without decoding the block around it.
+    """Cut the object with the post out of a logged-out page, without decoding the JSON around it.
 
-    The text before the post is searched for, because ``bytes.find`` takes less time for a longer text. Return None if
-    the page has another layout. If only the text after the post differs, the object ends in the wrong place, and is not
+    The long text before the post is searched for, because ``bytes.find`` is faster for longer texts. Return None if the
+    page does not contain it. If the text after the post differs from the expected one, the cut object is not valid
     JSON.
     """
     start = body.find(_POST)
@@ -142,40 +143,38 @@ def preview_shortcode(body: bytes) -> str | None:
 
 
 def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
-    """Raise an error if the response's URL is a page for blocked visitors, or if its message refuses the request.
+    """Raise an error if the response's URL is one for blocked visitors, or if its message refuses the request.
 
     ``payload`` is the decoded response if it is JSON, else None.
 
-    Raises:
-        UpstreamBlocked: the response is a challenge or the login page.
-        UpstreamRateLimited, TargetRestricted, TargetNotFound, ExtractionFailed: the message in the response stands
-            for this error.
+    Raises: UpstreamBlocked: the response is a challenge or the login page. UpstreamRateLimited, TargetRestricted,
+    TargetNotFound, ExtractionFailed: the message in the response means this error.
     """
-    raise_for_blocked_path(urlsplit(str(response.url)).path, response.status)
+    raise_for_blocked_path(urlsplit(str(response.url)).path)
     body: bytes = response.body
     if isinstance(payload, dict):
-        _raise_for_message(payload, response.status)
+        _raise_for_message(payload)
     elif len(body) < MAX_MESSAGE_BYTES and not body.lstrip().startswith(b"<"):
-        _raise_for_words(body.decode(errors="replace"), "", response.status)
+        _raise_for_words(body.decode(errors="replace"), "")
     if response.status == 403 and b"<title>Page Not Found" in body:
-        raise_for_rate_limit(403)
+        raise_for_rate_limit()
 
 
-def raise_for_blocked_path(path: str, status: int | None) -> None:
+def raise_for_blocked_path(path: str) -> None:
     """Raise an error if the platform redirects blocked visitors to this URL path.
 
     Raises:
         UpstreamBlocked: the path leads to the login page or to a challenge.
     """
     if path.startswith(CHALLENGE_PATHS):
-        raise UpstreamBlocked("The platform returned a challenge page.", upstream_status=status, reason="challenge")
+        raise UpstreamBlocked("The platform returned a challenge page.", reason="challenge")
     if path.startswith(LOGIN_PATHS):
-        raise_for_login(status)
+        raise_for_login()
 
 
-def raise_for_login(status: int | None) -> NoReturn:
+def raise_for_login() -> NoReturn:
     """Raise the error for a response that is the login page."""
-    raise UpstreamBlocked("The platform returned its login page.", upstream_status=status, reason="login_wall")
+    raise UpstreamBlocked("The platform returned its login page.", reason="login_wall")
 
 
 def is_refusal(body: str) -> bool:
@@ -183,33 +182,33 @@ def is_refusal(body: str) -> bool:
     return len(body) < MAX_MESSAGE_BYTES and any(word in body.casefold() for words, _, _ in _MESSAGES for word in words)
 
 
-def _raise_for_message(payload: dict[str, Any], status: int | None) -> None:
-    _raise_for_code([payload.get("error")], status)
+def _raise_for_message(payload: dict[str, Any]) -> None:
+    _raise_for_code([payload.get("error")])
     if payload.get("data") or payload.get("items"):
         return
     about = text(payload.get("description"))
     message = text(payload.get("message")) or (about and text(payload.get("title")))
-    _raise_for_words(message, about, status)
+    _raise_for_words(message, about)
     if payload.get("require_login") is True:
-        raise_for_login(status)
+        raise_for_login()
     if about and message:  # a ruling in place of the post
-        raise_for_ruling(Ruling(title=message, description=about), status)
+        raise_for_ruling(Ruling(title=message, description=about))
 
 
-def _raise_for_code(stated: list[Any], status: int | None) -> None:
+def _raise_for_code(stated: list[Any]) -> None:
     codes = set(map(count, stated))
     if RATE_LIMIT_ERROR in codes:
-        raise_for_rate_limit(status)
+        raise_for_rate_limit()
     if GONE_ERROR in codes:
-        raise TargetNotFound("The post does not exist.", upstream_status=status, reason="not_found")
+        raise TargetNotFound("The post does not exist.", reason="not_found")
 
 
-def raise_for_rate_limit(status: int | None) -> NoReturn:
-    """Raise the error for a response that says that the visitor sends too many requests."""
-    raise UpstreamRateLimited("The platform's rate limit is reached.", upstream_status=status, reason="rate_limited")
+def raise_for_rate_limit() -> NoReturn:
+    """Raise the error for a response that states that the visitor sent too many requests."""
+    raise UpstreamRateLimited("The platform's rate limit is reached.", reason="rate_limited")
 
 
-def _raise_for_words(message: str, about: str, status: int | None) -> None:
+def _raise_for_words(message: str, about: str) -> None:
     folded = message.casefold()
     for words, error, reason in _MESSAGES:
         if any(word in folded for word in words):
@@ -217,12 +216,11 @@ def _raise_for_words(message: str, about: str, status: int | None) -> None:
             raise error(
                 f"The platform refused the request: {(about or message)[:300]}",
                 details=[detail] if error is ExtractionFailed else None,
-                upstream_status=status,
                 reason=reason,
             )
 
 
-def raise_for_ruling(ruling: Ruling | None, status: int | None) -> None:
+def raise_for_ruling(ruling: Ruling | None) -> None:
     """Raise an error if there is a ruling, the platform's statement that it withholds the post (capture 79e3d77ed295).
 
     Raises:
@@ -233,36 +231,34 @@ def raise_for_ruling(ruling: Ruling | None, status: int | None) -> None:
     words = " ".join(filter(None, (ruling.title, ruling.description)))
     raise TargetRestricted(
         f"The platform withholds the post: {words[:300] or 'no reason given'}",
-        upstream_status=status,
         reason=GATING_REASONS.get(ruling.gating_type, "gated"),
     )
 
 
-def raise_for_query_errors(payload: Any, status: int | None) -> None:
+def raise_for_query_errors(payload: Any) -> None:
     """Raise an error if a query's response contains errors. Call this only for a response without data.
 
     Raises:
-        TargetNotFound: the response has an error with which the platform reports missing and private posts.
+        TargetNotFound: the response contains the error by which the platform reports missing and private posts.
         UpstreamRateLimited: too many queries were sent.
         ExtractionFailed: the query is out of date.
     """
     errors = dicts(dig(payload, "errors"))
     if not errors:
         return
-    _raise_for_code([each.get("code") for each in errors], status)
+    _raise_for_code([each.get("code") for each in errors])
     message = text(errors[0].get("message"))
     if "field_exception" in message:
-        raise TargetNotFound(MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
+        raise TargetNotFound(MISSING_OR_PRIVATE, reason="missing_or_private")
     raise ExtractionFailed(
         f"The platform rejected the query: {message[:200]}",
         details=[{"loc": ["errors", 0], "msg": message[:200], "type": "query_error"}],
-        upstream_status=status,
         reason="stale_query",
     )
 
 
 def is_stub(post: object) -> bool:
-    """Whether an object has only the keys of the stub that the mobile landing page has in place of the post."""
+    """Whether an object has only keys of the stub that the mobile landing page contains instead of the post."""
     return isinstance(post, dict) and len(post) > 0 and post.keys() <= STUB_KEYS
 
 
@@ -272,10 +268,10 @@ def is_blind(unread: Unread) -> bool:
 
 
 def has_post(documents: Iterable[Any], shortcode: str | None) -> bool:
-    """Whether documents contain a post under unknown keys. Pages for rate-limited visitors contain none.
+    """Whether JSON documents contain a post under unknown keys. Pages for rate-limited visitors contain no post.
 
     An object counts as a post if it contains the requested code or id, and has a key of ``POST_KEYS`` or at least
-    ``MIN_POST_KEYS`` keys. If no ``shortcode`` was requested, it needs at least two keys of ``POST_KEYS``.
+    ``MIN_POST_KEYS`` keys. If ``shortcode`` is None, the object must have at least two keys of ``POST_KEYS``.
     """
     for each in (found for document in documents for found in all_dicts(document)):
         known = len(POST_KEYS & each.keys())
@@ -293,7 +289,7 @@ def _names(value: object, shortcode: str) -> bool:
 
 
 def raise_for_unknown_keys(path: str) -> NoReturn:
-    """Raise the error for a page that has data only under unknown keys. ``path`` is the key that was expected."""
+    """Raise the error for a page whose data is under unknown keys. ``path`` is the key that was expected."""
     raise missing_error("The page's data has unknown keys.", [path], reason="blind")
 
 
@@ -302,26 +298,26 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
 
     ``shortcode`` is the requested post, or None. ``path`` is the key under which the data was expected.
 
-    Raises:
-        TargetNotFound: the page is the platform's error page (the capture c130a4ec26b2).
-        UpstreamBlocked: the page is the login page (9208a8c6e6c1), or the home page (``gallery-dl``, issue 9731).
-        UpstreamRateLimited: the page is the post's, but without its data. Visitors whose requests the platform limits
-            get such a page (2a9aac385ad4, 5db59b3d97f9), or a page with the words of the limit (PH3-3).
-        ExtractionFailed: the page is one of a sister platform (PH3-5), or for another post. The data has unknown keys,
-            or the kind of page is unknown.
+    Raises: TargetNotFound: the page is the platform's error page (capture c130a4ec26b2). TargetRestricted: the error
+    page states an age, as readers met it in 2026-07 for accounts with a minimum age. UpstreamBlocked: the page is the
+    login page (capture 9208a8c6e6c1), or the home page (``gallery-dl``, issue 9731). UpstreamRateLimited: the page is
+    the post's page without its data, which rate-limited visitors get (captures 2a9aac385ad4, 5db59b3d97f9), or a page
+    with a message about the rate limit (PH3-3). ExtractionFailed: the page belongs to another platform of the company
+    (PH3-5) or to another post, the data has unknown keys, or the kind of page is unknown.
     """
     body: bytes = response.body
-    status = response.status
     route = route_of(body)
     if b"wait a few minutes" in body:
-        raise_for_rate_limit(status)
+        raise_for_rate_limit()
     if route and not route.startswith(ROUTES):
-        message = f"The page is not one of this platform: its route is {route[:100]}."
+        message = f"The page does not belong to this platform: its route is {route[:100]}."
         raise missing_error(message, ["canonicalRouteName"], reason="other_platform")
+    if b'"failure_reason":"MA"' in body and b'"restricted_age":' in body:
+        raise TargetRestricted("The platform withholds the post from visitors below an age.", reason="age_gate")
     if "ErrorRoute" in route:
-        raise TargetNotFound("The post does not exist.", upstream_status=status, reason="not_found")
+        raise TargetNotFound("The post does not exist.", reason="not_found")
     if "Login" in route or urlsplit(str(response.url)).path == "/":
-        raise_for_login(status)
+        raise_for_login()
     if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:
         raise_for_unknown_keys(path)
     shown = preview_shortcode(body)
@@ -330,7 +326,6 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
     if shown or "Post" in route or "Reel" in route:
         raise UpstreamRateLimited(
             "The platform returned the page without its data, as it does for throttled visitors.",
-            upstream_status=status,
             reason="throttled_shell",
         )
-    raise missing_error("The page has no data block.", [path], reason="no_data_block")
+    raise missing_error("The page contains no data block.", [path], reason="no_data_block")

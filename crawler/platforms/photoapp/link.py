@@ -12,7 +12,7 @@ _HOST = PLATFORM.domain
 HOSTS = frozenset({_HOST, f"www.{_HOST}", f"m.{_HOST}", "instagr.am", "www.instagr.am"})
 
 _CODE = r"[A-Za-z0-9_-]{1,64}"
-# In a post's path, a user name may come first. The excluded names are not user names, but begin other pages' paths.
+# A post's path may begin with a user name. The excluded names are the beginnings of other pages' paths.
 _NAME = r"(?!(?:accounts|direct|explore|share|stories)/)[A-Za-z0-9._]{1,30}/"
 POST_PATH = re.compile(
     rf"/(?:{_NAME})?(?:p|reel|reels|tv)/(?!audio(?:/|$))(?P<code>{_CODE})(?:/embed(?:/captioned)?|/c/\d+)?/?"
@@ -20,7 +20,7 @@ POST_PATH = re.compile(
 SHARE_PATH = re.compile(rf"/share/(?:(?P<kind>p|reel|reels|tv)/)?(?!(?:p|reel|reels|tv)/?$)(?P<token>{_CODE})/?")
 
 CODE_LENGTH = 11
-"""Number of characters in a shortcode. Older shortcodes have fewer."""
+"""Number of characters in a shortcode. Older shortcodes are shorter."""
 PRIVATE_SUFFIX = 28
 """Number of characters that the platform appends to the shortcode of a private post."""
 
@@ -50,7 +50,7 @@ def shortcode_of(code: str) -> str:
 
 
 def link_of_path(path: str) -> PostLink | None:
-    """Parse the path of one of the platform's URLs. Return None if it is neither a post nor a share link."""
+    """Parse the path of one of the platform's URLs. Return None if it is neither a post's nor a share link's."""
     post = POST_PATH.fullmatch(path)
     if post:
         return PostLink(shortcode=shortcode_of(post["code"]))
@@ -81,7 +81,7 @@ def link_of_url(url: str) -> PostLink:
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the post or the share link that a URL is."""
+    """Return the target of a URL that is a post's URL or a share link."""
     link = link_of_path(url.path)
     if link is None:
         return None
@@ -113,7 +113,7 @@ _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def code_of_id(pk: str) -> str:
-    """Convert a post's numeric id to its shortcode, which is the same number in base 64. An invalid id gives "".
+    """Convert a post's numeric id to its shortcode, which is the same number in base 64. For an invalid id, return "".
 
     >>> code_of_id("3999310043081137024"), code_of_id("")
     ('DeAZ0uAgNuA', '')

@@ -1,4 +1,4 @@
-"""Photo app: page objects for a post in each form of the payload, and for an account's reels."""
+"""Photo app: page objects for a post in each format of the payload, and for an account's reels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crawler.reading.values import text
 
 @attrs.define(slots=False)
 class PhotoPage(PlatformPage):
-    """Base class of the page objects. ``page_params`` has ``shortcode``, the requested post's, if it is known."""
+    """Base class of the page objects. ``page_params`` contains the requested post's ``shortcode`` if it is known."""
 
     @cached_property
     def document(self) -> Any:
@@ -35,7 +35,7 @@ class PhotoPage(PlatformPage):
         return blocks.json_payload(self.response.body)
 
     def objects(self, key: str) -> Iterator[dict[str, Any]]:
-        """Yield the objects of the response that have a key, at any depth."""
+        """Yield the objects in the response that have a given key, at any depth."""
         documents = blocks.page_data(self.response.body, key) if self.document is None else (self.document,)
         for document in documents:
             yield from (each for each in all_dicts(document) if key in each)
@@ -50,18 +50,18 @@ class PhotoPage(PlatformPage):
 
 
 class PostItem(dict[str, Any]):
-    """The item of ``PostPage``: the post. ``PostPage`` has no other field: one function reads the whole post."""
+    """The item of ``PostPage``: the post. It is the only field, because one function reads the whole post."""
 
     def __init__(self, post: dict[str, Any]) -> None:
         super().__init__(post)
 
 
 class Found(NamedTuple):
-    """A post of the response. It is None if the platform withholds it, or if it could not be read."""
+    """A post in the response. ``post`` is None if the platform withholds the post, or if it could not be read."""
 
     post: Post | None
     gated: Gated | None = None
-    """The object around it on the logged-out page."""
+    """The object that contains the post on the logged-out page."""
 
     @property
     def code(self) -> str:
@@ -72,7 +72,7 @@ class Found(NamedTuple):
 
 @attrs.define(slots=False)
 class PostPage(PhotoPage):
-    """A post's page, or the answer of an API with the same data. This class reads a post in any form."""
+    """A post's page, or an API response with the same data. This class reads a post in any format."""
 
     source: ClassVar[str] = "page"
     item_cls: ClassVar[type[dict[str, Any]]] = PostItem
@@ -82,7 +82,10 @@ class PostPage(PhotoPage):
         "xdt_shortcode_media",
         "shortcode_media",
     )
-    """The keys under which the response may have posts."""
+    """The keys under which the response may contain posts."""
+
+    may_lack_time: ClassVar[bool] = False
+    """Whether a post without its time is valid, because its other values are needed."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -90,20 +93,21 @@ class PostPage(PhotoPage):
         return start.startswith(("<", "{", "[", "for (;;);")) or blocks.is_refusal(body)
 
     def validate_input(self) -> None:
-        """Raise an error unless the response has the requested post.
+        """Raise an error unless the response contains the requested post.
 
-        Raises:
-            TargetNotFound: the post does not exist, or the platform does not show it to visitors.
-            TargetRestricted: the post is withheld, for example by age or region. The error has the platform's message.
-            UpstreamBlocked: the response is the login page or a challenge.
-            UpstreamRateLimited: the platform's rate limit is reached, or the page lacks its data.
-            ExtractionFailed: the page has no data, only another post, or a post that lacks a mandatory field.
+        Raises: TargetNotFound: the post does not exist, or the platform does not show it to visitors. TargetRestricted:
+        the post is withheld, for example by age or region. The error quotes the platform's message. UpstreamBlocked:
+        the response is the login page or a challenge. UpstreamRateLimited: the platform's rate limit is reached, or the
+        page lacks its data. ExtractionFailed: the page contains no data, only another post, or a post that lacks a
+        mandatory field.
         """
         self.raise_for_blocks()
         if self._chosen is None or self._chosen.post is None:
             self._raise_for_no_post(self._chosen)
         if not picture(self._found_post):
             raise missing_error("The post has no picture.", [self.keys[0], "image_versions2"], reason="missing_field")
+        if not (self.has_time or self.may_lack_time):
+            raise missing_error("The post has no time.", [self.keys[0], "taken_at_timestamp"], reason="missing_field")
 
     @field
     def post(self) -> dict[str, Any]:
@@ -112,8 +116,13 @@ class PostPage(PhotoPage):
         return photo_post(self._found_post, self._chosen.gated.comments if self._chosen.gated else ())
 
     @property
+    def has_time(self) -> bool:
+        """Whether the response states when the post was published."""
+        return self._found_post.taken_at is not None
+
+    @property
     def has_exact_duration(self) -> bool:
-        """Whether the response states the video's duration more exactly than in whole seconds."""
+        """Whether the response states the video's duration more precisely than in whole seconds."""
         return exact_duration(self._found_post) is not None
 
     @property
@@ -128,15 +137,15 @@ class PostPage(PhotoPage):
 
     @cached_property
     def _chosen(self) -> Found | None:
-        """The requested post. If no shortcode was requested, return the first post that is not withheld.
+        """The requested post, or the first post that is not withheld if no shortcode was requested.
 
         Raises:
-            ExtractionFailed: the response has posts, but not the requested one.
+            ExtractionFailed: the response contains posts, but not the requested one.
         """
         requested, other, withheld = self._requested_code, "", None
         for answer in self._answers():
             for each in _posts(answer):
-                if requested and each.code not in {"", requested}:  # without a code, it may be the post
+                if requested and each.code not in {"", requested}:  # a post without a code may be the requested one
                     other = other or each.code
                 elif each.post is not None:
                     return each
@@ -148,31 +157,33 @@ class PostPage(PhotoPage):
         return withheld
 
     def _answers(self) -> Iterator[Answer]:
-        """Yield the objects of the response that have posts. ``unread`` belongs to the last one.
+        """Yield the objects in the response that contain posts. ``unread`` holds the unread parts of the last one.
 
-        The posts of the owner's timeline have other keys around them.
+        Posts of the owner's timeline are under other keys.
         """
         block = blocks.post_block(self.response.body)
         if block is not None:
-            with suppress(ExtractionFailed):  # the block ends at another place
-                yield self.payload(Answer, block, what="post")
+            with suppress(ExtractionFailed):  # the cut object is not valid JSON
+                yield self._checked(self.payload(Answer, block, what="post"))
         is_known = False
         for key in self.keys:
             for each in self.objects(key):
                 is_known = True
                 self.unread.clear()
-                yield self.plain_payload(Answer, each)
+                yield self._checked(self.plain_payload(Answer, each))
         if not is_known and (saved := _saved_alone(self.document)):
-            answer = self.plain_payload(Answer, saved)
-            if answer.app_items:  # items of the app have no keys for what the post does not have (PH3-4)
-                self.unread = [each for each in self.unread if each.cause != "missing"]
-            yield answer
+            yield self._checked(self.plain_payload(Answer, saved))
+
+    def _checked(self, answer: Answer) -> Answer:
+        """Return the answer. Remove missing keys from ``unread`` if posts in its format may lack them (PH3-4)."""
+        if answer.may_lack_keys:
+            self.unread = [each for each in self.unread if each.cause != "missing"]
+        return answer
 
     def _raise_for_no_post(self, withheld: Found | None) -> None:
-        status = self.response.status
         if withheld is not None and withheld.gated is not None:
-            blocks.raise_for_ruling(withheld.gated.ruling, status)
-        blocks.raise_for_query_errors(self.document, status)
+            blocks.raise_for_ruling(withheld.gated.ruling)
+        blocks.raise_for_query_errors(self.document)
         values = [each[key] for key in self.keys for each in self.objects(key)]
         is_stub = any(map(blocks.is_stub, values))
         if self.unread and not is_stub:
@@ -180,7 +191,7 @@ class PostPage(PhotoPage):
             message = f"The post cannot be read: {', '.join(map(str, self.unread[:5]))}"
             raise unread_error(message, self.unread, reason=reason)
         if values and not is_stub:
-            raise TargetNotFound(blocks.MISSING_OR_PRIVATE, upstream_status=status, reason="missing_or_private")
+            raise TargetNotFound(blocks.MISSING_OR_PRIVATE, reason="missing_or_private")
         scripts = map(_decoded, scripts_with(self.response.body, b'"'))
         if blocks.has_post(scripts if self.document is None else (self.document,), self._requested_code or None):
             blocks.raise_for_unknown_keys(self.keys[0])
@@ -188,7 +199,7 @@ class PostPage(PhotoPage):
 
 
 def _posts(answer: Answer) -> Iterator[Found]:
-    """Yield the posts of an answer."""
+    """Yield the posts in an answer."""
     if answer.gated is not None:
         yield Found(answer.gated.post, answer.gated)
     items = answer.web_info.items if answer.web_info else []
@@ -198,7 +209,7 @@ def _posts(answer: Answer) -> Iterator[Found]:
 
 
 def _saved_alone(document: object) -> dict[str, Any] | None:
-    """Return the answer for an object that was saved without the keys around it: a post, or the items of the app."""
+    """Wrap an object that was saved without the keys around it in an answer: a post, or the app's items."""
     if not isinstance(document, dict):
         return None
     if "items" in document or "media_type" in document:
@@ -213,10 +224,11 @@ CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*"
 
 @attrs.define(slots=False)
 class EmbedPage(PostPage):
-    """A post's embeddable page. It has only some keys of the older query's post, among them the duration."""
+    """A post's embeddable page. It contains only some keys of the post in the older query, including the duration."""
 
     source: ClassVar[str] = "embed"
     keys: ClassVar[tuple[str, ...]] = ("shortcode_media",)
+    may_lack_time: ClassVar[bool] = True
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -233,7 +245,7 @@ class EmbedPage(PostPage):
             return blocks.json_payload(body)
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
-        # The key is missing for some withheld posts as well.
+        # For some withheld posts, the key is missing, too.
         is_post = dig(inner, "gql_data", "shortcode_media") or blocks.has_post((inner,), self._requested_code or None)
         return inner if is_post else {"shortcode_media": None}
 
@@ -250,10 +262,10 @@ class ReelsPage(PhotoPage):
         return f'"{cls.key}"' in body and not any(f'"{key}"' in body for key in PostPage.keys)
 
     def validate_input(self) -> None:
-        """Raise an error if the page has no list of reels: the same errors as ``PostPage.validate_input``."""
+        """Raise an error if the page contains no list of reels. The errors are those of ``PostPage.validate_input``."""
         self.raise_for_blocks()
         if not self._lists:
-            blocks.raise_for_query_errors(self.document, self.response.status)
+            blocks.raise_for_query_errors(self.document)
             blocks.raise_for_shell(self.response, None, self.key)
 
     @field

@@ -1,13 +1,15 @@
 """Photo app: the contracts of a post's payloads, and of the list of an account's reels.
 
-A post has three forms. Each is a contract with the attributes of ``Post``, so that ``post.py`` converts all of them:
+A post has three formats. Each is a contract with the attributes of ``Post``, so that ``post.py`` converts all of them:
 
-- the logged-out page and its query since 2026-06 (``Relay``), with other keys for photos, videos and carousels;
-- the item of the web-info query (``Item``), which logged-out pages had until 2026-01: all keys for every kind of post;
-- the classic graph (``Graph``), and the embed page with some of its keys (``Embedded``).
+- the logged-out page and its query since 2026-06 (``Relay``), with different keys for photos, videos and carousels;
+- the item of the web-info query (``Item``), which logged-out pages contained until 2026-01, with the same keys for all
+  kinds of posts;
+- the classic graph (``Graph``), and the embed page (``Embedded``), which has some of the graph's keys.
 
-The kinds of the graph and of the item are counted over recorded payloads of 2026 (``tests/contracts``). Of the
-logged-out page there are two, from which comments, tokens and the manifest of the streams were removed.
+The kinds of the graph's and the item's values (``always``, ``sometimes`` ...) were counted over recorded payloads of
+2026 (``tests/contracts``). Only two logged-out pages are recorded, from which comments, tokens and the streams'
+manifest were removed.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from crawler.platforms.photoapp import payload_parts as part
-from crawler.platforms.photoapp.payload_parts import Id, Number
-from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
+from crawler.platforms.photoapp.payload_parts import Id
+from crawler.reading.contract import Contract, Count, NonEmpty, Number, always, identity, sometimes
 
 IMAGE, VIDEO, CAROUSEL = 1, 2, 8
 
@@ -26,35 +28,35 @@ IMAGE, VIDEO, CAROUSEL = 1, 2, 8
 
 
 class Post(Contract):
-    """The common attributes of a post in all forms.
+    """The common attributes of a post in all formats.
 
-    Some keys are the same in all; values that a form lacks are null or empty.
+    Some keys are the same in all formats; values that a format lacks are null or empty.
     """
 
     pk: Id
     code: str | None
-    taken_at: int
+    taken_at: Count | None
     owner: part.Owner
     caption: str | None
     picture: str | None = None
-    """The largest picture. The newer forms have ``pictures`` instead."""
+    """The largest picture. The newer formats have ``pictures`` instead."""
     thumbnail: str | None
     pictures: Sequence[part.Picture] = ()
     slides: Sequence[part.Slide] = ()
-    height: Number | None
-    width: Number | None
-    likes: Number | None
-    comment_count: Number | None
+    height: Count | None
+    width: Count | None
+    likes: Count | None
+    comment_count: Count | None
     comments: Sequence[part.Comment] = ()
     coauthors: Sequence[part.Person]
     tags: Sequence[part.Tag]
     versions: Sequence[part.Version] = ()
     video_url: str | None = None
-    """The file of the video. The newer forms have ``versions`` instead."""
+    """The file of the video. The newer formats have ``versions`` instead."""
     manifest: str | None = None
     seconds: Number | None = None
-    plays: Number | None = None
-    views: Number | None = None
+    plays: Count | None = None
+    views: Count | None = None
     original: part.OriginalSound | None = None
     licensed: part.LicensedSound | None = None
     attributed: part.GraphSound | None = None
@@ -80,38 +82,35 @@ class Post(Contract):
 
 
 class Media(Post):
-    """The common part of the newer forms, for every kind of post."""
+    """The common part of the newer formats, for all kinds of posts."""
 
     pk: Id = identity("pk")
     code: str | None = always("code")
-    taken_at: int = identity("taken_at")
-    media_type: Literal[1, 2, 8] = identity("media_type")
+    taken_at: Count = identity("taken_at")
+    media_type: Literal[1, 2, 8, "1", "2", "8"] = identity("media_type")
     owner: part.ItemOwner = identity("user")
     product_type: str | None = always("product_type")
     caption: str | None = always("caption.text")
     alt: str | None = always("accessibility_caption")
     pictures: list[part.Picture] = always("image_versions2.candidates[]")
     thumbnail: str | None = always("display_uri")
-    height: Number | None = always("original_height")
-    width: Number | None = always("original_width")
-    likes: Number | None = always("like_count")
-    comment_count: Number | None = always("comment_count")
+    height: Count | None = always("original_height")
+    width: Count | None = always("original_width")
+    likes: Count | None = always("like_count")
+    comment_count: Count | None = always("comment_count")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
     place: part.Place | None = always("location")
 
     @property
     def kind(self) -> int:
-        return self.media_type
+        return int(self.media_type)
 
 
 class Item(Media):
-    """A post in the web-info query, in which each kind of post has all keys, and in the API of the app.
+    """A post in the web-info query, which sends all keys, or in the app's API, which omits keys without a value."""
 
-    Posts without tags or coauthors have no key for them in the API of the app.
-    """
-
-    coauthors: list[part.Account] = sometimes("coauthor_producers[]")
-    tags: list[part.Tag] = sometimes("usertags.in[]")
+    coauthors: list[part.Coauthor] = always("coauthor_producers[]")
+    tags: list[part.Tag] = always("usertags.in[]")
     comments: list[part.RelayComment] = sometimes("preview_comments[]", "comments[]")
     slides: list[part.Slide] = always("carousel_media[]")
     closes_comments: bool | None = always("comments_disabled")
@@ -120,17 +119,17 @@ class Item(Media):
     versions: list[part.Version] = always("video_versions[]")
     manifest: str | None = always("video_dash_manifest")
     seconds: Number | None = sometimes("video_duration")
-    views: Number | None = always("view_count")
-    plays: Number | None = sometimes("play_count")
+    views: Count | None = always("view_count")
+    plays: Count | None = sometimes("play_count")
     original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
     licensed: part.LicensedSound | None = always("clips_metadata.music_info")
 
 
 class Relay(Media):
-    """The common part of the logged-out page, for every kind of post."""
+    """The common part of posts of all kinds on the logged-out page."""
 
     owner: part.RelayOwner = identity("user")
-    coauthors: list[part.Account] = always("coauthor_producers[]")
+    coauthors: list[part.Coauthor] = always("coauthor_producers[]")
     tags: list[part.Tag] = always("usertags.in[]")
 
 
@@ -154,16 +153,24 @@ class RelayCarousel(Relay, tag=("__typename", "XIGPolarisCarouselMedia")):
     slides: list[part.Slide] = always("carousel_media[]")
 
 
+class RelayItem(Item, tag=("__typename", "XDTMediaDict")):
+    """A post of any kind under the type name of the web-info query, which was reported for pages of 2026-10.
+
+    No such page is recorded, so it is not known which keys each post has.
+    """
+
+    owner: part.RelayOwner = identity("user")
+
+
 class Classic(Post):
-    """The common part of the embed page and the classic graph."""
+    """The common part of posts on the embed page and in the classic graph."""
 
     pk: Id = identity("id")
     code: str | None = always("shortcode")
-    taken_at: int = identity("taken_at_timestamp")
     is_video: bool = identity("is_video")
     picture: str | None = always("display_url")
-    height: Number | None = always("dimensions.height")
-    width: Number | None = always("dimensions.width")
+    height: Count | None = always("dimensions.height")
+    width: Count | None = always("dimensions.width")
     caption: str | None = always("edge_media_to_caption.edges[0].node.text")
 
     @property
@@ -175,18 +182,20 @@ class Embedded(Classic):
     """A post on the embed page, or in the classic graph before 2022. The embed page has few keys."""
 
     typename: str | None = always("__typename")
+    taken_at: Count | None = sometimes("taken_at_timestamp")
+    """A reader that lists all keys of the embed pages of 2026-07 that it recorded has no time among them."""
     owner: part.EmbeddedOwner = identity("owner")
     thumbnail: str | None = sometimes("thumbnail_src")
-    likes: Number | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
-    comment_count: Number | None = sometimes("edge_media_to_parent_comment.count", "edge_media_to_comment.count")
+    likes: Count | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
+    comment_count: Count | None = sometimes("edge_media_to_parent_comment.count", "edge_media_to_comment.count")
     comments: list[part.GraphComment] = sometimes("edge_media_to_parent_comment.edges[].node")
     coauthors: list[part.GraphAccount] = sometimes("coauthor_producers[]")
     tags: list[part.GraphTag] = sometimes("edge_media_to_tagged_user.edges[].node")
     video_url: str | None = sometimes("video_url")
     manifest: str | None = sometimes("dash_info.video_dash_manifest")
     seconds: Number | None = sometimes("video_duration")
-    plays: Number | None = sometimes("video_play_count")
-    views: Number | None = sometimes("video_view_count")
+    plays: Count | None = sometimes("video_play_count")
+    views: Count | None = sometimes("video_view_count")
     attributed: part.GraphSound | None = sometimes("clips_music_attribution_info")
 
     @property
@@ -195,17 +204,18 @@ class Embedded(Classic):
 
 
 class Graph(Classic):
-    """The common part of the classic graph, for every kind of post."""
+    """The common part of posts of all kinds in the classic graph."""
 
+    taken_at: Count = identity("taken_at_timestamp")
     owner: part.GraphOwner = identity("owner")
     alt: str | None = always("accessibility_caption")
     thumbnail: str | None = always("thumbnail_src")
-    likes: Number | None = always("edge_media_preview_like.count")
-    comment_count: Number | None = always("edge_media_to_parent_comment.count")
+    likes: Count | None = always("edge_media_preview_like.count")
+    comment_count: Count | None = always("edge_media_to_parent_comment.count")
     comments: list[part.GraphComment] = always("edge_media_to_parent_comment.edges[].node")
     coauthors: list[part.GraphAccount] = always("coauthor_producers[]")
     tags: list[part.GraphTag] = always("edge_media_to_tagged_user.edges[].node")
-    place: part.Place | None = always("location")
+    place: part.GraphPlace | None = always("location")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
     closes_comments: bool | None = always("comments_disabled")
     is_ad: bool | None = always("is_ad")
@@ -223,10 +233,10 @@ class GraphVideo(Graph, tag=("__typename", "XDTGraphVideo")):
     product_type: str | None = always("product_type")
     has_audio: bool | None = always("has_audio")
     video_url: str | None = always("video_url")
-    manifest: str | None = always("dash_info.video_dash_manifest")
+    manifest: str | None = sometimes("dash_info.video_dash_manifest")
     seconds: Number | None = always("video_duration")
-    plays: Number | None = always("video_play_count")
-    views: Number | None = always("video_view_count")
+    plays: Count | None = always("video_play_count")
+    views: Count | None = always("video_view_count")
     attributed: part.GraphSound | None = always("clips_music_attribution_info")
 
 
@@ -250,23 +260,23 @@ class Ruling(Contract):
 
 
 class Gated(Contract):
-    """A post of the logged-out page that may be withheld, with its comments."""
+    """The object that contains a post on the logged-out page, unless the post is withheld, and its comments."""
 
     pk: Id | None = always("pk")
     code: str | None = always("code")
-    post: RelayImage | RelayVideo | RelayCarousel | None = always("if_not_gated_logged_out")
+    post: RelayImage | RelayVideo | RelayCarousel | RelayItem | None = always("if_not_gated_logged_out")
     ruling: Ruling | None = always("gating_ruling")
     comments: list[part.RelayComment] = always("comments_connection.edges[].node")
 
 
 class WebInfo(Contract):
-    """The answer of the web-info query."""
+    """The response to the web-info query."""
 
     items: list[Item] = always("items[]")
 
 
 class Answer(Contract):
-    """The object of a response under whose keys the posts are."""
+    """The object in a response whose keys contain the posts."""
 
     gated: Gated | None = sometimes("xig_polaris_media")
     web_info: WebInfo | None = sometimes("xdt_api__v1__media__shortcode__web_info")
@@ -274,16 +284,21 @@ class Answer(Contract):
     graph: GraphImage | GraphVideo | GraphCarousel | None = sometimes("xdt_shortcode_media")
     embedded: Embedded | None = sometimes("shortcode_media")
 
+    @property
+    def may_lack_keys(self) -> bool:
+        """Whether a post may lack a key because it has no such value."""
+        return bool(self.app_items) or (self.gated is not None and isinstance(self.gated.post, RelayItem))
+
 
 class Reel(Contract):
     """One of the newest reels of an account."""
 
     pk: NonEmpty = identity("pk")
-    plays: Number | None = always("play_count")
+    plays: Count | None = always("play_count")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
 
 
 class Reels(Contract):
-    """The object of a response under whose key the reels of an account are."""
+    """The object in a response whose key contains an account's reels."""
 
     reels: list[Reel] = always("polaris_clips_connection.edges[].node")

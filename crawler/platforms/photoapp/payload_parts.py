@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crawler.reading.contract import Contract, NonEmpty, always, identity, sometimes
+from crawler.reading.contract import Contract, Count, NonEmpty, Number, always, identity, sometimes
 
 Id = str | int
-Number = int | float | str
 
 
 # Accounts
 
 
 class Person(Contract):
-    """The common attributes of an account in all forms."""
+    """The common attributes of an account in all formats."""
 
     pk: Id
     """The classic id."""
@@ -26,25 +25,38 @@ class Person(Contract):
 
 
 class Account(Person):
-    """An account in the newer forms, in which ``id`` may be another id."""
+    """An account in the newer formats, in which ``id`` may differ from the classic id."""
 
     pk: Id = identity("pk")
 
 
+class Coauthor(Account):
+    """A coauthor in the newer formats, in which authors of comments have no full name."""
+
+    full_name: str | None = always("full_name")
+
+
 class GraphAccount(Person):
-    """An account in the classic graph, and a tagged account in all forms."""
+    """A coauthor, or the author of a comment, in the classic graph."""
 
     pk: Id = identity("id")
 
 
+class TaggedAccount(Person):
+    """A tagged account in all formats. In the app's API, it has only ``pk``."""
+
+    pk: Id = identity("id", "pk")
+    full_name: str | None = always("full_name")
+
+
 class Listed(Contract):
-    """One of the newest posts of the owner. Its ids are passed on as they are."""
+    """One of the newest posts of the owner. Its ids are returned unchanged."""
 
     pk: NonEmpty = identity("pk")
     code: NonEmpty = identity("code")
     id: str | None = always("id")
     typename: str | None = always("__typename", often=True)
-    media_type: int | None = always("media_type", often=True)
+    media_type: Count | None = always("media_type", often=True)
     product_type: str | None = always("product_type", often=True)
     alt: str | None = always("accessibility_caption")
     caption: str | None = always("caption.text")
@@ -56,7 +68,7 @@ class Listed(Contract):
 
 
 class Owner(Person):
-    """The owner of a post. Only the logged-out page has the newest posts, and a smaller picture."""
+    """The owner of a post. Only the logged-out page contains the owner's newest posts and smaller picture."""
 
     other_id: Id | None = None
     typename: str | None = sometimes("__typename")
@@ -105,21 +117,21 @@ class GraphOwner(Owner):
 
 
 class Comment(Contract):
-    """The common attributes of a comment in all forms."""
+    """The common attributes of a comment in all formats."""
 
     pk: Id
     text: str | None = always("text")
-    created_at: Number | None = always("created_at")
+    created_at: Count | None = always("created_at")
     author: Person | None = None
-    likes: Number | None = None
+    likes: Count | None = None
 
 
 class RelayComment(Comment):
-    """A comment in the newer forms."""
+    """A comment in the newer formats."""
 
     pk: Id = identity("pk")
     author: Account | None = always("user")
-    likes: Number | None = always("comment_like_count")
+    likes: Count | None = always("comment_like_count")
 
 
 class GraphComment(Comment):
@@ -127,13 +139,13 @@ class GraphComment(Comment):
 
     pk: Id = identity("id")
     author: GraphAccount | None = always("owner")
-    likes: Number | None = always("edge_liked_by.count")
+    likes: Count | None = always("edge_liked_by.count")
 
 
 class Tag(Contract):
-    """A tagged account in the newer forms of a post, ``Relay`` and ``Item``."""
+    """A tagged account in the newer formats of a post, ``Relay`` and ``Item``."""
 
-    user: GraphAccount | None = always("user")
+    user: TaggedAccount | None = always("user")
     x: Number | None = always("position[0]")
     y: Number | None = always("position[1]")
 
@@ -146,7 +158,7 @@ class GraphTag(Tag):
 
 
 class Place(Contract):
-    """The place of a post. The newer forms have its ``pk``, the classic graph its ``id`` and the other values."""
+    """The place of a post in the newer formats (no recorded post has one) and in the older graph."""
 
     id: Id | None = always("pk", "id")
     name: str | None = always("name")
@@ -155,8 +167,16 @@ class Place(Contract):
     address: str | None = sometimes("address_json")
 
 
+class GraphPlace(Place):
+    """The place of a post in the classic graph."""
+
+    has_public_page: bool | None = always("has_public_page")
+    slug: str | None = always("slug")
+    address: str | None = always("address_json")
+
+
 class Picture(Contract):
-    """A picture in one size. Uncropped sizes come first, the largest first."""
+    """A picture in one size. The list begins with the uncropped sizes, the largest first."""
 
     url: NonEmpty = identity("url")
     width: int | None = sometimes("width")
@@ -206,5 +226,5 @@ class Slide(Contract):
     """A slide of a carousel."""
 
     pictures: list[Picture] = sometimes("image_versions2.candidates[]")
-    height: Number | None = sometimes("original_height")
-    width: Number | None = sometimes("original_width")
+    height: Count | None = sometimes("original_height")
+    width: Count | None = sometimes("original_width")

@@ -1,4 +1,4 @@
-"""Photo app: converts a post, in any form of the payload, to the contract's post (specification 2.2)."""
+"""Photo app: converts a post in any format to the contract's post (specification 2.2)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from crawler.errors import ExtractionFailed
 from crawler.platforms.photoapp import PLATFORM
 from crawler.platforms.photoapp.link import code_of_id
 from crawler.platforms.photoapp.payload import CAROUSEL, IMAGE, VIDEO, Embedded, Item, Post
-from crawler.platforms.photoapp.payload_parts import Comment, Listed, Number, Owner, Person, Place, Slide, Tag
+from crawler.platforms.photoapp.payload_parts import Comment, Listed, Owner, Person, Place, Slide, Tag
+from crawler.reading.contract import Count
 from crawler.reading.json import decode, dig
 from crawler.reading.values import absolute_url, count, iso_duration, number, text
 
 ORIGIN = PLATFORM.origin
 KINDS = {IMAGE: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSidecar"}
 PROGRESSIVE = 101
-"""The ``type`` of a video's version that is one playable file."""
+"""The ``type`` of a video's versions that are complete, playable files."""
 
 _MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
 
@@ -28,10 +29,10 @@ Row = dict[str, Any]
 
 
 def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
-    """Build the contract's post. ``comments``: the comments in the object around the post."""
+    """Build the contract's post. ``comments``: the comments in the object that contains the post."""
     is_video = post.kind == VIDEO
     parts: list[Post | Slide] = [post, *post.slides]
-    sized = next((each for each in parts if each.height), post)  # the app's carousels have no size of their own
+    sized = next((each for each in parts if each.height), post)  # the app's carousels have no size
     return {
         "__typename": KINDS[post.kind],
         "accessibility_caption": post.alt or "",
@@ -58,7 +59,7 @@ def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
         "owner": _owner(post.owner),
         "product_type": post.product_type or "",
         "shortcode": shortcode(post),
-        "taken_at_timestamp": post.taken_at,
+        "taken_at_timestamp": count(post.taken_at),
         "thumbnail_src": _url(post.thumbnail) or _smallest_picture(post),
         "video_duration": (exact_duration(post) or _file_duration(post)) if is_video else None,
         "video_play_count": nonzero_count(post.plays, hidden=post.hides_counts) if is_video else None,
@@ -68,7 +69,7 @@ def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
 
 
 def shortcode(post: Post) -> str:
-    """Return the shortcode of a post. It follows from the id, too."""
+    """Return the shortcode of a post, computed from the id if it is missing."""
     return post.code or code_of_id(str(post.pk))
 
 
@@ -81,13 +82,13 @@ def picture(post: Post) -> str:
     return _url(post.picture) or _url(post.thumbnail)
 
 
-def nonzero_count(value: Number | None, *, hidden: bool | None) -> int | None:
-    """Return a number of plays or views. None if it is hidden or 0: the platform fills in 0 for undisclosed counts."""
+def nonzero_count(value: Count | None, *, hidden: bool | None) -> int | None:
+    """Return a number of plays or views. None if it is hidden or 0, which the platform sends for hidden counts."""
     return None if hidden else count(value) or None
 
 
 def exact_duration(post: Post) -> float | None:
-    """Return a video's duration in seconds, as the post or the manifest of its streams states it, or None."""
+    """Return the duration of a video in seconds that the post or its streams' manifest states, or None."""
     found = _MANIFEST_DURATION.search(post.manifest or "")
     seconds = number(post.seconds) or 0.0
     return seconds if seconds > 0 else iso_duration(found["duration"]) if found else None
@@ -98,14 +99,14 @@ def _url(value: str | None) -> str:
 
 
 def _likes(post: Post) -> int | None:
-    """Return the number of likes, None if it is hidden. The embed page has 0 in place of a hidden number."""
+    """Return the number of likes, None if it is hidden. The embed page contains 0 instead of a hidden number."""
     if isinstance(post, Embedded) and post.hides_counts is None:
         return count(post.likes) or None
     return None if post.hides_counts else count(post.likes)
 
 
 def _smallest_picture(post: Post) -> str:
-    """Return the URL of the smallest picture of an item of the app, which has no ``display_uri``."""
+    """Return the URL of the smallest picture, for items of the app, which have no ``display_uri``."""
     sized = [each for each in post.pictures if each.width] if isinstance(post, Item) else []
     return _url(min(sized, key=lambda each: each.width or 0).url) if sized else ""
 
@@ -122,7 +123,7 @@ def _file_duration(post: Post) -> float | None:
 
 
 def _label(address: str) -> Any:
-    """Decode the label in a media URL, which has the file's properties. Return None without a readable label."""
+    """Decode the label in a media URL, which contains properties of the file. Return None if it cannot be decoded."""
     try:
         (packed,) = parse_qs(urlsplit(address).query).get("efg", [""])[:1]
         return decode(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode(), what="efg") if packed else None
@@ -181,7 +182,7 @@ def _listed(post: Listed) -> Row:
         "code": post.code,
         "display_uri": _url(post.picture),
         "id": post.id or "",
-        "media_type": post.media_type,
+        "media_type": count(post.media_type),
         "pk": post.pk,
         "product_type": post.product_type or "",
         "seo_canonical_url": post.link or None,

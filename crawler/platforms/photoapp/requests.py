@@ -1,4 +1,4 @@
-"""Photo app: builds the requests for its pages. They are plain page loads, without ids that the platform rotates."""
+"""Photo app: builds the requests for its pages. They are plain page loads, without ids that the platform changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Photo app: the models of its scraper's params and data (specification 2.2)."""
+"""Photo app: the models of the params and the data of its scraper (specification 2.2)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from crawler.platforms.photoapp.link import LINKS, PostLink, link_of_url
 
 
 class PostParams(Params):
-    """Which post to scrape, by any of the platform's links to it."""
+    """Params that name a post by any of the platform's links to it."""
 
     links: ClassVar = LINKS
 
     url: str = Field(max_length=2_000)
     """URL of a post or reel, or a share link, also without ``https://``. Only its shortcode or share token is used."""
     include_play_counts: bool | None = None
-    """Whether to read the play count of a reel, which takes one more request. Without it, the server's setting
-    ``PHOTOAPP_PLAY_COUNTS`` decides."""
+    """Whether to read the play count of a reel, which takes one more request. By default, the server's setting
+    ``PHOTOAPP_PLAY_COUNTS`` applies."""
 
     @field_validator("url")
     @classmethod
@@ -36,8 +36,8 @@ class PostParams(Params):
 class Dimensions(Model):
     """Size of the picture.
 
-    The page for logged-out visitors states the size of the uploaded file. The platform's older payload layouts state
-    the size at which the page shows the picture.
+    The page for logged-out visitors states the size of the uploaded file. The older formats of the payload state the
+    size in which the page shows the picture.
     """
 
     height: int | None
@@ -329,8 +329,8 @@ class Post(Model):
     thumbnail_src: str
     """URL of a smaller picture, or ""."""
     video_duration: float | None
-    """Duration in seconds: exact or a whole number, as the page states it. Null for photos and carousels, or if no page
-    states it."""
+    """Duration in seconds, exact or rounded to whole seconds, depending on the page. Null for photos and carousels, or
+    if no page states it."""
     video_play_count: int | None
     """Number of plays; null for photos and carousels, if it is hidden, or if no page states it, as for most reels.
     Never 0."""

@@ -20,7 +20,7 @@ from crawler.reading.values import absolute_url
 class SharePage(PhotoPage):
     """The response to a share link: a redirect to a post's URL. Only the shortcode in that URL is used.
 
-    Such a response has no body. Therefore it is never saved, and ``recognise`` is not implemented.
+    Such a response has no body, so it is never saved, and ``recognise`` is not implemented.
     """
 
     source: ClassVar[str] = "share"
@@ -52,7 +52,7 @@ class SharePage(PhotoPage):
 
     @cached_property
     def _shortcode(self) -> str | None:
-        # A browser follows the redirect. Then the response is the post's page.
+        # If the browser loaded the link, it has followed the redirect, and the response is the post's page.
         link = link_of_path(urlsplit(self._location or str(self.response.url)).path)
         if link and link.shortcode:
             return link.shortcode
@@ -60,17 +60,13 @@ class SharePage(PhotoPage):
 
     def _raise_for_wrong_redirect(self, location: str) -> None:
         source, target = urlsplit(str(self.response.url)), urlsplit(location)
-        status = self.response.status
         if target.netloc != source.netloc and target.netloc.lower() not in HOSTS:
             raise UpstreamBlocked(
                 f"The platform redirected to another host: {target.netloc[:100]}",
-                upstream_status=status,
                 reason="foreign_redirect",
             )
-        blocks.raise_for_blocked_path(target.path, status)
+        blocks.raise_for_blocked_path(target.path)
         if target.path in {"", "/"}:
-            blocks.raise_for_login(status)
+            blocks.raise_for_login()
         if not self._shortcode:
-            raise TargetNotFound(
-                "The share link does not lead to a post.", upstream_status=status, reason="wrong_page_kind"
-            )
+            raise TargetNotFound("The share link does not lead to a post.", reason="wrong_page_kind")

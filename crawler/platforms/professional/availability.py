@@ -1,4 +1,4 @@
-"""Determines from a profile's fields which other fields the platform withheld (specification 2.6)."""
+"""Determines from the fields found which fields of a profile the platform withheld (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def availability(found: Row, *, masked: bool, source: str, locale: str, is_unrea
     """Build the contract's ``data_availability`` object.
 
     Args:
-        found: the profile's own fields: about, about_truncated, education, experience, headline, skills.
+        found: the fields about, about_truncated, education, experience, headline and skills of the profile.
         masked: whether the platform served the masked variant of the page, in which asterisks replace texts.
         source: the part of the page that the fields were read from.
         locale: the page's language and country, such as "en_US".

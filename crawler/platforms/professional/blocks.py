@@ -10,12 +10,13 @@ from web_poet import HttpResponse
 from crawler.errors import TargetNotFound, UpstreamBlocked
 
 HEADING = "top-card-layout__title"
-"""The CSS class of a heading that only profile pages have, and that every profile page has."""
+"""The CSS class of a heading that every profile page and no other page has."""
 PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
-"""A profile page, or a saved part of it, contains one or more of these. The not-found page also contains the third."""
+"""Texts of which a profile page, or a saved part of one, contains at least one. The not-found page contains the
+third."""
 NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 
-# Each pattern shows a block, for any HTTP status.
+# Each pattern identifies a block, whatever the HTTP status.
 BLOCK_PATTERNS = (
     (re.compile(r"auth_wall_[a-z_]+[\"']|<title>\s*(?:Sign Up|LinkedIn Login, Sign in) \| "), "login_wall"),
     (re.compile(r"\"/authwall\?trk=\"\s*\+"), "refused_with_script"),
@@ -30,12 +31,13 @@ BLOCK_PATHS = {
     "checkpoint": "challenge",
 }
 OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse", "jobs", "learning", "404"})
-"""First path segments of other kinds of pages. The URL of a profile may redirect to one."""
+"""First path segments of other kinds of pages, to which a profile's URL may redirect."""
 
 BLOCKED_STATUS = 999
-"""The platform's own HTTP status for blocked visitors. It does not depend on the requested member."""
+"""The platform's own HTTP status for blocked visitors, whichever member they request."""
 BLOCK_SECONDS = 3_600
-"""Minimum duration of a block with status 999, according to other people's measurements. Each request prolongs it."""
+"""Minimum duration of a block with status 999, in seconds, according to published measurements. Each request prolongs
+it."""
 _LASTING_BLOCKS = frozenset({"status_999", "refused_with_script"})
 
 
@@ -55,14 +57,13 @@ def raise_for_blocks(response: HttpResponse) -> None:
     if reason is not None:
         raise UpstreamBlocked(
             "The platform blocked this visitor before it served the profile. The member may exist.",
-            upstream_status=response.status,
             reason=reason,
             retry_after=BLOCK_SECONDS if reason in _LASTING_BLOCKS else None,
         )
 
 
 def has_heading(response: HttpResponse) -> bool:
-    """Whether the response is a profile page. Its bytes are searched first: decoding takes a third of parsing."""
+    """Whether the response is a profile page. The bytes are searched first, because decoding them is slow."""
     return response.body.find(HEADING.encode()) >= 0 or HEADING in response.text
 
 
@@ -84,9 +85,7 @@ def raise_for_not_found(response: HttpResponse) -> None:
         TargetNotFound: the profile is missing or private: the platform shows the same page for both.
     """
     if not has_heading(response) and any(mark in response.text for mark in NOT_FOUND_MARKS):
-        raise TargetNotFound(
-            "The platform has no such public profile.", upstream_status=response.status, reason="not_found"
-        )
+        raise TargetNotFound("The platform has no such public profile.", reason="not_found")
 
 
 def raise_for_other_pages(response: HttpResponse) -> None:
@@ -96,13 +95,10 @@ def raise_for_other_pages(response: HttpResponse) -> None:
         UpstreamBlocked: the page is the platform's home page.
         TargetNotFound: the page is, for example, a company's or a school's.
     """
-    status = response.status
     if urlsplit(str(response.url)).path == "/":
-        raise UpstreamBlocked(
-            "The platform returned its home page instead of the profile.", upstream_status=status, reason="guest_home"
-        )
+        raise UpstreamBlocked("The platform returned its home page instead of the profile.", reason="guest_home")
     if _first_segment(response) in OTHER_PAGES:
-        raise TargetNotFound("The page is not a member's profile.", upstream_status=status, reason="wrong_page_kind")
+        raise TargetNotFound("The page is not a member's profile.", reason="wrong_page_kind")
 
 
 def _first_segment(response: HttpResponse) -> str:

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 class ContentPage(PlatformPage):
     """A member's profile page, as a profile with content items. ``page_params`` has ``slug``: the requested name.
 
-    ``ProfilePage`` validates the page, and reads the parts that both this envelope and the flat profile have.
+    ``ProfilePage`` validates the page, and reads the parts that this envelope and the flat profile have in common.
     """
 
     source: ClassVar[str] = ProfilePage.source
@@ -35,7 +35,7 @@ class ContentPage(PlatformPage):
         """Raise an error unless the response is a member's profile whose articles and posts have links.
 
         Raises:
-            ScrapeError: ``ProfilePage`` raised an error.
+            ScrapeError: ``ProfilePage`` raised this error.
             ExtractionFailed: the page has articles or posts, but none of them has a link.
         """
         _ = self._member.fullName  # reading a field validates the page
@@ -52,7 +52,7 @@ class ContentPage(PlatformPage):
 
     @field
     def pagination(self) -> Row:
-        return {"cursor": "", "has_more": False}  # the page has all content that visitors can see
+        return {"cursor": "", "has_more": False}  # the page already contains all content that visitors can see
 
     @field
     def posts(self) -> list[Row]:

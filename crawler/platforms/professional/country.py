@@ -1,4 +1,4 @@
-"""Country names as the platform writes them at the end of a location, with their ISO 3166 codes."""
+"""The country names that the platform uses at the end of locations, with their ISO 3166 codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CODES = {
 }
 
 EDITIONS = {"uk": "GB"}
-"""Subdomain of a country edition -> country code, where they differ. An edition is the site for one country."""
+"""Country codes by the subdomain of the country's edition of the site, if they differ."""
 
 
 def country_of_location(location: str) -> str:

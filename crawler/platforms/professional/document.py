@@ -1,4 +1,4 @@
-"""Reads a response into plain data. Nodes of the HTML parser do not leave this module."""
+"""Reads a response into plain data. No node of the HTML parser is passed on to other modules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawler.platforms.professional.table import Sections, Table, read_sections
 
 CANONICAL = 'link[rel="canonical"]'
 WHOLE_PAGE = "pageKey"
-"""The name of a meta element in the platform's pages, which saved parts of pages do not have."""
+"""The name of a meta element that whole pages have and saved parts of pages lack."""
 _LINKED_DATA = 'script[type="application/ld+json"]'
 _ABOVE_POSTS = '[data-section="posts"] > h3'
 
@@ -32,7 +32,7 @@ class Document:
     head: Head = field(default_factory=Head)
     sections: Sections = field(default_factory=Sections)
     above_posts: str = ""
-    """The number of followers above the activity, in the page's words. "" if the top section has two counts."""
+    """The page's text with the number of followers above the activity. "" if the top section shows two counts."""
     nodes: dict[str, Any] = field(default_factory=dict)
     """The nodes of the linked data, by type."""
 
@@ -43,7 +43,7 @@ class Document:
 
 
 def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
-    """Read a page, or linked data that was saved without its page. ``table``: the table of sections.
+    """Read a page, or linked data that was saved without its page. ``table``: the table of section selectors.
 
     Raises:
         ExtractionFailed: parsing the page could take seconds.

@@ -1,6 +1,6 @@
 """The section at the top of a profile: name, headline, location, counts, company, school and websites.
 
-Nothing is read from words: the platform writes its pages in the language of the visitor or of the country edition.
+No words are interpreted, because a page may be in the language of the visitor or of the country edition.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.platforms.professional.history import is_masked
-from crawler.platforms.professional.markup import href, image, line
+from crawler.platforms.professional.markup import href, image, line, source
 from crawler.platforms.professional.table import unknown_names
 from crawler.reading.unread import Unread
 
 CSS = "section.top-card-layout"
 NAME = ".top-card-layout__title"
 MAX_CONNECTIONS = 500
-"""The page shows more connections as "500+"."""
+"""If a member has more connections, the page shows "500+"."""
 
 _COMPANY, _SCHOOL, _WEBSITES = "currentPositionsDetails", "educationsDetails", "websites"
 _KINDS = frozenset({_COMPANY, "pastPositionsDetails", _SCHOOL, _WEBSITES})
@@ -34,7 +34,7 @@ class Count(NamedTuple):
     """A number of people as the page shows it."""
 
     value: int | None
-    """None if it is shortened with a word of the page's language: "1,2 mil"."""
+    """None if the number is shortened with a word of the page's language: "1,2 mil"."""
     is_shortened: bool
     is_more: bool
     """Whether the number is followed by "+"."""
@@ -60,21 +60,22 @@ def shown_count(text: str) -> Count | None:
     words = text[found.end() - len(after) :].split()
     if decimals or (after.strip() and not more):
         return Count(None, is_shortened=True, is_more=bool(more))
-    # After a small number, a word such as "mil" may multiply it: then there is one word more.
+    # A small number may be followed by a multiplier such as "mil": then the text has one word more.
     is_exact = whole >= 1_000 or bool(more) or len(words) <= 1
     return Count(whole if is_exact else None, is_shortened=False, is_more=bool(more))
 
 
 def sorted_counts(texts: list[str], *, known_followers: str, number: int | None) -> tuple[str, str] | None:
-    """Return the texts about followers and about connections, by their order. None if they cannot be told apart.
+    """Return the text about followers and the text about connections, or None if they cannot be distinguished.
 
-    A text that stands alone is about connections if its number is followed by "+", and about followers if the number is
-    shortened or larger than ``MAX_CONNECTIONS``, or if the page has it elsewhere.
+    Of two texts, the first is about followers. A single text is about connections if its number is followed by "+". It
+    is about followers if the number is shortened or larger than ``MAX_CONNECTIONS``, or if the page states the same
+    number of followers elsewhere.
 
     Args:
         texts: the texts with numbers.
-        known_followers: the same text above the activity, "" if the page does not show it there.
-        number: the number of followers in the linked data.
+        known_followers: the text about followers above the activity, "" if there is none.
+        number: the number of followers in the linked data, if any.
 
     >>> sorted_counts(["12.345 Follower:innen", "500+ Kontakte"], known_followers="", number=None)
     ('12.345 Follower:innen', '500+ Kontakte')
@@ -100,7 +101,7 @@ def sorted_counts(texts: list[str], *, known_followers: str, number: int | None)
 
 @dataclass
 class Head:
-    """The top section. All values are "" or None if the page does not have them."""
+    """The top section. Values that the page lacks are "" or None."""
 
     exists: bool = False
     name: str = ""
@@ -113,13 +114,13 @@ class Head:
     company: dict[str, Any] = field(default_factory=lambda: _affiliation(None))
     school: dict[str, Any] = field(default_factory=lambda: _affiliation(None))
     past_company: str = ""
-    """The name of the last company of a member without a present one."""
+    """The name of the last company of a member who has no present one."""
     websites: list[dict[str, str]] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
 
 
 def read_head(tree: LexborHTMLParser) -> Head:
-    """Read the top section of a page whose furniture has been removed."""
+    """Read the top section of a page on which ``remove_furniture`` has been called."""
     node = tree.css_first(CSS)
     name = (node.css_first(NAME) if node else None) or tree.css_first(NAME)
     head = Head(exists=node is not None, name=line(name))
@@ -141,17 +142,17 @@ def _read_card(node: LexborNode, head: Head) -> None:
     head.cover = (image(cover) if cover else None) or ""
     pictures = node.css('[data-section="picture"] img')
     head.photo = next(filter(None, map(image, pictures)), None)
-    if not pictures:
+    if not any(map(source, pictures)):
         head.unread.append(Unread("profile_photo", "missing"))
-    if cover is None and node.css_first("figure") is not None:
+    if not source(cover) if cover else node.css_first("figure") is not None:
         head.unread.append(Unread("background_cover_image_url", "missing"))
 
 
 def _read_subheader(node: LexborNode, head: Head) -> None:
     """Read the location and the counts.
 
-    Until 2026-01, the location is in the first of two groups, beside the link to the contact data. Since 2026-07, it is
-    before the only group.
+    Until 2026-01, the location was in the first of two groups, next to the link to the contact data. Since 2026-07, it
+    precedes the only group.
     """
     subheader = node.css_first(".profile-info-subheader")
     if subheader is None:
@@ -159,17 +160,20 @@ def _read_subheader(node: LexborNode, head: Head) -> None:
         return
     groups = subheader.css(".not-first-middot")
     before = [line(each) for each in subheader.iter() if each.tag == "span" and "data-modal" not in each.attributes]
-    texts = [[line(each) for each in group.css("span:not([data-modal])")] for group in groups]
     if any(group.css_first("[data-modal]") is not None for group in groups[:1]):
-        before += texts.pop(0)
-    if not texts:
-        head.unread += [Unread(name, "missing") for name in ("followers", "connections")]
+        before += _texts(groups.pop(0))
     head.location = next(filter(None, before), "")
-    head.counts = [text for group in texts for text in group if text]
+    head.counts = [text for group in groups for text in _texts(group) if text]
+    if not groups or (not head.counts and any(map(line, groups))):
+        head.unread += [Unread(name, "missing") for name in ("followers", "connections")]
+
+
+def _texts(group: LexborNode) -> list[str]:
+    return [line(each) for each in group.css("span:not([data-modal])")]
 
 
 def _read_links(node: LexborNode, head: Head) -> None:
-    """Read the company, the school and the websites, each in an element with its own ``data-section``."""
+    """Read the company, the school and the websites. Each is in an element with its own ``data-section``."""
     container = node.css_first(".top-card__links-container")
     if container is None:
         head.unread += [Unread(f"top_card.{name}", "missing") for name in ("company", "school", "websites")]
@@ -181,8 +185,10 @@ def _read_links(node: LexborNode, head: Head) -> None:
             _read_websites(each, head)
         elif kind in _KINDS:
             found = _affiliation(each)
-            if not found["name"]:
-                head.unread.append(Unread("top_card[].name", "missing"))
+            is_whole = {"name": found["name"], "logo": all(map(source, each.css("img")))}
+            head.unread += [
+                Unread(f"top_card[].{name}", "missing") for name, is_read in is_whole.items() if not is_read
+            ]
             if kind == _COMPANY:
                 head.company = found
             elif kind == _SCHOOL:
@@ -224,10 +230,10 @@ def _website(node: LexborNode, label: str) -> dict[str, str]:
 
 
 def described_about(description: str, headline: str, names: Iterable[str]) -> str:
-    """Return the text about the member from the page's meta description, "" if it cannot be delimited.
+    """Return the text about the member in the page's meta description, "" if its end cannot be found.
 
-    The parts of the description are: the headline, the text, then lines that end with the employer, the school and the
-    location, then a sentence about the page.
+    The description consists of the headline, the text, parts that end with the employer, the school and the location,
+    and a sentence about the page.
 
     >>> described_about("CEO · I write. · Work: Acme · 8 connections on LinkedIn. View Jo’s profile", "CEO", ["Acme"])
     'I write.'

@@ -1,4 +1,4 @@
-"""Positions and schools, complete, masked or from the linked data, as rows of the record (specification 2.6).
+"""Builds the record's positions and schools, from complete or masked sections or from linked data (specification 2.6).
 
 A masked text is one in which the platform's server replaced each letter by an asterisk. It stays empty in the data:
 neither logos nor the lengths of words are used to reconstruct it.
@@ -18,7 +18,7 @@ from crawler.reading.values import count, text
 
 EMPLOYER_PAGES = ("company", "school", "showcase")
 STRAY_WORD = "undefined"
-"""The platform's script writes this word if a school's subject is missing."""
+"""The word that the platform's script writes if a school's subject is missing."""
 _MASK = re.compile(r"\*{3,}")
 _NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
 _YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
@@ -45,7 +45,7 @@ def is_masked(value: str, *, in_block: bool = False) -> bool:
 
 
 def position(cells: Row) -> Row:
-    """Build a position from the cells of the section with positions."""
+    """Build a position from the cells of a row in the section with positions."""
     dates: Dates = cells["dates"]
     return _position(
         **{name: value for name, value in cells.items() if name != "dates"},
@@ -59,7 +59,7 @@ def position(cells: Row) -> Row:
 
 
 def school(cells: Row, *, in_block: bool = False) -> Row:
-    """Build a school from the cells of the section with schools. ``in_block``: they are of the masked block."""
+    """Build a school from the cells of a row. ``in_block``: the row is in the masked block."""
     dates: Dates = cells["dates"]
     hidden = [is_masked(each, in_block=in_block) for each in cells["places"]]
     clear = ["" if masked else each for each, masked in zip(cells["places"], hidden, strict=True)]
@@ -83,7 +83,7 @@ def school(cells: Row, *, in_block: bool = False) -> Row:
 def masked_rows(rows: list[Row], company: Row, own_school: Row) -> tuple[list[Row], list[Row]]:
     """Return the positions and the schools of the masked block. It lists positions first, then schools.
 
-    Nothing separates them: the first row with evidence of a school, and all rows after it, are schools.
+    Nothing separates the two: the first row that is recognisable as a school, and all rows after it, are schools.
 
     Args:
         rows: the cells of the rows.
@@ -104,7 +104,7 @@ def _is_school(row: Row, company: Row, own_school: Row) -> bool:
 
 
 def _picture_id(url: str | None) -> str:
-    """Return the id of a picture, which is the same in all its sizes: the segment after ``/image/``."""
+    """Return the id of a picture in its URL, which is the same for all sizes: the segment after ``/image/``."""
     return last_segment(url or "", "v2", "image")
 
 
@@ -141,7 +141,7 @@ def _year(times: Iterable[str]) -> int | None:
 
 
 def _position(*, job_title: str, company_name: str, source: str, company_url: str, in_block: bool, **shown: Any) -> Row:
-    """Build a position with all of the contract's keys. ``shown`` are further ones. Masked values are empty."""
+    """Build a position with all keys of the contract. ``shown`` are further values. Masked values become empty."""
     masked_title, masked_company = is_masked(job_title, in_block=in_block), is_masked(company_name, in_block=in_block)
     return {
         **empty(Experience),
@@ -156,13 +156,13 @@ def _position(*, job_title: str, company_name: str, source: str, company_url: st
     }
 
 
-# Rows of the linked data, for a page that does not list them
+# Rows from the linked data, for a page whose sections lack them
 
 
 def linked_experience(person: Person) -> list[Row]:
     """Return the positions in the page's linked data. Only present positions have titles."""
     present, titles = person.employers, [plain(each) for each in person.job_titles if each]
-    if len(titles) != len(present):  # titles cannot be matched to employers: keep only whether all are masked
+    if len(titles) != len(present):  # titles cannot be assigned to employers: only whether all are masked is used
         titles = titles[:1] * len(present) if titles and all(map(is_masked, titles)) else [""] * len(present)
     past = [each for each in person.past if isinstance(each, Employer)]
     rows = [_linked_position(each, title) for each, title in zip(present, titles, strict=True)]

@@ -17,7 +17,7 @@ PROFILE_PATH = re.compile(
     r"(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?|/(?:details|recent-activity|overlay)(?:/[\w%:~-]+){0,4})?/?"
 )
 SLUG = re.compile(r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}")
-"""Matches a member's name from a URL, decoded: mostly letters of any script and hyphens, no special URL characters."""
+"""Matches a member's decoded name from a URL: mostly letters of any script and hyphens, no special URL characters."""
 
 _EXPECTED = (
     f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
@@ -46,7 +46,7 @@ def slug_of_username(username: str) -> str:
     ('josé-maría', 'jane-doe')
 
     Raises:
-        ValueError: the text is neither.
+        ValueError: the text is neither a name nor such a URL.
     """
     if "/" in username:
         return slug_of_url(username)
@@ -63,7 +63,7 @@ def _slug_of(segment: str) -> str | None:
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the profile that a URL leads to, also to one of its parts or languages."""
+    """Return the profile that a URL leads to. The URL may also be that of a part or a translation of the profile."""
     profile = PROFILE_PATH.fullmatch(url.path)
     slug = _slug_of(profile["slug"]) if profile else None
     return None if slug is None else ("profile", {"url": f"{PLATFORM.origin}/in/{quote(slug, safe='')}"})

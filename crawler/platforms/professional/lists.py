@@ -1,4 +1,4 @@
-"""All lists of a profile as rows of the record, from the page's sections or its linked data (specification 2.6)."""
+"""Builds all lists of the record, from the page's sections or its linked data (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Row = dict[str, Any]
 
 HISTORY = ("experience", "education")
 MASKED = "masked_history"
-"""The field of the section that replaces positions and schools on a masked page."""
+"""The name of the section that replaces positions and schools on a masked page."""
 
 
 def shown_lists(document: Document, activity: Iterable[Row]) -> dict[str, list[Any]]:
-    """Return the lists from the page's sections, by field name. ``activity``: the cells of the activity."""
+    """Return the lists from the page's sections, by field name. ``activity``: the cells of the activity's rows."""
     rows, head = document.sections.rows, document.head
     positions, schools = history.masked_rows(rows.get(MASKED, []), head.company, head.school)
     return {
@@ -40,7 +40,7 @@ def shown_lists(document: Document, activity: Iterable[Row]) -> dict[str, list[A
 
 
 def absent(document: Document) -> set[str]:
-    """Return the names of the lists of the linked data that no section of the page has."""
+    """Return the names of the lists that are read from the linked data because the page has no section for them."""
     present = set(document.sections.rows)
     return {"articles", "awards", "languages", *HISTORY} - present - set(HISTORY if MASKED in present else ())
 
@@ -81,9 +81,9 @@ def _volunteering(row: Row) -> Row:
 
 
 def _person(row: Row, line: str) -> Row:
-    """Return a member's card. ``line``: how the record names the line below the name.
+    """Return a member's card. ``line``: the record's key for the line below the name.
 
-    The first of two details is the number of followers. A single detail is this number if it contains a digit.
+    If a card has two details, the first is the number of followers. A single detail is that number if it has a digit.
     """
     details = row["details"]
     is_count = len(details) > 1 or any(each.isdigit() for text in details for each in text)

@@ -19,33 +19,37 @@ from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
 PLACEHOLDERS = ("https://static.licdn.com/", "http://static.licdn.com/")
-"""The beginning of the URLs of the platform's own pictures: placeholders, default covers, icons."""
+"""The beginnings of URLs of the platform's own pictures: placeholders, default covers, icons."""
 TRACKING = "trk="
 REDIRECT_PATH = "/redir/redirect"
 NO_SUBTITLE = "-"
 """The platform's placeholder for a missing second line of a card."""
 
 MAX_TAGS = 10_000
-"""The parser's time grows with the square of the nesting. Real pages have about 2,300 opening tags."""
+"""Maximum number of tags, because parsing time is quadratic in the nesting. Real pages have about 2,300 opening
+tags."""
 MAX_TAG_WORDS = 500
-"""The parser's time grows with the square of a tag's attributes. Real pages have at most about 20."""
+"""Maximum number of attributes of a tag, because parsing time is quadratic in them. Real pages have at most about
+20."""
 MAX_SELECTOR, MAX_STEPS = 200, 5
-"""Limits of selectors. The parser's time grows with the number of elements to the power of the number of steps."""
+"""Limits of a selector: selecting takes time proportional to the number of elements to the power of the number of
+steps."""
 _COMBINATOR = re.compile(r"\s*[>+~]\s*|\s+")
 FURNITURE = ":is(br, p button, .see-more-text button)"
-"""Selects the line breaks, and the buttons in texts.
+"""Selects line breaks, and buttons inside texts.
 
-Sign-in windows stay: no selector of the table or of the top section matches in one. A list without ``:is`` would select
-some elements several times.
+Sign-in windows are not removed, because none of the selectors used matches inside one. Without ``:is``, some elements
+would be selected several times.
 """
 _OPENING_TAG = re.compile(rb"<[a-zA-Z]")
 _LONG = 4_000
-"""Minimum bytes of a part without "<" that can have too many attributes."""
+"""Minimum number of bytes without "<" that can contain too many attributes."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _LINE = "\v"
-"""Replaces ``<br>`` in the tree. It is white space, so only ``lines`` treats it as a line break."""
+"""Replaces ``<br>`` in the tree. It counts as white space everywhere except in ``lines``, which treats it as a line
+break."""
 _DASHES = "-‐‑–—"
-"""The dashes between two dates. Their kind depends on the page's language."""
+"""The dashes that may be between two dates, depending on the page's language."""
 _BACKGROUND = re.compile(r"url\([\"']?(.*?)[\"']?\)")
 
 
@@ -74,13 +78,13 @@ def _has_many_tags(body: bytes) -> bool:
 
 
 def _has_many_attributes(body: bytes) -> bool:
-    """Whether a tag has many attributes. No tag of a real page is followed by so many words of text."""
+    """Whether a tag may have too many attributes. In real pages, no tag has so many words before the next tag."""
     place, half = 0, _LONG // 2
     while place < len(body):
         if body.find(b"<", place, place + half) >= 0:
             place += half
             continue
-        # A long part contains a whole window without "<".
+        # A part that is long enough contains a whole window without "<".
         start, end = body.rfind(b"<", 0, place) + 1, body.find(b"<", place)
         place = end if end >= 0 else len(body)
         if place - start > _LONG and _has_many_words(body[start:place]):
@@ -103,8 +107,7 @@ def check_selector(css: str) -> None:
     """
     if len(css) > MAX_SELECTOR or len(_COMBINATOR.split(css)) > MAX_STEPS or css.count(":has") > 1:
         raise WrongLineError(
-            f"a selector has at most {MAX_SELECTOR} characters, {MAX_STEPS} elements below or beside each other, and "
-            "one :has()"
+            f"a selector has at most {MAX_SELECTOR} characters, {MAX_STEPS} combined elements, and one :has()"
         )
     try:
         LexborHTMLParser("<p>").css(css)
@@ -113,7 +116,7 @@ def check_selector(css: str) -> None:
 
 
 def remove_furniture(tree: LexborHTMLParser) -> None:
-    """Remove the buttons in texts, and put a line break before each ``<br>``."""
+    """Remove the buttons inside texts, and insert a line break before each ``<br>``."""
     for each in reversed(tree.css(FURNITURE)):  # inner elements first: removing an element frees the elements in it
         if each.tag == "br":
             each.insert_before(_LINE)
@@ -127,7 +130,7 @@ def collapsed(value: str) -> str:
 
 
 def line(node: LexborNode | None) -> str:
-    """Return the text of an element on one line; "" without an element."""
+    """Return the text of an element on one line, or "" if there is no element."""
     return collapsed(node.text()) if node else ""
 
 
@@ -137,7 +140,7 @@ def lines(node: LexborNode) -> str:
 
 
 def paragraphs(node: LexborNode) -> str:
-    """Return the text of an element with all line breaks in its HTML source, because the page displays them."""
+    """Return the text of an element with the line breaks in its HTML source, which the page displays in this case."""
     return _trimmed(_BREAK.sub("\n", node.text()).replace(_LINE, "\n").split("\n"))
 
 
@@ -175,7 +178,8 @@ def clean_url(value: object) -> str:
 
 
 def picture(value: object) -> str | None:
-    """Return the URL of a picture with its signed query. Return None for the platform's own pictures and other values.
+    """Return the URL of a picture with its signed query. Return None for the platform's own pictures and for values
+    that are not URLs.
 
     >>> picture("https://static.licdn.com/aero-v1/sc/h/ghost") is None
     True
@@ -184,15 +188,21 @@ def picture(value: object) -> str | None:
     return url if url and not url.startswith(PLACEHOLDERS) else None
 
 
-def image(node: LexborNode) -> str | None:
-    """Return the URL of the picture that an element shows, or None for the platform's own pictures.
+def source(node: LexborNode) -> str:
+    """Return the URL of the picture that an element shows, "" if it has none.
 
-    Pages saved by a browser have the URL in ``src`` or in the style, others in an attribute for lazy loading.
+    In pages that a browser saved, the URL is in ``src`` or in the style; in others, it is in an attribute for lazy
+    loading.
     """
     found = node.attributes
     delayed = found.get("data-delayed-url") or found.get("src") or found.get("data-delayed-background")
     style = None if delayed else _BACKGROUND.search(found.get("style") or "")
-    return picture(style[1] if style else delayed)
+    return (style[1] if style else delayed) or ""
+
+
+def image(node: LexborNode) -> str | None:
+    """Return the URL of the picture that an element shows, or None for the platform's own pictures."""
+    return picture(source(node))
 
 
 def last_segment(url: str, *kinds: str) -> str:
@@ -224,7 +234,7 @@ class Dates(NamedTuple):
 
     @property
     def end(self) -> str:
-        """The second date, or the word such as "Present" that the page has in its place. "" if absent."""
+        """The second date, or the word that the page shows instead, such as "Present". "" if absent."""
         if len(self.times) > 1:
             return self.times[1]
         after = self.text.partition(self.times[0])[2].strip() if self.times else ""
@@ -235,13 +245,13 @@ NO_DATES = Dates("", (), "")
 
 
 UNREADABLE = object()
-"""The result of a reader for an element whose value cannot be read."""
+"""The result of a cell's reader if the element exists but its value cannot be read."""
 
 
 def dates(node: LexborNode) -> Any:
-    """Read a date range: texts and ``<time>`` elements, and a ``<span>`` with the duration.
+    """Read a date range, which consists of texts, ``<time>`` elements and a ``<span>`` with the duration.
 
-    ``node``: the range, or a ``<time>`` in it: then the class of the range is of no importance. Return ``UNREADABLE``
+    ``node``: the range, or a ``<time>`` in it, so that the class of the range need not be known. Return ``UNREADABLE``
     for a range without ``<time>``.
     """
     whole = node.parent if node.tag == "time" else node

@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 def _listed(name: str) -> Any:
-    """Declare a field with a list."""
+    """Declare a field whose value is a list."""
     return field(lambda self: self._lists[name])
 
 
@@ -39,7 +39,7 @@ def _listed(name: str) -> Any:
 class ProfilePage(PlatformPage):
     """A member's profile page. ``page_params`` has ``slug``: the requested name.
 
-    Most data is read from the page's sections. The country, and lists that have no section, are read from linked data.
+    Most data is read from the page's sections. The country, and lists without a section, are read from the linked data.
     """
 
     source: ClassVar[str] = "profile"
@@ -51,10 +51,10 @@ class ProfilePage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a member's profile.
 
-        Raises:
-            UpstreamBlocked: the response has status 999, or is a login wall, a challenge or the home page for guests.
-            TargetNotFound: the profile does not exist or is private, or the page is not a profile.
-            ExtractionFailed: the page has no profile, has two members' data, or has a list in which no row can be read.
+        Raises: UpstreamBlocked: the response has status 999, or is a login wall, a challenge or the home page for
+        visitors. TargetNotFound: the profile does not exist or is private, or the page is not a profile.
+        ExtractionFailed: the page contains no profile, contains the data of two members, or contains a list in which no
+        row can be read.
         """
         blocks.raise_for_blocks(self.response)
         self.raise_for_failures()
@@ -92,7 +92,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def services(self) -> list[str]:
-        return []  # no public page has such a section
+        return []  # public pages have no such section
 
     skills = _listed("skills")
     volunteer_experience = _listed("volunteer_experience")
@@ -107,7 +107,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def contact_info(self) -> dict[str, str]:
-        return {}  # the button for it opens the sign-in window
+        return {}  # on public pages, its button opens the sign-in window
 
     @field
     def country(self) -> str:
@@ -191,18 +191,18 @@ class ProfilePage(PlatformPage):
     def websites(self) -> list[Row]:
         return self._head.websites
 
-    # The parts that further page objects of this page read
+    # The parts that ``ContentPage`` reads
 
     @property
     def cells(self) -> dict[str, list[Row]]:
-        """The cells of all sections' rows, by field name. A field is present if the page has its section."""
+        """The cells of the rows of all sections, by field name. A field is present if the page has its section."""
         return self._document.sections.rows
 
     @cached_property
     def activity_cells(self) -> list[Row] | None:
-        """The cells of the section with the activity, with full texts from the linked data.
+        """The cells of the section with the activity, with complete texts from the linked data.
 
-        None without this section.
+        None if there is no such section.
         """
         cells = self.cells.get("activity")
         return None if cells is None else completed(cells, self.linked.postings)
@@ -219,12 +219,12 @@ class ProfilePage(PlatformPage):
 
     @property
     def shown_followers(self) -> str:
-        """The number of followers in the page's words, "" if the page does not show it."""
+        """The page's text with the number of followers, "" if the page does not show it."""
         return self._counts[0] or self._document.above_posts
 
     @property
     def follower_count(self) -> int | None:
-        """The exact number of followers in the linked data, else the rounded number that the page shows."""
+        """The exact number of followers from the linked data, else the rounded number that the page shows."""
         shown = head.shown_count(self.shown_followers)
         return shown.value if shown and self._linked_followers is None else self._linked_followers
 
@@ -245,7 +245,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
-        """All lists in the profile, by field name. Linked data replaces only lists that the page does not have."""
+        """All lists in the profile, by field name. Linked data is used only for lists without a section."""
         absent = lists.absent(self._document)
         shown = lists.shown_lists(self._document, self.activity_cells or [])
         return shown | {name: rows for name, rows in lists.linked_lists(self.linked).items() if name in absent}
@@ -256,7 +256,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _counts(self) -> tuple[str, str]:
-        """The texts about followers and connections. If they cannot be told apart, both are ""."""
+        """The texts about followers and connections. If they cannot be distinguished, both are ""."""
         above, number = self._document.above_posts, self._linked_followers
         found = head.sorted_counts(self._head.counts, known_followers=above, number=number)
         if found is None:
@@ -277,26 +277,27 @@ class ProfilePage(PlatformPage):
 
     @property
     def _stated_urls(self) -> tuple[object, ...]:
-        """The profile's URL in the three places where the page and the linked data have it."""
+        """The profile's URL as stated in three places of the page and its linked data."""
         return self._document.canonical, self._meta("og:url"), self._person.url if self._person else None
 
     @cached_property
     def _about(self) -> tuple[str, bool]:
-        """The text about the member, and whether it is cut. A text from the page's meta description counts as cut."""
+        """The text about the member, and whether it is cut, as a text from the meta description always is."""
         about = "\n".join(row["text"] for row in self.cells.get("about", []))
         if about:
             return about, about.endswith(_ELLIPSIS) and self._masked
         about = plain(self._person.description) if self._person else ""
         if about:
             return about, about.endswith(_ELLIPSIS)
-        # A description begins with the headline. If the headline was not found, it would be taken for the text.
+        # The description begins with the headline, which would be mistaken for the text if it was not found on the
+        # page.
         if self._head.name and (self._head.headline or self._masked):
             about = head.described_about(self._meta("og:description"), self._head.headline, self._known_names)
         return about, bool(about)
 
     @property
     def _known_names(self) -> set[str]:
-        """Names at the ends of the lines after the text about the member, in the page's meta description."""
+        """Names that end the parts after the text about the member in the page's meta description."""
         employers = {row["company_name"] for row in self._lists["experience"]}
         schools = {row["school_name"] for row in self._lists["education"]}
         own = {self._head.company["name"], self._head.past_company, self._head.school["name"]}
@@ -322,12 +323,15 @@ class ProfilePage(PlatformPage):
         if self._name and self._profile_url:
             return
         blocks.raise_for_other_pages(self.response)
-        raise missing_error("The page has no profile.", [CANONICAL if self._name else head.NAME], reason="no_profile")
+        raise missing_error(
+            "The page contains no profile.", [CANONICAL if self._name else head.NAME], reason="no_profile"
+        )
 
     def _raise_for_other_members(self) -> None:
-        """Raise an error if the page is another member's, or names several members.
+        """Raise an error if the page belongs to another member, or to several members.
 
-        Another name than the requested one is accepted only after a redirect to it: the member has changed the name.
+        A name other than the requested one is accepted only after a redirect to it, because a member can change the
+        name.
         """
         names = {_comparable(last_segment(clean_url(url), "in")) for url in self._stated_urls} - {""}
         if len(names) > 1:
@@ -345,8 +349,8 @@ class ProfilePage(PlatformPage):
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if the top section, all positions or all schools could not be read, or no section is known.
 
-        Other parts that could not be read are added to ``unread``. The top section and the list of other members are on
-        all ten counted pages, of 2024-03 to 2026-07; any other section may be absent.
+        Other unread parts are added to ``unread``. All ten recorded pages (2024-03 to 2026-07) have the top section.
+        Any other section may be absent. A member can turn off the list of other members.
         """
         sections = self._document.sections
         unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]
@@ -358,8 +362,8 @@ class ProfilePage(PlatformPage):
             paths = ([path] for path in unknown)
             raise missing_error("These parts could not be read: the layout changed.", *paths, reason="blind")
         self.unread += [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
-        if self._document.is_whole and "people_also_viewed" not in self.cells:
-            self.unread.append(Unread("people_also_viewed[]", "missing", loses_rows=True))
+        if self._document.is_whole and not self._meta("profile:first_name") and self._name.count(" ") > 1:
+            self.unread.append(Unread("firstName", "missing"))  # each counted page has it; the name is split at a space
         _ = self.linked, self._counts  # both may add unread parts, which the note in ``data_availability`` mentions
 
 

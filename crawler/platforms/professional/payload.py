@@ -1,7 +1,7 @@
-"""The linked data of a profile page: the member, articles and posts in schema.org's vocabulary.
+"""The contracts of a profile page's linked data: the member, articles and posts in schema.org's vocabulary.
 
-Counted over 13 recorded blocks of 2024-04 to 2026-08. The block is optional: some pages were served without a member
-in it, and saved pages often lack it.
+The kinds of values were counted over 13 recorded blocks of 2024-04 to 2026-08. The data is optional: on some pages it
+does not contain the member, and saved pages often lack it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from crawler.reading.contract import Contract, always, identity, sometimes
 from crawler.reading.json import linked_data
 
 FOLLOW, LIKE = "FollowAction", "LikeAction"
-"""Suffixes of the types of statistics."""
+"""The endings of the type names of statistics about followers and about likes."""
 
 
 class Statistic(Contract):
@@ -35,7 +35,7 @@ class Employer(Contract, tag=("@type", "Organization")):
 
 
 class School(Contract, tag=("@type", "EducationalOrganization")):
-    """A school with years. The linked data lacks schools without years."""
+    """A school with years. Schools without years are not in the linked data."""
 
     name: str = identity("name")
     url: str | None = sometimes("url")
@@ -68,7 +68,7 @@ class Person(Contract):
 
 
 class Article(Contract):
-    """An article. ``name`` was its title until 2024."""
+    """An article. Until 2024, its title was under ``name``."""
 
     url: str = identity("url")
     title: str | None = always("headline", "name")
@@ -89,7 +89,7 @@ class Posting(Contract):
 
 
 class LinkedData(Contract):
-    """The nodes of the page's blocks that the record contains, by their types."""
+    """The nodes in the page's linked data that are used for the record, by type."""
 
     person: Person | None = sometimes("Person")
     articles: list[Article] = sometimes("Article[]")
@@ -97,11 +97,11 @@ class LinkedData(Contract):
 
 
 _LISTS = ("interactionStatistic", "worksFor", "alumniOf", "jobTitle", "awards", "knowsLanguage")
-"""Keys whose value is a list, or its only entry without the list."""
+"""Keys whose value is a list, or a single entry without a list around it."""
 
 
 def nodes_by_type(blocks: Iterable[str | bytes]) -> dict[str, Any]:
-    """Return the nodes of the page's blocks in the form that ``LinkedData`` declares. Broken blocks are skipped."""
+    """Return the nodes in the page's linked data in the structure of ``LinkedData``. Broken blocks are skipped."""
     found: dict[str, Any] = {"Article": [], "DiscussionForumPosting": []}
     for node in linked_data(blocks):
         kind = node.get("@type")
@@ -118,7 +118,7 @@ def _with_lists(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, the entries of a list that is the only entry of a list, or any other value in a list."""
+    """Return a value as a list: wrap a single value, and unwrap a list that is the only entry of another list."""
     if not isinstance(value, list):
         return [] if value is None else [value]
     return value[0] if len(value) == 1 and isinstance(value[0], list) else value

@@ -1,4 +1,4 @@
-"""A member's articles and activity: rows of the flat record (2.6), and content items with figures and dates (2.4)."""
+"""A member's articles and activity: rows of the flat record (2.6), and content items with counts and dates (2.4)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _CUT = "…"
 _TAB = "public_profile__"
 _REACTIONS, _POSTS, _COMMENTS = f"{_TAB}reactions", f"{_TAB}posts", f"{_TAB}comments"
 TABS = frozenset({_REACTIONS, _POSTS, _COMMENTS})
-"""The tracking names of links, which identify the tab of a card."""
+"""The tracking names of links by which the tab of a card is identified."""
 _ACTIVITY_ID = re.compile(r"[-:](?:activity|share|ugcPost)[-:](\d+)")
 _ID_TIME_SHIFT = 22
-"""An activity's id contains the milliseconds since 1970 in the bits above these (8 of 8 posts of 2026-06 agree)."""
+"""Number of low bits in an activity's id. The bits above them are the milliseconds since 1970 (in 8 of 8 posts of
+2026-06)."""
 _OWNER = re.compile(r"/posts/([^/_?#]+)_")
 _AUTHOR_PATHS = ("in", "company", "school", "showcase")
-"""First path segments in the URLs of members, companies and schools. Their name is the second segment."""
+"""First path segments in the URLs of members, companies and schools. The second segment is the name."""
 
 
 # The flat record
@@ -42,7 +43,7 @@ def article(row: Row) -> Row:
 
 
 def completed(rows: list[Row], postings: Iterable[Posting]) -> list[Row]:
-    """Return the activity with the full texts from the linked data, where the page shows only a beginning."""
+    """Return the activity, with texts that the page shortens replaced by complete ones from the linked data."""
     whole = {clean_url(each.url): plain(each.text) for each in postings}
     return [row | {"text": _uncut(row["text"], whole.get(row["link"], ""))} for row in rows]
 
@@ -53,7 +54,7 @@ def _uncut(shown: str, whole: str) -> str:
 
 
 def linked_article(found: Article) -> Row:
-    """Return the cells of an article that only the linked data has."""
+    """Return the cells for an article that is only in the linked data."""
     return {"image": picture(found.image) or "", "link": clean_url(found.url), "title": plain(found.title), "day": ""}
 
 
@@ -66,7 +67,7 @@ def content_items(articles: list[Row], cards: list[Row] | None, linked: LinkedDa
     Args:
         articles: the cells of the articles.
         cards: the cells of the activity, None if the page has no section with it.
-        linked: the linked data. It has exact dates, and numbers that some cards lack.
+        linked: the linked data, which contains exact dates, and counts that some cards lack.
         author: the member's ``author_name`` and ``author_username``.
     """
     nodes: dict[str, Article | Posting] = {clean_url(each.url): each for each in linked.postings}
@@ -94,11 +95,11 @@ def _activity_items(cards: list[Row], nodes: dict[str, Article | Posting], autho
 
 
 def _content_type(row: Row, own_labels: set[str], *, is_own: bool) -> str:
-    """Return the kind of the member's action, without reading words.
+    """Return the kind of the member's action, without interpreting words.
 
-    In the layout with tabs, the tab determines it, and a frame around another author's post means a share. In the
-    layout with a list, the member's own posts are posts. The line above a post describes the action: another author's
-    post is shared if the member's own posts have the same line, else it is liked.
+    In the layout with tabs, it depends on the tab; a post that is framed inside the member's post means a share. In the
+    layout with a list, the member's own posts are posts. For another author's post, the line above it describes the
+    action: it is a share if one of the member's own posts has the same line, else a like.
     """
     if "kind" in row:
         if row["kind"] == _REACTIONS:
@@ -114,14 +115,14 @@ def _label(row: Row) -> str:
 
 
 def _author(row: Row, owner: Row) -> Row:
-    """Return the author of a post: as the card names it in the layout with tabs, else by the name in the link."""
+    """Return the author of a post: the author on the card in the layout with tabs, else the handle in the link."""
     if "kind" not in row:
         return dict(owner)
     return {"author_name": row["author"], "author_username": last_segment(row["author_url"], *_AUTHOR_PATHS)}
 
 
 def _owner(link: str) -> str:
-    """Return the name of a post's author in its link, "" if the link has none.
+    """Return the author's handle from a post's link, "" if the link has none.
 
     >>> _owner("https://www.linkedin.com/posts/jane-doe_hello-activity-7400000000000000001-Xq_9")
     'jane-doe'
@@ -168,7 +169,7 @@ def statistic(statistics: list[Statistic], kind: str) -> int | None:
 
 
 def _id(link: str) -> str:
-    """Return the activity's id in a link, else the last part of the link's path, "" without a path.
+    """Return the activity's id in a link, else the last segment of the link's path, "" if there is no path.
 
     >>> _id("https://www.linkedin.com/posts/jane_hello-activity-7400000000000000001-Xq_9")
     '7400000000000000001'
@@ -180,7 +181,7 @@ def _id(link: str) -> str:
 
 
 def _time_of_id(found: str) -> int | None:
-    """Return the time in an activity's id, in Unix seconds. Ids before 2012 have no time.
+    """Return the time that an activity's id contains, in Unix seconds. Ids from before 2012 contain no time.
 
     >>> _time_of_id("7468440836972625921"), _time_of_id("12345")
     (1780615052, None)

@@ -15,12 +15,12 @@ from crawler.platforms.professional import PLATFORM
 def profile_request(origin: str, *, slug: str) -> Request:
     """Build the request for a member's page. ``page_params`` passes the requested name to the page object."""
     url = f"{origin}/in/{quote(slug, safe='')}"
-    # Requests with a browser's complete headers are blocked less often (2026-03).
+    # Requests that have all headers of a browser are blocked less often (2026-03).
     return Request(url, headers=NAVIGATION_HEADERS, meta={"page_params": {"slug": slug}})
 
 
 def edition_origins(origin: str) -> set[str]:
-    """Return the origins of all possible country editions, to which the site may redirect: two letters replace "www".
+    """Return the origins of all possible country editions, to which the site may redirect: with two letters for "www".
 
     The set is empty if the origin is not the public site.
     """

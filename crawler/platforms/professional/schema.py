@@ -30,7 +30,7 @@ from crawler.platforms.professional.schema_rows import (
 
 
 class ProfileParams(Params):
-    """Which member's profile to scrape, by its URL."""
+    """Params that name a member by the URL of the profile."""
 
     links: ClassVar = LINKS
 
@@ -51,7 +51,7 @@ class ProfileParams(Params):
 
 
 class MemberParams(LinkParams):
-    """Which member's profile to scrape, by the name in its URL, or by the URL."""
+    """Params that name a member by the name in the URL of the profile, or by the URL."""
 
     links: ClassVar = LINKS
     kinds: ClassVar = ("profile",)
@@ -87,7 +87,7 @@ class DataAvailability(Model):
     """Names of the fields that the platform withheld from this page, entirely or in part. Never empty: the platform
     shows two of them to members only."""
     note: str
-    """An English text that says which variant of the page the platform served, or that parts of it are unread."""
+    """An English text about the variant of the page that the platform served, or about unread parts of the page."""
     positions_found: int
     """Number of rows in ``experience``, including masked rows."""
     positions_masked_by_linkedin: int
@@ -95,7 +95,7 @@ class DataAvailability(Model):
     positions_with_job_title: int
     """Number of positions with a readable title."""
     source: str
-    """What the data was read from: "public_profile_page", or "json_ld" if only the page's linked data was available."""
+    """The source of the data: "public_profile_page", or "json_ld" if only the page's linked data was available."""
 
 
 class Profile(Model):
@@ -106,11 +106,11 @@ class Profile(Model):
     about: str
     """The member's own text, with line breaks; "" if the page has none."""
     about_truncated: bool
-    """Whether the platform cut the text in ``about``."""
+    """Whether the platform shortened the text in ``about``."""
     activity: list[Activity]
     """Recent activity, in page order. The page has one of two layouts, which contain different data."""
     activity_count: int
-    """Number of rows in ``activity``, which are those that the page shows. The platform does not show a total."""
+    """Number of rows in ``activity``, all of which are on the page. The platform does not show a total."""
     articles: list[Article]
     """Articles, in page order."""
     awards: list[Award]
@@ -118,7 +118,7 @@ class Profile(Model):
     certifications: list[Certification]
     """Licences and certificates."""
     courses: list[Course]
-    """Courses that the member took, not courses that the member taught."""
+    """Courses that the member attended. Courses that the member taught are not included."""
     languages: list[Language]
     """Languages."""
     organizations: list[Organization]
@@ -153,8 +153,8 @@ class Profile(Model):
     data_availability: DataAvailability
     """Which fields the platform showed and which it withheld."""
     education: list[Education]
-    """Schools, in page order. Of masked rows, the first with years, or with the logo of ``current_school``, and all
-    after it are schools."""
+    """Schools, in page order. In a masked list, the first row with years or with the logo of ``current_school``, and
+    all rows after it, count as schools."""
     experience: list[Experience]
     """Positions, in page order."""
     first_name: str = Field(alias="firstName")
@@ -164,8 +164,8 @@ class Profile(Model):
     full_name: str = Field(alias="fullName", min_length=1)
     """The displayed name. Never empty."""
     followers: str
-    """The platform's text ("41M followers"). If only the linked data has the number, the exact number and the word
-    "followers". "" if unknown."""
+    """The platform's text ("41M followers"). If only the linked data contains the number, it is the exact number and
+    the word "followers". "" if unknown."""
     headline: str
     """The line under the name; "" if absent, as in the masked variant."""
     location: str
@@ -180,7 +180,7 @@ class Profile(Model):
     public_identifier: str = Field(min_length=1)
     """The name at the end of ``profile_url``, decoded. Never empty."""
     success: bool
-    """Always true: a profile that could not be read is an error."""
+    """Always true, because a failed target has no record."""
     total_experiences: int
     """Number of rows in ``experience``."""
     websites: list[Website]

@@ -1,6 +1,6 @@
 """Professional network: the models of a member's content envelope (specification 2.4).
 
-The specification names the scraper, but not the shape of its record. This shape is the project's reading.
+The specification names the scraper, but does not define its record. This definition is the project's own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ ContentType = Literal["article", "post", "like", "share"]
 class MemberItem(content.ContentItem):
     """An article by the member, or a post from the member's activity.
 
-    The page does not show, so that they are always null or empty: the author's id, hashtags, mentions, slideshows,
-    videos and their lengths, preview images, numbers of views.
+    The following are always null or empty, because the page does not show them: the author's id, hashtags, mentions,
+    slideshows, videos and their lengths, preview images, numbers of views.
     """
 
     author_id: str | None
@@ -30,7 +30,7 @@ class MemberItem(content.ContentItem):
     """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. In the layout with a list, it is
     the name in the post's link. "" if the link has none."""
     caption: str
-    """The article's title, or the post's text, which may be cut with "…" in the layout with a list."""
+    """The article's title, or the post's text, which may be shortened with "…" in the layout with a list."""
     comment_count: int | None
     """Number of comments. Null if the page does not show it: it never does in the layout with a list."""
     content_code: str = Field(min_length=1)
@@ -40,12 +40,12 @@ class MemberItem(content.ContentItem):
     content_link: str = Field(min_length=1)
     """URL of the article or post. Never empty."""
     content_type: ContentType
-    """``article``; or what the member did: ``post``, ``like`` or ``share``. The tab and the author of the post decide,
-    not the words of its card. Never empty."""
+    """``article``; or what the member did: ``post``, ``like`` or ``share``. It is determined from the tab and the
+    author of the post, not from the words on the card. Never empty."""
     images: list[str]
     """URL of the card's image; empty if the card has none, or only a placeholder."""
     like_count: int | None
-    """Number of reactions of all kinds. Null if neither the card nor the linked data has it."""
+    """Number of reactions of all kinds. Null if neither the card nor the linked data contains it."""
     published_date: int | None
     """Time of publication in Unix seconds: from the linked data, or from the id of a post; midnight UTC if only the day
     of an article is known. Null if none of them is known."""
@@ -54,8 +54,9 @@ class MemberItem(content.ContentItem):
 class MemberProfile(Model):
     """The member.
 
-    The page does not show, so that they are always null or empty: the date of the account's creation, countries in
-    which the profile is available, number of items, keywords, number of views, family safety, privacy and verification.
+    The following are always null or empty, because the page does not show them: the date of the account's creation, the
+    countries in which the profile is available, the number of items, keywords, the number of views, family safety,
+    privacy and verification.
     """
 
     account_creation_date: int | None
@@ -67,7 +68,7 @@ class MemberProfile(Model):
     banner_image: str
     """URL of the cover image, "" for the platform's default."""
     biography: str
-    """The member's own text, with line breaks. May be cut in the masked variant of the page. "" if absent."""
+    """The member's own text, with line breaks. May be shortened in the masked variant of the page. "" if absent."""
     content_count: int | None
     """Number of content items, null if unknown."""
     display_name: str = Field(min_length=1)
@@ -75,7 +76,7 @@ class MemberProfile(Model):
     external_links: list[str]
     """URLs of the websites at the top of the profile, without the platform's redirect."""
     follower_count: int | None
-    """Number of followers: exact if the linked data has it, else rounded as the page shows it. Null if hidden."""
+    """Number of followers: exact if the linked data contains it, else rounded as the page shows it. Null if hidden."""
     is_family_safe: bool | None
     """Whether the platform marks the profile as safe for families, null if unknown."""
     keywords: str
@@ -91,7 +92,7 @@ class MemberProfile(Model):
     profile_link: str = Field(min_length=1)
     """Canonical URL of the profile. Never empty."""
     subscriber_count_text: str
-    """The number of followers in the page's words ("41M followers"), "" if the page does not show it."""
+    """The page's text with the number of followers ("41M followers"), "" if the page does not show it."""
     total_views: int | None
     """Number of views of all items, null if unknown."""
     username: str = Field(min_length=1)

@@ -13,7 +13,7 @@ class Activity(Model):
     action: str
     """The platform's line about who did what, such as "Liked by Jane Doe" or "Jane Doe shared this"."""
     author: str
-    """In the tabs layout, the post's author; in the list layout, the member who acted."""
+    """In the layout with tabs, the post's author; in the layout with a list, the member who acted."""
     author_url: str
     """URL of the page of the member in ``author``; "" if the page has no link."""
     image: str | None
@@ -21,7 +21,7 @@ class Activity(Model):
     link: str
     """URL of the post."""
     text: str
-    """The post's text: complete in the tabs layout, cut with "…" in the list layout."""
+    """The post's text: complete in the layout with tabs, shortened with "…" in the layout with a list."""
 
 
 class Article(Model):
@@ -130,7 +130,7 @@ class Recommendation(Model):
     """A text by another person who recommends the member. The page shows only some of these texts."""
 
     name: str
-    """The name of the person who recommends."""
+    """The name of the person who wrote the recommendation."""
     url: str
     """URL of that person's profile, "" if absent."""
     text: str
@@ -162,7 +162,7 @@ class VolunteerExperience(Model):
     organization_url: str
     """URL of the organization's page, "" if absent."""
     cause: str
-    """The good cause that the work serves, as text; "" if not shown."""
+    """The cause that the work serves, such as "Education", as text; "" if not shown."""
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
@@ -215,8 +215,8 @@ class Experience(Model):
     company_name: str
     """The employer's name, "" if masked."""
     company_name_source: Literal["page", "json_ld", "top_card", "masked"]
-    """Where the name was read: in the row itself ("page"), or in the linked data ("json_ld"). "top_card": the row is
-    masked, but its company is the one at the top of the profile, with URL and logo. "masked": the name is masked."""
+    """Where the name was read. "page": in the row itself. "json_ld": in the linked data. "top_card": the row is masked,
+    but the section at the top of the profile shows its company, with URL and logo. "masked": the name is masked."""
     company_slug: str
     """The employer's name as it occurs in URLs; "" if the employer has no page."""
     company_url: str

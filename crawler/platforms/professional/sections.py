@@ -1,6 +1,6 @@
 """The table of the sections of a profile page, and of the values in their rows (specification 2.6).
 
-Which cells a row always has was counted over the real pages of 2024-03 to 2026-07 (``docs/platforms/professional.md``).
+Which cells every row has was determined from recorded pages of 2024-03 to 2026-07 (``docs/platforms/professional.md``).
 Sections are found by name, never by their headings, which depend on the page's language.
 """
 
@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborNode
 from crawler.platforms.professional.markup import (
     NO_DATES,
     NO_SUBTITLE,
+    UNREADABLE,
     collapsed,
     dates,
     href,
@@ -21,6 +22,7 @@ from crawler.platforms.professional.markup import (
     line,
     lines,
     paragraphs,
+    source,
 )
 from crawler.platforms.professional.table import INNERMOST, OUTERMOST, Cell, Layout, Section, Table
 from crawler.reading.values import count
@@ -41,7 +43,7 @@ def _value(text: str) -> str | None:
 
 
 def undated(node: LexborNode) -> str | None:
-    """Read a line that may also contain dates, without them."""
+    """Read a line without the dates that it may also contain."""
     parts = (each.text() for each in node.iter(include_text=True) if not _is_date(each))
     return _value(collapsed("".join(parts)))
 
@@ -51,17 +53,26 @@ def _is_date(node: LexborNode) -> bool:
 
 
 def described(node: LexborNode) -> str | None:
-    """Read a description. If the page contains a shortened and a full version, the full version is read."""
-    versions = [each for each in node.iter() if "show-more-less-text__text" in (each.attributes.get("class") or "")]
+    """Read a description, from the element around it or from one of its versions.
+
+    If the page contains a shortened and a full version, the full version is read.
+    """
+    if _is_version(node) and node.parent is not None:
+        node = node.parent
+    versions = [each for each in node.iter() if _is_version(each)]
     return lines(versions[-1] if versions else node) or None
+
+
+def _is_version(node: LexborNode) -> bool:
+    return "show-more-less-text__text" in (node.attributes.get("class") or "")
 
 
 def places(node: LexborNode) -> tuple[str, ...] | None:
     """Read the degree, the field of study and the grade of a school.
 
-    The page has an empty HTML comment in place of a missing value. If it has more or fewer than three values and
-    comments, and some values have ``data-section``, then the value without it is the degree, and the others follow in
-    the page's order.
+    The page has an empty HTML comment in place of a missing value. If the number of values and comments is not three,
+    and some values have the attribute ``data-section``, then the value without the attribute is the degree, and the
+    others follow in page order.
     """
     found = [each for each in node.iter(include_text=True) if each.tag == "span" or _is_empty_comment(each)]
     spans = [each for each in found if each.tag == "span"]
@@ -84,9 +95,9 @@ def link(node: LexborNode) -> str | None:
     return href(node) or None
 
 
-def shown_image(node: LexborNode) -> str:
-    """Read the URL of a picture, "" for the platform's placeholder."""
-    return image(node) or ""
+def shown_image(node: LexborNode) -> Any:
+    """Read the URL of a picture, "" for the platform's placeholder. Each picture of the counted pages has a URL."""
+    return (image(node) or "") if source(node) else UNREADABLE
 
 
 def quoted(node: LexborNode) -> str | None:
@@ -95,7 +106,7 @@ def quoted(node: LexborNode) -> str | None:
 
 
 def one_line(node: LexborNode) -> str | None:
-    """Read a text with literal line breaks on one line."""
+    """Read a text that may contain line breaks as one line."""
     return lines(node).replace("\n", " ") or None
 
 
@@ -106,7 +117,7 @@ def details(node: LexborNode) -> list[str] | None:
 
 
 def number(attribute: str) -> Cell:
-    """Declare a number that an attribute contains, null if no element has it."""
+    """Declare a cell with the number in an attribute. It is null if no element has the attribute."""
     return Cell(f"[{attribute}]", lambda node: count(node.attributes.get(attribute)), empty=None, often=3)
 
 
@@ -121,7 +132,7 @@ TITLE_URL = Cell("h3 a[href]", link)
 SUBTITLE = Cell("h4", shown, "always")
 DATED = Cell(".date-range", dates, empty=NO_DATES, often=3, fallback="time")
 DATE = Cell("time", shown, often=3)
-DESCRIPTION = Cell(".show-more-less-text", described)
+DESCRIPTION = Cell(":is(.show-more-less-text, .show-more-less-text__text--less)", described)
 LOGO = Cell("img", shown_image, empty=None)
 CONTRIBUTORS = Cell("a.face-pile__url", _attribute("title"), every=True)
 PARAGRAPHS = Cell('p:not([class*="show-more-less"]):not(:has(time))', shown, every=True)
@@ -130,11 +141,12 @@ FULL_LINK = "a.base-card__full-link"
 POST_LINK = f'{FULL_LINK}[href*="/posts/"]'
 _CONTENT = ".profile-activity-content-card"
 TAB_LINK = f":not({_CONTENT}) > {POST_LINK}"
-"""Selects the links to a post whose text describes the member's action. Links around a picture are not selected."""
+"""Selects the links to a post whose text describes the member's action, but not the links around pictures."""
 REACTIONS, COMMENTS = number("data-num-reactions"), number("data-num-comments")
 _AUTHOR, _ROOT = ".profile-activity-original-author", ".profile-activity-root-author"
 """Select the author of a post, and the author of another post inside it."""
 _NAME = ".base-main-card__title"
+_AFTER_DATES = "p:has(time) + p"
 _LOGO_LINK = "a.profile-section-card__image-link[href]"
 _PERSON = {
     "name": Cell(".base-aside-card__title", shown, "identity"),
@@ -152,7 +164,7 @@ PEOPLE = (
         {
             **_PERSON,
             "link": Cell("a.base-aside-card[href]", link, "always"),
-            "image": Cell("[data-delayed-background]", shown_image, empty=None, fallback="img"),
+            "image": Cell("[data-delayed-background]", shown_image, "always", None, fallback="img"),
         },
         mark="a.base-aside-card",
     ),
@@ -165,7 +177,7 @@ def _rows(css: str = OUTERMOST, *, mark: str = "", filled: str = "", needed: str
 
 
 def _section(names: str, field: str, *layouts: Layout, mark: str = "", **cells: Cell) -> Section:
-    """Declare a section. ``cells``: the cells of its only layout, a list with one item for each row."""
+    """Declare a section. ``cells``: the cells of its single layout, a list with one item per row."""
     return Section(tuple(names.split()), field, layouts or (Layout(OUTERMOST, cells),), mark)
 
 
@@ -218,7 +230,7 @@ TABLE = Table(
                 company_url=Cell("h4 a[href]", link, fallback=_LOGO_LINK),
                 company_image=LOGO,
                 dates=replace(DATED, kind="always"),
-                location=Cell("p.experience-item__meta-item:not(:has(time))", shown, often=10),
+                location=Cell("p.experience-item__meta-item:not(:has(time))", shown, often=10, fallback=_AFTER_DATES),
                 description=DESCRIPTION,
             ),
         ),
@@ -240,7 +252,7 @@ TABLE = Table(
                 filled=".blurred-content",
                 needed=".visible-list",
                 name=Cell('h3:not([class*="blurred"])', shown, "identity"),
-                second=Cell("h4", shown, "always", fallback="h4 + p"),  # some HTML parsers move it behind the heading
+                second=Cell("h4", shown, "always", fallback="h4 + p"),  # some HTML parsers move it after the heading
                 url=Cell("h3 a[href]", link, fallback=_LOGO_LINK),
                 image=LOGO,
                 dates=replace(DATED, often=0),
@@ -313,7 +325,7 @@ TABLE = Table(
         "test-scores",
         "groups",
         "contributions",
-        "bottom-cta-banner",  # an invitation to sign in
+        "bottom-cta-banner",  # a call to sign in
         "related-posts",
         "course-recommendations",
     ),

@@ -1,8 +1,8 @@
-"""The table of a page's sections: how a section is declared, and how all sections are read by their declarations.
+"""The classes with which the sections of a page are declared, and the functions that read all declared sections.
 
 A section is found by its name, its rows by a selector, and each value of a row by a cell. A section with an unknown
-name, a known section without rows, and rows without a required cell become ``Unread``. A section that is absent does
-not: members fill in different sections.
+name, a known section without rows, and rows without a required cell become ``Unread``. An absent section is not
+reported, because members fill in different sections.
 """
 
 from __future__ import annotations
@@ -28,39 +28,38 @@ Kind = Literal["identity", "always", "sometimes"]
 OUTERMOST = "li:not(li li)"
 """Selects the items of a section's list, but not the lists of people inside an item."""
 INNERMOST = "li:not(:has(li))"
-"""Selects the items of a section whose items are in groups."""
+"""Selects the items of a section in which the items are grouped."""
 
 _CORE = "core-section-container"
 _ASIDE = "aside-section-container"
 _SECTIONS = f"section:not([aria-modal]), div.{_CORE}, div.{_ASIDE}"
 _PERSON = ".base-aside-card"
-"""Selects cards about members. At the right of the page, only sections with such cards are part of the record."""
+"""Selects cards about members. Of the sections at the right of the page, only those with such cards are read."""
 _MORE = ".show-more-less__more-button"
 _SHOWN_FIRST = "[data-max-num-to-show]"
 _NAME = re.compile(r"[^\s\x00-\x1f\"'<>]{1,100}")
 _Further = Mapping[str, tuple[str, ...]]
-"""Further names and selectors by their paths."""
+"""The further names and selectors from ``PAYLOAD_NAMES``, by path."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value of a row. The first matching element with a value counts."""
+    """A value in a row. It is read from the first matching element that has a value."""
 
     css: str
     read: Callable[[LexborNode], Any]
-    """Returns None if the element has nothing to read, "" for the platform's placeholder of a missing value, and
-    ``UNREADABLE`` if the row has a value that cannot be read."""
+    """Reads an element. Returns None if the element contains no value, "" for the platform's placeholder for a missing
+    value, and ``UNREADABLE`` if the value cannot be read."""
     kind: Kind = "sometimes"
-    """``identity``: without it, a row is not a row. ``always``: every row of the counted real pages has the cell."""
+    """``identity``: a row without the cell is left out. ``always``: every row on the recorded pages has the cell."""
     empty: Any = ""
-    """The value for a row without the cell."""
+    """The value if a row lacks the cell."""
     often: int = 0
-    """Minimum number of rows among which at least one has the cell. 0: the cell may be missing in any number of
-    rows."""
+    """In a section with at least this many rows, at least one row must have the cell. 0: all rows may lack it."""
     fallback: str = ""
-    """Selects other elements with the value, for rows in which ``css`` finds no value."""
+    """A second selector, for rows in which ``css`` finds no value."""
     every: bool = False
-    """Whether the values of all matching elements count, as a list."""
+    """Whether the cell is the list of the values of all matching elements."""
     further: tuple[str, ...] = ()
     """Further selectors, from the file of ``PAYLOAD_NAMES``, which are tried before ``css``."""
 
@@ -70,31 +69,31 @@ class Cell:
         return (*self.further, self.css, *filter(None, [self.fallback]))
 
     def is_read(self, name: str, rows: Sequence[Row]) -> bool:
-        """Whether one selector suffices for all rows."""
+        """Whether no further selector need be tried, because the rows already have the cell."""
         return any(name in row for row in rows) if self.every else all(name in row for row in rows)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The rows of a section in one layout of the page."""
+    """How to find and read the rows of a section in one layout of the page."""
 
     rows: str
     cells: Mapping[str, Cell]
     mark: str = ""
-    """Selects an element that only sections in this layout contain. "": the rows identify the layout."""
+    """Selects an element that only sections in this layout contain. "": the layout is recognised by its rows."""
     filled: str = ""
-    """Selects elements that contain rows wherever they are."""
+    """Selects elements each of which must contain a row."""
     needed: str = ""
     """Selects an element that every section in this layout contains."""
 
     def hollow(self, node: LexborNode) -> int:
-        """Return the number of the section's elements for rows that are missing or contain no rows."""
+        """Return the number of the section's elements that should contain rows, but are missing or contain none."""
         filled = node.css(self.filled) if self.filled else []
         is_missing = bool(self.needed) and node.css_first(self.needed) is None
         return sum(each.css_first("li") is None for each in filled) + is_missing
 
     def named(self, field: str, further: _Further) -> Layout:
-        """Return the layout with the further selectors of its cells."""
+        """Return the layout with the further selectors of its cells added."""
         cells = {name: replace(cell, further=further.get(f"{field}[].{name}", ())) for name, cell in self.cells.items()}
         return replace(self, cells=cells)
 
@@ -104,16 +103,16 @@ class Section:
     """A section of the page."""
 
     names: tuple[str, ...]
-    """The values of ``data-section`` and the classes by which the section is known."""
+    """The values of ``data-section`` and the classes by which the section is found."""
     field: str
     """The name of its rows in ``Sections.rows``."""
     layouts: tuple[Layout, ...]
-    """The layouts, newest first. The first layout with rows counts."""
+    """The layouts, newest first. The first layout that finds rows is used."""
     mark: str = ""
-    """Selects an element that only this section contains, if its name is unproven."""
+    """For a section whose name is not proven: selects an element that only this section contains."""
 
     def rows(self, node: LexborNode) -> tuple[Layout | None, list[LexborNode]]:
-        """Return the layout of a section and its rows. None and no rows for an unknown layout."""
+        """Return the layout of a section, and its rows. For an unknown layout, return None and no rows."""
         for layout in self.layouts:
             rows = [] if layout.mark and node.css_first(layout.mark) is None else node.css(layout.rows)
             if rows:
@@ -121,14 +120,14 @@ class Section:
         return None, []
 
     def named(self, further: _Further) -> Section:
-        """Return the section with further names and selectors. Other rows are rows of a new layout, without a mark."""
+        """Return the section with further names and selectors. A selector for rows adds a layout without a mark."""
         layouts = [each.named(self.field, further) for each in self.layouts]
         new = [replace(layouts[0], rows=css, mark="", needed="") for css in further.get(f"{self.field}[]", ())]
         return replace(self, names=(*further.get(self.field, ()), *self.names), layouts=(*new, *layouts))
 
     @property
     def paths(self) -> Iterator[str]:
-        """The section, its rows and its cells, as the paths of unread parts name them."""
+        """The paths of the section, its rows and its cells, as in reports of unread parts."""
         yield from (self.field, f"{self.field}[]")
         yield from (f"{self.field}[].{name}" for layout in self.layouts for name in layout.cells)
 
@@ -140,7 +139,7 @@ class Table(SelectorTable):
     label: ClassVar[str] = "professional.sections"
     sections: tuple[Section, ...]
     not_read: tuple[str, ...]
-    """Names of known sections that have no place in the record."""
+    """Names of known sections that are not part of the record."""
 
     @cached_property
     def _by_name(self) -> dict[str, Section]:
@@ -169,7 +168,7 @@ class Table(SelectorTable):
     def named(self, lines: Sequence[Line]) -> Self:
         further: dict[str, tuple[str, ...]] = {}
         for each in lines:
-            # A list without ":is" would select some elements several times.
+            # Without ":is", some elements would be selected several times.
             css = f":is({each.further})" if "," in each.further else each.further
             further[each.declared] = (*further.get(each.declared, ()), css)
         return replace(self, sections=tuple(each.named(further) for each in self.sections))
@@ -182,7 +181,7 @@ class Table(SelectorTable):
         return known or next((each for each in self.sections if each.mark and node.css_first(each.mark)), None)
 
     def is_known(self, node: LexborNode) -> bool:
-        """Whether an element is a known section that is not read, or is at the right of the page without members."""
+        """Whether an element is a known section that is not read, or one at the right that has no members."""
         found = node.attributes
         classes = (found.get("class") or "").split()
         if found.get("data-section") in self.not_read or set(self.not_read).intersection(classes):
@@ -190,7 +189,7 @@ class Table(SelectorTable):
         return _ASIDE in classes and node.css_first(_PERSON) is None
 
     def find(self, tree: LexborHTMLParser) -> list[LexborNode]:
-        """Return all sections of a page, also those with unknown names, in page order."""
+        """Return all sections of a page in page order, including those with unknown names."""
         return [each for each in tree.css(_SECTIONS) if self._is_section(each)]
 
     def _is_section(self, node: LexborNode) -> bool:
@@ -201,23 +200,23 @@ class Table(SelectorTable):
 
 @dataclass
 class Sections:
-    """The sections of a page, after reading."""
+    """The result of reading the sections of a page."""
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-    """The rows by the field of their section. A field is present if the page has the section."""
+    """The rows, by their section's field. A field is present if the page has the section."""
     unread: list[Unread] = field(default_factory=list)
     known: int = 0
-    """Number of sections with a known name, without those at the right of the page."""
+    """Number of sections with a known name, not counting those at the right of the page."""
     unknown: int = 0
     """Number of sections with an unknown name."""
 
     def lost(self, name: str) -> bool:
-        """Whether the page has a section and none of its rows could be read."""
+        """Whether the page has a section, but none of its rows could be read."""
         return name in self.rows and not self.rows[name]
 
 
 def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
-    """Read all sections of a page whose furniture has been removed."""
+    """Read all sections of a page on which ``remove_furniture`` has been called."""
     found, unknown, inside = Sections(), [], 0
     nodes = table.find(tree)
     places = {each.mem_id: True for each in nodes}
@@ -236,7 +235,7 @@ def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
     found.unknown = len(unknown)
     if unknown:
         found.unread.append(unknown_names("sections", unknown, of=len(nodes)))
-    if inside:  # no real page has a section inside another one: their rows cannot be told apart
+    if inside:  # no real page has a section inside another one, and their rows could not be distinguished
         found.unread.append(Unread("sections[]", "contradiction", inside, len(nodes)))
     for name, each in parts.items():
         found.unread += _summed(name, each)
@@ -293,7 +292,7 @@ def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Part]
 
 
 def _read_cell(section: LexborNode, name: str, cell: Cell, css: str, places: dict[int, Row]) -> int:
-    """Read a cell of all rows. Return the number of elements that identify a row, but are in none."""
+    """Read one cell of all rows. Return the number of elements that should identify a row, but are outside all rows."""
     outside = 0
     for each in section.css(css):
         row = _place(each, places)
@@ -311,7 +310,7 @@ def _read_cell(section: LexborNode, name: str, cell: Cell, css: str, places: dic
 
 
 def _place(node: LexborNode | None, places: Mapping[int, T]) -> T | None:
-    """Return the value for the nearest of an element and its ancestors that is in ``places``, by its id in memory."""
+    """Return the entry in ``places`` for an element or its nearest ancestor that has one. Keys are ids in memory."""
     while node is not None:
         found = places.get(node.mem_id)
         if found is not None:
@@ -321,7 +320,7 @@ def _place(node: LexborNode | None, places: Mapping[int, T]) -> T | None:
 
 
 def _missing(name: str, cell: Cell, rows: list[Row]) -> int:
-    """Return the number of rows without a cell, 0 if it may be missing from them."""
+    """Return the number of rows whose cell is unreadable, or missing although they should have it."""
     unreadable = [row for row in rows if row.get(name) is UNREADABLE]
     for row in unreadable:
         del row[name]
@@ -331,7 +330,7 @@ def _missing(name: str, cell: Cell, rows: list[Row]) -> int:
 
 
 def _stated_rows(section: LexborNode) -> set[int]:
-    """Return the numbers of rows that the button below a shortened list allows: "Show 14 more", or "Show all 26"."""
+    """Return the numbers of rows that agree with the button below a list: "Show 14 more" or "Show all 26"."""
     button = section.css_first(_MORE)
     number = re.search(r"\d{1,4}", line(button)) if button else None
     if number is None:
@@ -342,7 +341,7 @@ def _stated_rows(section: LexborNode) -> set[int]:
 
 
 def _summed(name: str, parts: Iterable[Part]) -> Iterable[Unread]:
-    """Sum up the parts of all sections with one name: one entry per path."""
+    """Combine the unread parts of all sections of one name into one entry per path."""
     by_path: dict[tuple[str, str], list[Part]] = defaultdict(list)
     for part in parts:
         by_path[part.cell, part.cause].append(part)
@@ -353,7 +352,7 @@ def _summed(name: str, parts: Iterable[Part]) -> Iterable[Unread]:
 
 
 def unknown_names(path: str, names: Iterable[str], *, of: int) -> Unread:
-    """Describe parts of the page under unknown names."""
+    """Return the unread part for unknown names at a path."""
     listed = list(names)
     shown = tuple(dict.fromkeys(" ".join(each.split())[:MAX_NAME_LENGTH] for each in listed))[:MAX_NAMES]
     return Unread(f"{path}[].…unknown", "unknown", len(listed), max(of, len(listed)), loses_rows=True, names=shown)

@@ -2,7 +2,7 @@
 
 A crawl splits the category into *slices* of at most about 500 products (the ceiling), as ``plan.py`` describes. At the
 end it compares the number of collected products with the number that the platform states. If products are missing, the
-crawl ends with a report: a target that fails, and whose error contains both numbers and the reasons.
+crawl ends with a *report*: a target that fails with an error that contains both numbers and the reasons.
 
 Products are identified by item id, and each is returned once. Each finished page has a *note*: JSON data with the
 page's content. A job stores the notes, and the worker that continues a crawl restores its state from them.
@@ -29,11 +29,11 @@ MAX_SLICES_SHOWN = 3
 
 @dataclass
 class ExhaustiveCrawl:
-    """The state of one category's crawl. ``take`` gets a finished page and returns the next ones. It does no I/O."""
+    """The state of one category's crawl. ``take`` processes a page and returns the next pages. It does no I/O."""
 
     root: Slice
     ceiling: int
-    """If a slice reports more products than this, it is split instead of being read page by page."""
+    """A slice for which the platform states more products than this is split, instead of being read page by page."""
     max_requests: int | None = None
     """Maximum number of pages that the crawl requests; None for no limit."""
     requests: int = 0
@@ -42,9 +42,9 @@ class ExhaustiveCrawl:
     """The pages that were not requested because of ``max_requests``."""
     found: set[str] = field(default_factory=set)
     open: set[Slice] = field(default_factory=set)
-    """Slices with a requested page that is not finished."""
+    """Slices of which a requested page is not finished yet."""
     reported: bool = False
-    """Whether the crawl has ended without all products, and the follow-up that reports this was returned."""
+    """Whether the crawl has ended without all products, and the follow-up target that reports this was returned."""
     _issued: set[Step] = field(default_factory=set)
     _read: set[Step] = field(default_factory=set)
     _restoring: bool = False
@@ -73,20 +73,22 @@ class ExhaustiveCrawl:
         return Taken(fresh, steps, {"slice": part.as_list(), **page.as_note(), "ids": fresh})
 
     def fail(self, part: Slice, number: int) -> Taken:
-        """Continue after a failed page. Other slices may have the products that it would have had."""
+        """Continue after a failed page, whose products may still be found in other slices."""
         steps = self._finish(Step(part, number), self.plan.failed(self._reading(part)))
         return Taken([], steps, {"slice": part.as_list(), "number": number, "failed": True})
 
     def release(self, ids: Sequence[str]) -> None:
-        """Forget the products on a page whose record was not stored, so that another page may return them."""
+        """Forget that products were found, because the record was not stored. Another page may return them."""
         self.found.difference_update(ids)
 
     def _reading(self, part: Slice) -> Reading:
-        self.plan.open(part, "order", self.root)  # only if the notes of a resumed crawl lack the page that led to it
+        self.plan.open(
+            part, "order", self.root
+        )  # has an effect only if the notes of a resumed crawl lack the page that led to this slice
         return self.plan.readings[part]
 
     def _finish(self, step: Step, steps: list[Step]) -> list[Step]:
-        """Return the pages to request after a finished page. If no slice is open then, begin the next stage."""
+        """Return the pages to request after a finished page. If no slice is open any more, begin the next stage."""
         self._read.add(step)
         self.open.discard(step.part)
         steps = self._requested(steps)
@@ -112,7 +114,7 @@ class ExhaustiveCrawl:
     # Restoring
 
     def restore(self, note: dict[str, Any], *, stored: bool) -> None:
-        """Add a page that an earlier start of the crawl finished. ``stored``: whether its products were stored."""
+        """Add a page that was finished before an interruption. ``stored``: whether its products were stored."""
         part, self._restoring = Slice(*note["slice"]), True
         if not self._read:
             self.begin()
@@ -125,9 +127,10 @@ class ExhaustiveCrawl:
         self._restoring = False
 
     def resume(self, pending: Sequence[Step]) -> list[Step]:
-        """Continue with the unfinished pages of earlier starts. Call this after all finished pages are restored.
+        """Continue with the pages that were unfinished when the crawl was interrupted. Call this after all finished
+        pages are restored.
 
-        Return the pages to request in addition to the pending ones, as many as ``max_requests`` allows now.
+        Return the pages to request in addition to the pending ones, as far as ``max_requests`` now allows.
         """
         unfinished = {step for step in pending if not self.is_report(step)}
         missing = sorted(self._issued - self._read - unfinished, key=str)
@@ -139,7 +142,7 @@ class ExhaustiveCrawl:
         return steps
 
     def is_report(self, step: Step) -> bool:
-        """Whether a follow-up requests no page, and only reports that the crawl has ended without all products.
+        """Whether a follow-up target requests no page, and only reports that the crawl has ended without all products.
 
         Such a follow-up has the params of the category's first page.
         """

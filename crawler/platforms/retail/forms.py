@@ -1,4 +1,4 @@
-"""Retail: finds a listing in a response: in a page, in a response of the page's API, or in a part that was saved."""
+"""Retail: finds the listing in a response: a page, a response from the page's API, or a saved part of either."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class Found(NamedTuple):
     path: tuple[str, ...] = PAGE_PATH
     """The path of the listing in the payload."""
     listing: Listing | None = None
-    """None for rows that were saved alone, and for a page that is not a listing."""
+    """The listing. None for rows that were saved alone, and for a page that is not a listing."""
     stacks: Sequence[RenderedStack | ApiStack] = ()
     total: int | float | str | None = None
     seo: Seo | None = None
     facets: Sequence[Facet] = ()
     route: str | None = None
     rows_key: str = "items[]"
-    """The key of the rows of a stack."""
+    """The key under which a stack contains its rows."""
     has_data: bool = False
-    """Whether the page has the data of a listing page."""
+    """Whether the page contains the data of a listing page."""
     is_other: bool = False
-    """Whether the page is of another kind: it has the data of a product, or its listing is null."""
+    """Whether the page is of another kind: it contains the data of a product page, or its listing is null."""
 
 
 def found_in(page: PlatformPage, block: bytes | None) -> Found:
-    """Read the listing from the response of a page object. ``block``: the data block, None if the response has none.
+    """Read the listing from the response of a page object. ``block``: the page's data block, None if there is none.
 
     Raises:
         ExtractionFailed: the page has no data block, or the block is not JSON.
@@ -58,7 +58,7 @@ def found_in(page: PlatformPage, block: bytes | None) -> Found:
     if block is not None:
         return _rendered(page, block)
     if not is_bare_json(body):
-        raise missing_error("The page has no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
+        raise missing_error("The page contains no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
     if body.lstrip().startswith(b"["):
         wrapped = b'{"stacks":[{"items":%b,"meta":null}]}' % body
         return Found((), stacks=page.payload(SavedRows, wrapped, what="list of rows").stacks)

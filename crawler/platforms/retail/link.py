@@ -9,12 +9,12 @@ from crawler.platforms.retail import PLATFORM
 
 HOSTS = re.compile(rf"(?:www\.)?{re.escape(PLATFORM.domain)}")
 CATEGORY_ID = r"[0-9]{1,20}(?:_[0-9]{1,20}){0,9}"
-# A category name before the id. The name is ignored, but dot segments, slashes and backslashes in it are refused.
+# Category names may precede the id. They are ignored, but refused if they contain dot segments, slashes or backslashes.
 _NAME = r"(?!\.{1,2}/)(?:[^/\\%]|%(?!2[eEfF]|5[cC]|00)[0-9a-fA-F]{2})+/"
 CATEGORY_PATH = re.compile(rf"/(?:browse/(?:{_NAME})*|cp/(?:{_NAME})?)(?P<id>{CATEGORY_ID})/?")
 SEARCH_PATH = re.compile(r"/search/?")
 NO_CATEGORY = "0"
-"""The id in links that lead to no category, such as a search of the whole shop."""
+"""The id in links without a category, such as a search in the whole shop."""
 LISTING_ARGUMENTS = ("page", "sort", "min_price", "max_price")
 """The query parameters that are params of both scrapers, under the same names."""
 
@@ -22,9 +22,8 @@ LISTING_ARGUMENTS = ("page", "sort", "min_price", "max_price")
 def target_of(url: Url) -> Found | None:
     """Return the category or the search that a URL leads to, with the page, order and prices that the URL states.
 
-    Raises:
-        LinkError: the URL selects products in a way that the params cannot express. Without the selection, the record
-            would have other products than the page.
+    Raises: LinkError: the URL selects products in a way that the params cannot express, so that the record would
+    contain other products than the page.
     """
     arguments = url.arguments()
     category = CATEGORY_PATH.fullmatch(url.path)

@@ -16,16 +16,14 @@ from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, 
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.forms import DATA_SCRIPT, Found, found_in
 from crawler.platforms.retail.payload import ApiRow, ApiStack, Crumb, Facet, Listing, RenderedRow, RenderedStack, Seo
-from crawler.platforms.retail.product import product
+from crawler.platforms.retail.product import contradictions, product
 from crawler.platforms.retail.schema import CATEGORY_ID
-from crawler.reading.declaration import OFTEN_ROWS
 from crawler.reading.json import is_bare_json, script_block
-from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, count
 
 ORIGIN = PLATFORM.origin
 
-# Each of these texts occurs only in a challenge. The bot-protection vendor's name also occurs in normal pages.
+# Each of these texts occurs only in challenge pages, unlike the name of the bot-protection vendor.
 CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
 CHALLENGE_REDIRECT = re.compile(rb'"redirectUrl"\s*:\s*"/blocked')
 
@@ -35,21 +33,21 @@ SAVED_MARKS = ('"searchResult"', '"initialData"', '"usItemId"')
 LISTING_ROUTES = ("/browse", "/search")
 
 COUNTRY = "US"
-"""The country that the shop is for. Its pages may be in other languages ("es-US")."""
+"""The country of the shop. Its pages may also be in languages other than English ("es-US")."""
 _LANGUAGE = re.compile(rb"""<html\b[^>]*?\slang=["']?[a-z]{2,3}-([A-Za-z]{2})\b""")
 
 MOST_ROWS = 53
-"""Number of rows that the fullest page of the captures has (25d700b25e6f, with its carousel)."""
+"""The largest number of rows on a recorded page (capture 25d700b25e6f, including a carousel)."""
 ALWAYS_SERVED = 450
-"""The least number of products that a listing serves. It serves about 500, independent of its total (specification,
+"""Every listing with more products than this serves at least this many of them. It serves about 500 (specification,
 8)."""
 ROOT_CATEGORY = "0"
-"""The category id that the platform states for a search: the root category."""
+"""The category id that the platform states for a search: that of the root category."""
 
 
 @attrs.define(slots=False)
 class ListingPage(PlatformPage):
-    """One page of a listing. ``page_params`` has the request's ``cat_id`` or ``query``, ``page`` and ``sort``."""
+    """One page of a listing. ``page_params`` contains ``cat_id`` or ``query``, ``page`` and ``sort`` of the request."""
 
     source: ClassVar[str] = "listing"
 
@@ -75,7 +73,7 @@ class ListingPage(PlatformPage):
         self._raise_if_blind()
 
     def entry(self, row: RenderedRow | ApiRow) -> dict[str, Any]:
-        """Return the product of a row. Your own page objects may override it."""
+        """Convert a row to a product. Subclasses may override this method."""
         return product(row)
 
     # Fields: specification 2.7
@@ -170,7 +168,7 @@ class ListingPage(PlatformPage):
 
     @property
     def selected_prices(self) -> tuple[float | None, float | None]:
-        """The ends of the price filter that the platform has applied, in dollars. None: open, or not stated."""
+        """The limits of the price filter that the page states, in dollars. None: no limit, or not stated."""
         ends = ((facet.selected_low, facet.selected_high) for facet in self._facets("price"))
         return next((each for each in ends if each != (None, None)), (None, None))
 
@@ -187,12 +185,12 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _found(self) -> Found:
-        """The parts of the payload, in whichever form it was saved."""
+        """The parts of the payload, whether the response is a page, an API response or a saved part."""
         return found_in(self, self._block)
 
     @property
     def listing(self) -> Listing | None:
-        """The listing in the payload, None if it has no listing."""
+        """The listing in the payload, None if there is none."""
         return self._found.listing
 
     @property
@@ -201,7 +199,7 @@ class ListingPage(PlatformPage):
         return self._found.seo or Seo()
 
     def _echo(self, name: Literal["cat_id", "page", "query", "sort"]) -> str:
-        """Return a param of the request as the platform repeats it, "" if it does not."""
+        """Return a param as the response repeats it, "" if the response does not contain it."""
         value = getattr(self.listing, name) if self.listing else None
         return "" if value is None else str(value)
 
@@ -213,8 +211,8 @@ class ListingPage(PlatformPage):
     def _stacks(self) -> list[RenderedStack | ApiStack]:
         """The groups with the listing's own rows.
 
-        Carousels between them are left out, because they repeat or advertise products. Since 2026 the payload names
-        the listing's own groups. Before, they had the layout of a grid; their type is not read, because it varies.
+        Carousels between them are left out, because they repeat or advertise products. Since 2026, the payload lists
+        the listing's own groups. Before, they were the groups with a grid layout; their type varies, so it is not read.
         """
         stacks = self._found.stacks
         named = {each.index for each in self.listing.matched if each.is_primary} if self.listing else set()
@@ -223,8 +221,12 @@ class ListingPage(PlatformPage):
 
     @cached_property
     def _products(self) -> list[dict[str, Any]]:
+        return [self.entry(row) for row in self._rows]
+
+    @cached_property
+    def _rows(self) -> list[RenderedRow | ApiRow]:
         rows = (row for stack in self._stacks for row in stack.rows)
-        return [self.entry(row) for row in rows if isinstance(row, RenderedRow | ApiRow)]
+        return [row for row in rows if isinstance(row, RenderedRow | ApiRow)]
 
     def _element(self, name: bytes) -> str:
         """Return the text of an element that occurs once in the page. Searching for it is faster than parsing."""
@@ -240,15 +242,13 @@ class ListingPage(PlatformPage):
         challenged = urlsplit(str(self.response.url)).path == "/blocked" or CHALLENGE_REDIRECT.search(body, 0, 2_000)
         if not challenged and (self._block is not None or not any(mark.encode() in body for mark in CHALLENGE_MARKS)):
             return
-        raise UpstreamBlocked(
-            "The platform returned a CAPTCHA challenge.", upstream_status=self.response.status, reason="challenge"
-        )
+        raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="challenge")
 
     def _raise_for_other_shops(self) -> None:
-        """Raise an error for the company's shop in another country. Its prices and links would be read wrongly.
+        """Raise an error for a page of the company's shop in another country, whose prices and links would be misread.
 
-        The capture c616c20d2a2f is such a page. Only its host and its language name the shop's country: the data names
-        the visitor's country, which is "not-available" in the capture 25d700b25e6f of this shop.
+        Capture c616c20d2a2f is such a page. Only the host and the language show the shop's country. The data contains
+        the visitor's country, which is "not-available" in capture 25d700b25e6f of this shop.
         """
         host = (urlsplit(str(self.response.url)).hostname or "").removeprefix("www.")
         if PLATFORM.domain.partition(".")[0] in host.split(".") and host != PLATFORM.domain:
@@ -261,74 +261,69 @@ class ListingPage(PlatformPage):
             raise mismatch_error(message, ["html", "lang"], COUNTRY, reason="other_shop")
 
     def _raise_for_other_pages(self) -> None:
-        """Raise an error if the page is a not-found page or has no listing.
+        """Raise an error if the page is a not-found page or contains no listing.
 
         The route of a not-found page is documented (docs/platforms/retail.md). The capture 263a285f6fbd is a product
         page, which has no listing.
         """
-        status, found = self.response.status, self._found
+        found = self._found
         if found.route == "/404":
-            raise TargetNotFound("The platform has no such category.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The platform has no such category.", reason="not_found")
         if found.listing or found.stacks:
             return
         is_of_listing = not found.route or found.route.startswith(LISTING_ROUTES)
         if not found.has_data or (is_of_listing and not found.is_other):
-            raise missing_error("The page's data has no listing.", found.path, reason="no_listing")
-        raise TargetNotFound("The page is not a listing.", upstream_status=status, reason="wrong_page_kind")
+            raise missing_error("The page's data contains no listing.", found.path, reason="no_listing")
+        raise TargetNotFound("The page is not a listing.", reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
-        """Raise an error if the data contains an error of the platform. No capture of a listing contains one."""
+        """Raise an error if the data contains an error that the platform reports. No listing's capture does."""
         if self.listing and (self.listing.errors or self.listing.error_codes):
             kind = next((error.kind for error in self.listing.errors if error.kind), "unknown")
-            raise UpstreamError(f"The page's data contains an error of the platform: {kind}.", reason="reported_error")
+            raise UpstreamError(f"The page's data reports an error: {kind}.", reason="reported_error")
 
     def _raise_for_other_listings(self) -> None:
-        """Raise an error if a param in the response differs from the request, so that no other category is returned.
+        """Raise an error if a param in the response differs from the request, so that the data of another listing is
+        never returned.
 
-        All captures of listings repeat the page and the sort order; 400 of 400 category pages repeated the category
-        (the notes on the platform).
+        All captures of listings repeat the page and the sort order. According to a published measurement, 400 of 400
+        category pages repeat the category.
         """
         names: tuple[Literal["cat_id", "query", "page", "sort"], ...] = ("cat_id", "query", "page", "sort")
         for name in names:
             requested, echoed = self.page_params.get(name), getattr(self.listing, name, None)
             # A search for a department's name redirects to a category page, whose data does not contain the query.
-            if requested is not None and echoed not in {None, ""} and _comparable(requested) != _comparable(echoed):
-                path = [*self._found.path, "paginationV2", "pageProperties", name]
-                message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
-                raise mismatch_error(message, path, str(requested))
+            if requested is None or echoed in {None, ""} or _comparable(requested) == _comparable(echoed):
+                continue
+            if name == "query" and self.listing and _comparable(echoed) == _comparable(self.listing.corrected):
+                continue  # the platform has searched for the corrected words
+            path = [*self._found.path, "paginationV2", "pageProperties", name]
+            message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
+            raise mismatch_error(message, path, str(requested))
 
     def _raise_if_blind(self) -> None:
         """Raise an error if the page has products, but none can be read.
 
-        A page has products if the listing's total is above the number that the pages before it may have shown. Later
-        pages may be empty: the measured listing stated 6,446 products and 25 pages, and served none from page 12 on
-        (specification, section 8). The capture 25d700b25e6f states 53 products and 3 pages.
+        A page must have products if the listing's total is larger than the number of products that the earlier pages
+        can contain. Later pages may be empty: the measured listing stated 6,446 products and 25 pages, and served none
+        from page 12 on (specification, section 8). The capture 25d700b25e6f states 53 products and 3 pages.
         """
         if self._products:
-            self._check_prices()
+            path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key))
+            self.unread += contradictions(self._rows, self._products, path)
             return
         lost = [each for each in self.unread if each.loses_rows]
         if lost:
             raise unread_error("No row of the listing can be read.", lost, reason="blind")
         shown_before = MOST_ROWS * (self.page - 1)
         if self.page <= (self.max_page or 1) and shown_before < min(self.total_results or 0, ALWAYS_SERVED):
-            message = f"The page has none of the {self.total_results} products that the listing states."
+            message = f"The page contains none of the {self.total_results} products that the listing states."
             raise missing_error(message, [*self._found.path, "itemStacks"], reason="blind")
-
-    def _check_prices(self) -> None:
-        """Report prices as unread if no offer of the page has one.
-
-        In the captures of listings, 560 of 560 rows with an offer have a price.
-        """
-        offers = [each for each in self._products if each["offer_id"]]
-        if len(offers) >= OFTEN_ROWS and all(each["price"]["min_price"] is None for each in offers):
-            path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key, "priceInfo"))
-            self.unread.append(Unread(path, "contradiction", len(offers), len(offers)))
 
 
 @attrs.define(slots=False)
 class SearchPage(ListingPage):
-    """One page of search results. It is a listing that also has the query."""
+    """One page of search results: a listing with the additional field ``query``."""
 
     source: ClassVar[str] = "search"
 

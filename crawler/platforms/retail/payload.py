@@ -1,7 +1,9 @@
-"""Retail: the contract of a listing's data, in a page (``__NEXT_DATA__``), in a response of the page's API, or saved.
+"""Retail: the contracts of a listing's data: in a page (``__NEXT_DATA__``), in a response from the page's API, or
+saved.
 
-Counted over the rows and pages since 2024-12 (``tests/contracts``). Rows of 2022 lack some of the keys: their layout is
-no longer served. All recorded whole pages are searches, so values that only a category page may lack are ``sometimes``.
+The kinds of values were counted over rows and pages since 2024-12 (``tests/contracts``). Rows of 2022 lack some of the
+keys, but are no longer served. All whole recorded pages are searches, so values that a category page may lack are
+``sometimes``.
 """
 
 from __future__ import annotations
@@ -14,44 +16,49 @@ from crawler.reading.values import amount, amounts
 PRODUCT = ("__typename", "Product")
 
 
-# Prices: a class per layout. "" and 0 mean that a price is missing.
+# Prices: one class per format. "" and 0 mean that a price is missing.
 
 
 class Price(NamedTuple):
-    """The price in a row, in any layout."""
+    """The price of a row, read from any format."""
 
     current: float | None = None
     low: float | None = None
-    """The lowest price of a range of options."""
+    """The lowest price, if the product has options with different prices."""
     high: float | None = None
     currency: str = ""
 
 
+PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS", "UNIT_PRICE", "COMPARISON"}
+"""The types of the lines of a price that documents and captures name. The last two have no price of the product."""
+
+
 class PriceValue(Contract):
-    """An amount in a line of a price."""
+    """An amount in a price line."""
 
     key: str | None = always("key")
     amount: str | int | float | None = always("value")
 
 
 class PriceLine(Contract):
-    """A line of a price since July 2026, such as the current price or the range of the options."""
+    """A price line, a format used since July 2026: the current price, or the price range of the options."""
 
     kind: str | None = always("lineType")
     values: list[PriceValue] = always("values[]")
 
 
 class PriceDetails(Contract):
-    """The lines of a price."""
+    """The price lines of a row."""
 
     currency: str | None = sometimes("currency")
     lines: list[PriceLine] = always("priceLines[]")
 
 
 class RenderedPrice(Contract):
-    """The price of a row of a page. Since July 2026 some rows have lines, and their older keys are "" or 0.
+    """The price of a row on a page. Since July 2026, some rows have price lines, and their older keys are "" or 0.
 
-    ``itemPrice`` is not read: it is the struck-through price. The row's ``price`` is not read: it may be cut.
+    ``itemPrice`` is not read, because it is the struck-through price. The row's ``price`` is not read, because it may
+    be truncated.
     """
 
     details: PriceDetails | None = sometimes("priceDetails")
@@ -60,7 +67,7 @@ class RenderedPrice(Contract):
     range: str | None = always("priceRangeString")
 
     def read(self) -> Price:
-        """Return the price of the lines, or else of the older keys."""
+        """Return the price from the price lines, or else from the older keys."""
         if self.details and (price := _of_lines(self.details)):
             return price
         current = amount(self.line_price) or amount(self.line_price_display)
@@ -68,6 +75,13 @@ class RenderedPrice(Contract):
             return Price(current)
         low, high, *_ = *amounts(self.range), None, None
         return Price(current, low, high)
+
+    @property
+    def unknown_lines(self) -> list[str]:
+        """The unknown types of the lines, if the lines have no price."""
+        if self.details is None or _of_lines(self.details):
+            return []
+        return [line.kind for line in self.details.lines if line.kind and line.kind not in PRICE_LINES]
 
 
 def _of_lines(details: PriceDetails) -> Price | None:
@@ -79,7 +93,7 @@ def _of_lines(details: PriceDetails) -> Price | None:
 
 
 class ApiPrice(Contract):
-    """The price of a row in a response of the page's API: objects with a number and its text."""
+    """The price of a row in a response from the page's API: objects with a number and its text."""
 
     current: float | str | None = sometimes("currentPrice.price")
     currency: str | None = sometimes("currentPrice.currencyUnit")
@@ -95,7 +109,7 @@ class ApiPrice(Contract):
 
 
 class Badge(Contract):
-    """A flag ("Best seller") or a tag of a product."""
+    """A flag ("Best seller") or a tag on a product."""
 
     key: str | None = always("key")
     text: str | None = always("text")
@@ -103,29 +117,29 @@ class Badge(Contract):
 
 
 class BadgePart(Contract):
-    """A text or an icon of a badge."""
+    """A text or an icon in a badge."""
 
     kind: str | None = always("type")
     value: str | None = always("value")
     description: str | None = always("contDesc")
-    """The text that stands for an icon."""
+    """The text alternative of an icon."""
 
 
 class BadgeMember(Contract):
-    """A badge of a group."""
+    """A badge in a group."""
 
     parts: list[BadgePart] = always("content[]")
 
 
 class BadgeGroup(Contract):
-    """A place on a product's tile with badges."""
+    """The badges at one place on a product's tile."""
 
     name: str | None = always("name")
     members: list[BadgeMember] = always("members[]")
 
 
 class Variant(Contract):
-    """A variant of a product. Only their number is read."""
+    """A variant of a product. Only the number of variants is used."""
 
 
 class Criterion(Contract):
@@ -135,11 +149,11 @@ class Criterion(Contract):
 
 
 class Row(Contract):
-    """The common values of a product in pages and in responses of the page's API."""
+    """The values that products in pages and in responses from the page's API have in common."""
 
     item_id: NonEmpty | int = identity("usItemId")
     name: NonEmpty = identity("name")
-    product_id: str | int | None = always("id")
+    product_id: str | int | None = always("id", often=True)
     offer_id: str | None = always("offerId", often=True)
     url: str | None = always("canonicalUrl", often=True)
     rating: float | None = always("averageRating", often=True)
@@ -157,11 +171,11 @@ class Row(Contract):
 
 
 class RenderedRow(Row, tag=PRODUCT):
-    """A product of a page."""
+    """A product on a page."""
 
     image: str | None = always("image", often=True)
-    is_sponsored: bool | None = always("isSponsoredFlag")
-    is_preowned: bool | None = always("isPreowned")
+    is_sponsored: bool | None = always("isSponsoredFlag", often=True)
+    is_preowned: bool | None = always("isPreowned", often=True)
     condition: int | None = sometimes("conditionV2.code")
     short_description: str | None = always("shortDescription")
     category_path: str | None = always("category.categoryPathId", often=True)
@@ -174,7 +188,7 @@ class RenderedRow(Row, tag=PRODUCT):
 
 
 class ApiRow(Row, tag=PRODUCT):
-    """A product in a response of the page's API. Evidence: two responses of 2022 with 60 rows."""
+    """A product in a response from the page's API. Two responses of 2022 with 60 rows are recorded."""
 
     image: str | None = sometimes("image")
     is_sponsored: bool | None = sometimes("isSponsoredFlag")
@@ -191,7 +205,7 @@ class ApiRow(Row, tag=PRODUCT):
 
 
 class AdPlaceholder(Contract, tag=("__typename", "AdPlaceholder")):
-    """The place of an advertisement, which the page fills later."""
+    """A placeholder for an advertisement, which the page loads later."""
 
 
 class TakeOverPlaceholder(Contract, tag=("__typename", "TileTakeOverProductPlaceholder")):
@@ -199,7 +213,7 @@ class TakeOverPlaceholder(Contract, tag=("__typename", "TileTakeOverProductPlace
 
 
 class PrismTakeOverPlaceholder(Contract, tag=("__typename", "PrismTileTakeOverProductPlaceholder")):
-    """The place of an advertisement, as ``AdPlaceholder``. The platform's query names it."""
+    """A placeholder for an advertisement, known from the platform's query."""
 
 
 class MarqueePlaceholder(Contract, tag=("__typename", "MarqueePlaceholder")):
@@ -207,11 +221,11 @@ class MarqueePlaceholder(Contract, tag=("__typename", "MarqueePlaceholder")):
 
 
 class NavigationPlaceholder(Contract, tag=("__typename", "InlineCategoryNavigationPlaceholder")):
-    """The place of links to categories. The platform's query names it."""
+    """A placeholder for links to categories, known from the platform's query."""
 
 
 class CarouselPlaceholder(Contract, tag=("__typename", "ESSCarouselPlaceholder")):
-    """The place of a carousel, which repeats or advertises products. The platform's query names it."""
+    """A placeholder for a carousel, which repeats or advertises products, known from the platform's query."""
 
 
 Placeholder = (
@@ -222,7 +236,7 @@ Placeholder = (
     | NavigationPlaceholder
     | CarouselPlaceholder
 )
-"""The rows that are not products. Any other row is unread."""
+"""The known rows that are not products. Any row of another type is unread."""
 
 
 class Stack(Contract):
@@ -235,13 +249,13 @@ class Stack(Contract):
 
 
 class RenderedStack(Stack):
-    """A group of rows of a page."""
+    """A group of rows on a page."""
 
     rows: list[RenderedRow | Placeholder] = always("items[]")
 
 
 class ApiStack(Stack):
-    """A group of rows in a response of the page's API."""
+    """A group of rows in a response from the page's API."""
 
     rows: list[ApiRow | Placeholder] = always("itemsV2[]", "items[]")
 
@@ -250,7 +264,7 @@ class ApiStack(Stack):
 
 
 class Crumb(Contract):
-    """A level above the listing's category."""
+    """A category above the listing's category."""
 
     id: str | int | None = sometimes("id")
     name: str | None = sometimes("name")
@@ -258,7 +272,7 @@ class Crumb(Contract):
 
 
 class MatchedStack(Contract):
-    """A stack that belongs to the listing, by its index."""
+    """The index of a stack that belongs to the listing itself."""
 
     is_primary: bool | None = always("isPrimaryStack")
     index: int | None = always("matchIndex")
@@ -293,7 +307,8 @@ class Facet(Contract):
     low: float | None = always("min")
     high: float | None = always("max")
     selected_low: float | None = sometimes("selectedMin")
-    """The lower end of the price filter that was applied. Null in all captures, which have no price filter."""
+    """The lower limit of the price filter that was applied. Null in all captures, which were requested without a
+    filter."""
     selected_high: float | None = sometimes("selectedMax")
     values: list[FacetValue] = always("values[]")
 
@@ -306,6 +321,8 @@ class Listing(Contract):
     sort: str | None = always("paginationV2.pageProperties.sort")
     cat_id: str | int | None = always("paginationV2.pageProperties.cat_id")
     query: str | None = sometimes("paginationV2.pageProperties.query")
+    corrected: str | None = sometimes("spelling.correctedTerm")
+    """The words that were searched for in place of misspelt ones."""
     max_page: int | float | str | None = always("paginationV2.maxPage")
     matched: list[MatchedStack] = sometimes("paginationV2.pageProperties.primaryStacksToMatch[]")
     errors: list[ReportedError] = always("errorResponse.errors[]")
@@ -319,20 +336,20 @@ class Listing(Contract):
 
 
 class RenderedListing(Listing):
-    """The listing of a page."""
+    """The listing on a page."""
 
     total: int | float | str | None = always("aggregatedCount")
     stacks: list[RenderedStack] = always("itemStacks[]")
 
 
 class ApiListing(Listing):
-    """The listing of a response of the page's API. The app's responses state the total in the stack only."""
+    """The listing in a response from the page's API. In responses to the app, only the stack states the total."""
 
     total: int | float | str | None = sometimes("aggregatedCount")
     stacks: list[ApiStack] = always("itemStacks[]")
 
 
-# The places of a listing
+# The documents that contain a listing
 
 
 class Other(Contract):
@@ -356,7 +373,7 @@ class RenderedPage(Contract):
 
 
 class ApiData(Contract):
-    """The data of a response of the page's API."""
+    """The data in a response from the page's API."""
 
     listing: ApiListing | None = sometimes("search.searchResult")
     seo: Seo | None = sometimes("seoBrowseMetaData")
@@ -364,7 +381,7 @@ class ApiData(Contract):
 
 
 class ApiAnswer(Contract):
-    """A response of the page's API."""
+    """A response from the page's API."""
 
     data: ApiData | None = sometimes("data")
 
@@ -376,6 +393,6 @@ class SavedListing(Contract):
 
 
 class SavedRows(Contract):
-    """Rows that were saved without their page, under a key of this project."""
+    """Rows that were saved without their page. The reader wraps them under a key of this project."""
 
     stacks: list[RenderedStack] = always("stacks[]")

@@ -3,13 +3,13 @@
 A listing above the ceiling is split in one of two ways:
 
 - by price: a *climb* reads the listing from the lowest price up, to the last page that is served completely. The next
-  climb begins at the highest price that was read. Its pages are full, so this takes the fewest requests. A price
-  filter leaves out the products without a price;
+  climb begins at the highest price that was read. Its pages are full, so this takes the fewest requests. But with a
+  price filter, the platform omits products without a price;
 - by sub-category, if there are products without a price, or if the platform ignores price filters.
 
-When all slices are read, the numbers that the platform states are compared with the products that were read. What is
-missing is looked for: by price where the sub-categories lack products, in slices that have grown since they were read,
-and in other sort orders.
+When all slices are read, the numbers that the platform states are compared with the products that were read. If
+products are missing, the plan searches for them: by price where the sub-categories lack products, in slices that have
+grown since they were read, and in other sort orders.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ logger = structlog.get_logger(__name__)
 
 BY_PRICE = "price_low"
 FIRST_PRICE = 1
-"""Climbs begin at one cent: with this filter, the total does not include products without a price."""
+"""Climbs begin at one cent: with this filter, the stated total excludes products without a price."""
 TWO_CLIMBS = 10
-"""A listing with more products than this multiple of the ceiling is read by two climbs at the same time."""
+"""A listing with more products than this multiple of the ceiling is read by two simultaneous climbs."""
 MAX_UNCOVERED = 0.05
-"""A category is read by price if its sub-categories lack more than this share of its products."""
+"""If the sub-categories of a category lack more than this share of its products, it is also read by price."""
 ORDERS = ("best_seller", "new", "rating_high", "price_low", "price_high")
-"""Sort orders to look for missing products. The orders by price list products without a price at the end."""
+"""Sort orders in which missing products are searched for. The orders by price list products without a price last."""
 MAX_CHECKS = 3
 MOST = 0.9
 MAX_IDLE_PAGES = 3
 """A slice in another sort order ends after this number of consecutive pages without new products."""
 MAX_VAIN = 2
-"""Maximum number of searches for missing products without success. After them, the totals count as too high."""
+"""After this number of unsuccessful searches for missing products, the stated totals count as too high."""
 
 
 @dataclass
 class Plan:
-    """The slices of a category that were read, and the next pages to read. It does no I/O."""
+    """Keeps the slices of a category that were read, and chooses the next pages to request. It does no I/O."""
 
     root: Slice
     ceiling: int
     readings: dict[Slice, Reading] = field(default_factory=dict)
     confirms: bool = False
-    """Whether pages confirm their price filters."""
+    """Whether any page has stated the price filter that was requested."""
     unfilterable: bool = False
-    """Whether the platform ignores price filters, so that they are no longer used."""
+    """Whether price filters are no longer used, because the platform ignores them."""
     has_unpriced: bool = False
     """Whether the category has products without a price."""
     checks: int = 0
@@ -78,7 +78,7 @@ class Plan:
         return self.closed(reading)
 
     def _after_first(self, reading: Reading, page: PageRead) -> list[Step] | None:
-        """Return the pages that replace the slice's further pages. None: read on."""
+        """Return the pages to request instead of the slice's further pages. None: continue with the further pages."""
         part = reading.part
         if part.low is not None or part.high is not None:
             self.confirms = self.confirms or page.selected != (None, None)
@@ -106,7 +106,7 @@ class Plan:
         return None
 
     def _second_climb(self, reading: Reading, page: PageRead) -> list[Step]:
-        """Begin a second climb in the middle of a large listing, so that two pages can be requested at once."""
+        """Begin a second climb in the middle of a large listing, so that two pages can be requested at a time."""
         listing = self.readings[reading.listing]
         if reading.role != "climb" or page.number > 1 or page.total < TWO_CLIMBS * self.ceiling:
             return []
@@ -130,7 +130,7 @@ class Plan:
         return True
 
     def closed(self, reading: Reading) -> list[Step]:
-        """Return the pages to request after a slice that is not read further."""
+        """Return the pages to request when a slice is not read any further."""
         if reading.role == "whole" and reading.truncated:
             return self._split(reading)
         if (
@@ -178,14 +178,14 @@ class Plan:
         return self.open(part, "climb", listing)
 
     def _is_joined(self, reading: Reading) -> bool:
-        """Whether a climb has reached the price at which the next one begins."""
+        """Whether a climb has reached the price at which the next climb begins."""
         higher = [each for each in self._climbs(reading.listing) if (each.part.low or 0) > (reading.part.low or 0)]
         return any((each.part.low or 0) <= (reading.highest or 0) for each in higher)
 
     def _one_price(self, reading: Reading) -> list[Step]:
-        """Read a price that too many products share as a listing of its own, and climb on above it.
+        """Read a price that too many products share as a separate listing, and continue the climb above it.
 
-        If the platform rounds prices to whole dollars, this is the price's dollar.
+        If the platform rounds the filter to whole dollars, the separate listing has all prices of the same dollar.
         """
         low = high = reading.part.low or 0
         if reading.lowest is not None and reading.lowest < low:
@@ -196,7 +196,7 @@ class Plan:
         return steps + (self._climb(listing, above) if listing.high is None or above <= listing.high else [])
 
     def _without_filter(self, reading: Reading) -> list[Step]:
-        """Continue after a page whose price filter has no effect: with other prices, then without price filters."""
+        """Continue after a page whose price filter was ignored: first with other prices, then without price filters."""
         logger.warning("price_filter_without_effect", slice=str(reading.part))
         if reading.role in {"order", "check"}:
             return []
@@ -212,7 +212,7 @@ class Plan:
         return steps
 
     def _nudged(self, reading: Reading) -> list[Step]:
-        """Return the slice with a price range that is larger by a cent at each end. [] if this was tried before."""
+        """Return the slice with its price range extended by a cent at each end. [] if this was tried before."""
         part = reading.part
         smaller = part.within((part.low or 0) + 1, None if part.high is None else part.high - 1)
         before = self.readings.get(smaller)
@@ -226,7 +226,7 @@ class Plan:
     # When all slices are read
 
     def next_stage(self, found: int) -> list[Step]:
-        """Return pages that may have missing products, now that all slices are read. ``found``: products so far."""
+        """Return pages that may contain missing products. All slices are read. ``found``: products so far."""
         stages = (self._uncovered(), self._grown(found), self._in_other_orders(), self._recounted(found))
         return next((steps for steps in map(list, stages) if steps), [])
 
@@ -249,7 +249,7 @@ class Plan:
                 yield from self._climb(reading.part, _first_price(reading.part))
 
     def _grown(self, found: int) -> Iterator[Step]:
-        """Look for slices that have more products than were read, because products have moved to them."""
+        """Request slices again that may have grown, because products have moved to them."""
         units = list(self.units())
         last = [each for each in self.readings.values() if each.role == "check" and each.part.sort == self._check_order]
         given_up = self.checks == MAX_CHECKS or (self.checks and not any(each.gained for each in last))
@@ -272,7 +272,7 @@ class Plan:
         return ORDERS[self.checks - 1]
 
     def _in_other_orders(self) -> Iterator[Step]:
-        """Look for the missing products of each slice in the next sort order, unless the last one had none."""
+        """Search for a slice's missing products in the next sort order, unless the last order had none."""
         vain = sum(not each.gained for each in self.readings.values() if each.role == "order")
         for unit in sorted(self._lacking(), key=lambda unit: -unit.gap / (unit.total or 1)):
             tried = [each for order in ORDERS if (each := self.readings.get(unit.part.by(order)))]
@@ -287,21 +287,21 @@ class Plan:
             yield from self.open(unit.part.by(untried[0]), "order", self._listing_of(unit.part))
 
     def _recounted(self, found: int) -> Iterator[Step]:
-        """Compare the category's total at the end with the total at the start."""
+        """Request the category's total again, to compare it with the total at the start."""
         if found < (self.readings[self.root].total or 0):
             yield from self.open(self.root.by(ORDERS[-1]), "recount", self.root)
 
-    # What is missing
+    # Missing products
 
     @property
     def is_overstated(self) -> bool:
-        """Whether nearly all parts that were read to their end have fewer products than their totals."""
+        """Whether nearly all parts that were read to their end had fewer products than the platform stated for them."""
         sound = [unit for unit in self.units() if unit.is_sound]
         return sum(unit.gap > 0 for unit in sound) > MOST * len(sound)
 
     @property
     def unpriced_gap(self) -> int:
-        """Number of products without a price that are missing in listings that were read by price."""
+        """Number of products missing from listings that were read by price, because they have no price."""
         return sum(self._unpriced_gap(each) for each in self._wholes() if self._climbs(each.part))
 
     def _unpriced_gap(self, listing: Reading) -> int:
@@ -310,7 +310,7 @@ class Plan:
         return max(0, unpriced - known)
 
     def units(self) -> Iterator[Unit]:
-        """Return the parts of the category that were not split further, with their stated and their known products."""
+        """Return the parts of the category that were not split further, with their numbers of products."""
         for reading in self._wholes():
             if climbs := self._climbs(reading.part):
                 yield from self._segments(reading, climbs)
@@ -319,12 +319,12 @@ class Plan:
                 yield Unit(reading.part, known + 1 if total is None else total, known, reading.is_sound)
 
     def _total(self, reading: Reading) -> int | None:
-        """Return the total of a slice. If its first page failed, another sort order may have it."""
+        """Return the stated total of a slice, if its first page failed that of another sort order."""
         others = (each.total for each in self.readings.values() if each.listing == reading.part)
         return reading.total if reading.total is not None else next((each for each in others if each is not None), None)
 
     def _segments(self, listing: Reading, climbs: list[Reading]) -> Iterator[Unit]:
-        """Return the price range of each climb. The totals of two climbs differ by the products between them."""
+        """Return each climb's price range as a part. Its total is the difference of two climbs' totals."""
         prices = sorted(cents for cents in self.known(listing.part).values() if cents is not None)
         for climb, above in zip(climbs, [*climbs[1:], None], strict=True):
             low, high = climb.part.low or 0, listing.part.high if above is None else above.part.low
@@ -335,7 +335,7 @@ class Plan:
             yield Unit(listing.part.within(low, high), total, known, sound)
 
     def _lacking(self) -> Iterator[Unit]:
-        """Return the parts with missing products, and the listings that lack more than all of their parts."""
+        """Return the parts with missing products, and the listings that lack more than all their parts together."""
         yield from (unit for unit in self.units() if unit.gap)
         for reading in self._wholes():
             is_split = any(each.parent == reading.part for each in self.readings.values())
@@ -353,7 +353,7 @@ class Plan:
         return missing
 
     def known(self, listing: Slice) -> dict[str, int | None]:
-        """Return the prices of all products that were read of a listing or its parts, by item id."""
+        """Return the prices of all products that were read in a listing or in parts of it, by item id."""
         rows: dict[str, int | None] = {}
         for reading in self.readings.values():
             if reading.role == "whole" and reading.parent == listing:
@@ -370,7 +370,7 @@ class Plan:
         return sum(cents is not None and low <= cents and (high is None or cents <= high) for cents in rows.values())
 
     def _listing_of(self, part: Slice) -> Slice:
-        """Return the whole slice that a unit's part belongs to."""
+        """Return the unsplit slice to which a unit's part belongs."""
         if part in self.readings:
             return part
         fitting: Iterable[Slice] = (each.part for each in self._wholes() if each.part.cat_id == part.cat_id)
@@ -380,7 +380,7 @@ class Plan:
         return [each for each in self.readings.values() if each.role == "whole" and not each.ignored]
 
     def _climbs(self, listing: Slice) -> list[Reading]:
-        """Return the climbs in a listing that were begun, by ascending price."""
+        """Return the climbs in a listing, by ascending price."""
         climbs = (each for each in self.readings.values() if each.role == "climb" and each.listing == listing)
         return sorted(
             (each for each in climbs if each.total is not None and not each.ignored and not _is_left(each)),
@@ -389,7 +389,7 @@ class Plan:
 
 
 def _is_left(climb: Reading) -> bool:
-    """Whether a climb was left for sub-categories after its first page."""
+    """Whether a climb was abandoned in favour of sub-categories after its first page."""
     return climb.abandoned and climb.pages == 1 and climb.highest != climb.part.low
 
 

@@ -1,4 +1,4 @@
-"""The readings of an exhaustive crawl: the pages of its slices, and the parts of a category that lack products."""
+"""What an exhaustive crawl has read of each slice, and which parts of a category lack products."""
 
 from __future__ import annotations
 
@@ -13,55 +13,57 @@ Role = Literal["whole", "climb", "order", "check", "recount"]
 
 @dataclass
 class Reading:
-    """The pages of a slice that were read.
+    """What was read of a slice. Its role is one of the following.
 
-    ``whole``: a listing in the platform's default order, which is read to its end or split. ``climb``: a listing from
-    the lowest price up, which ends when the next climb begins. ``order``: a listing in another sort order, to find
-    products that it lacks. ``check``: the same, if the first page shows that it lacks any. ``recount``: the first page
-    only, for its total.
+    ``whole``: a listing in the platform's default order, which is read to its end or split. ``climb``: a listing sorted
+    by ascending price, which ends where the next climb begins. ``order``: a listing in another sort order, to find
+    missing products. ``check``: the same, but read beyond its first page only if that page shows that products are
+    missing. ``recount``: only the first page, for its total.
     """
 
     part: Slice
     role: Role
     listing: Slice
-    """The ``whole`` slice of the products: the slice itself, or the slice that it completes."""
+    """The ``whole`` slice to which the products belong: the slice itself, or the slice whose missing products it
+    searches for."""
     parent: Slice | None = None
-    """The ``whole`` slice of which this ``whole`` slice is a part."""
+    """For a ``whole`` slice: the ``whole`` slice of which it is a part."""
     total: int | None = None
     rows: dict[str, int | None] = field(default_factory=dict)
-    """The prices of the products by item id."""
+    """The prices of the products that were read, by item id."""
     children: list[str] = field(default_factory=list)
     pages: int = 0
     highest: int | None = None
     """The price up to which a climb has read all products."""
     lowest: int | None = None
-    """The first price of a climb."""
+    """The lowest price of a climb."""
     middle: int | None = None
     """The median of the prices on the first page."""
     wanted: int = 0
-    """Number of products that a check looks for. Before its first page, the number of products known to be missing."""
+    """Number of products that a check searches for. Before its first page: the number of products known to be
+    missing."""
     gained: int = 0
-    """Number of products that no other page has returned."""
+    """Number of products that were found first in this slice."""
     idle: int = 0
-    """Number of consecutive pages without new products, up to the latest page."""
+    """Number of consecutive pages without new products, ending with the latest page."""
     lost_rows: int = 0
     ended: bool = False
     """Whether the platform stated that the latest page is the last one."""
     truncated: bool = False
     """Whether the platform served an empty page although it stated further pages."""
     repeats: bool = False
-    """Whether the latest page had only products of the slice's earlier pages."""
+    """Whether the latest page contained only products of the slice's earlier pages."""
     repeated: bool = False
-    """Whether any page had only products of the slice's earlier pages."""
+    """Whether any page contained only products of the slice's earlier pages."""
     looped: bool = False
-    """Whether the department filter leads back to a category above."""
+    """Whether the department filter lists a category that is above this one."""
     ignored: bool = False
     failed: bool = False
     abandoned: bool = False
-    """Whether the crawl has continued in another way, so that the slice is not read to its end."""
+    """Whether the slice is not read to its end, because the crawl reads its products in another way."""
 
     def add(self, page: PageRead, fresh: int) -> None:
-        """Add a page. ``fresh``: the number of its products that no other page has returned."""
+        """Add a page. ``fresh``: the number of its products that were not found before."""
         before = len(self.rows)
         self.rows.update((row.item_id, row.cents) for row in page.rows)
         self.pages += 1
@@ -84,28 +86,28 @@ class Reading:
 
     @property
     def has_unpriced(self) -> bool:
-        """Whether a product has no price."""
+        """Whether any product that was read has no price."""
         return None in self.rows.values()
 
     @property
     def is_sound(self) -> bool:
-        """Whether all pages were read, up to an end that the platform stated."""
+        """Whether all pages were read, and the platform stated that the last one is the last."""
         return self.ended and not (self.repeated or self.failed or self.lost_rows)
 
 
 def _prices(page: PageRead) -> list[int]:
-    """Return the prices of the listing's own rows: advertisements may stand anywhere."""
+    """Return the prices of the rows that are not advertisements, which may be anywhere in the sort order."""
     return [row.cents for row in page.rows if row.cents is not None and not row.is_sponsored]
 
 
 def is_of_one_price(rows: Sequence[Row], price: int | None) -> bool:
-    """Whether all rows of the listing itself have this price."""
+    """Whether all rows that are not advertisements have this price."""
     own = [row.cents for row in rows if not row.is_sponsored]
     return bool(own) and all(each == price for each in own)
 
 
 class Unit(NamedTuple):
-    """A part of a category that was not split further: its stated total, and how many of its products are known."""
+    """A part of a category that was not split further: its stated total, and the number of known products."""
 
     part: Slice
     total: int
@@ -115,5 +117,5 @@ class Unit(NamedTuple):
 
     @property
     def gap(self) -> int:
-        """Number of products that are stated and not known."""
+        """Number of stated products that are not known."""
         return max(0, self.total - self.known)

@@ -40,7 +40,7 @@ class _ListingParams(LinkParams):
 
 
 class CategoryParams(_ListingParams):
-    """Which category to scrape, given either by its id or by the URL of its page."""
+    """Params that name a category by its id or by the URL of its page."""
 
     kinds: ClassVar = ("category",)
     exactly_one_of: ClassVar = ("cat_id", "url")
@@ -59,7 +59,7 @@ class CategoryParams(_ListingParams):
 
 
 class SearchParams(_ListingParams):
-    """Which words to search for, given as text or by the URL of the page with the results."""
+    """Params of a search, given by its words or by the URL of the page with the results."""
 
     kinds: ClassVar = ("search",)
     exactly_one_of: ClassVar = ("query", "url")
@@ -100,7 +100,7 @@ class Availability(Model):
 
 
 class Price(Model):
-    """The price in the listing, in the shop's default store, because no store is chosen. Never 0: missing is null."""
+    """The price in the listing, which is that of the shop's default store. Never 0: missing is null."""
 
     currency: str
     """ISO 4217 code, "" without a price."""
@@ -176,7 +176,7 @@ class Product(Model):
     url: str
     """Absolute URL of the product's page, without tracking."""
     variant_count: int | None
-    """Number of variants in the row, null if it has variants but does not list them, or does not mention any."""
+    """Number of variants in the row. Null if the row has variants but does not list them, or if it mentions none."""
 
 
 class Listing(Model):
@@ -193,8 +193,8 @@ class Listing(Model):
     category_name: str
     """The category's name; "" if absent, and for search results."""
     has_more: bool
-    """Whether the next page may contain products. It may be true on the last page that has any, because the platform
-    serves fewer pages than ``max_page``. The page after it is then empty."""
+    """Whether the next page may contain products. It may be true although the next page is empty, because the platform
+    serves fewer pages than ``max_page``."""
     heading: str
     """The page's heading."""
     max_page: int | None
@@ -216,7 +216,7 @@ class Listing(Model):
 
 
 class SearchListing(Listing):
-    """A page of search results. Category fields are empty, and ``cat_id`` is the platform's "0"."""
+    """A page of search results. Its category fields are empty, and ``cat_id`` is "0", as the platform sends it."""
 
     query: str
     """The words that were searched for."""

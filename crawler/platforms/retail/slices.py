@@ -13,14 +13,14 @@ from crawler.platforms.retail.schema import DEFAULT_SORT
 
 DOLLAR = 100
 MAX_OUTSIDE = 0.2
-"""If the share of rows with prices outside the requested range exceeds this, the price filter has no effect."""
+"""If a larger share of rows has prices outside the requested range, the platform has ignored the price filter."""
 
 PriceRange = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of a category: a listing with filters. Prices are inclusive; None is an open end."""
+    """A part of a category: a listing with filters. Prices are inclusive; None means no limit."""
 
     cat_id: str
     low: int | None = None
@@ -28,11 +28,11 @@ class Slice:
     sort: str = DEFAULT_SORT
 
     def within(self, low: int | None, high: int | None) -> Slice:
-        """Return the slice of this listing with the prices in a range."""
+        """Return the part of this listing with prices in a range."""
         return replace(self, low=low, high=high)
 
     def by(self, sort: str) -> Slice:
-        """Return the same listing in a sort order."""
+        """Return the same listing in the given sort order."""
         return replace(self, sort=sort)
 
     @property
@@ -60,7 +60,7 @@ def _money(cents: int | None) -> str:
 
 
 class Row(NamedTuple):
-    """The values of a product that an exhaustive crawl uses."""
+    """The values of a product that an exhaustive crawl needs."""
 
     item_id: str
     cents: int | None
@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
 
 class PageRead(NamedTuple):
-    """The data of a page from which a crawl chooses its next requests: the slice's next page, or narrower slices."""
+    """The data of a page that a crawl needs to choose its next requests: the slice's next page, or narrower slices."""
 
     number: int
     total: int
@@ -77,7 +77,7 @@ class PageRead(NamedTuple):
     children: Sequence[str] = ()
     """Ids of the categories in the department filter."""
     selected: PriceRange = (None, None)
-    """The ends of the price filter that the page confirms."""
+    """The limits of the price filter that the page states."""
     lost_rows: int = 0
     """Number of rows of the page that could not be read."""
 
@@ -87,7 +87,7 @@ class PageRead(NamedTuple):
 
     @classmethod
     def from_note(cls, note: dict[str, Any]) -> PageRead:
-        """Return the page that ``as_note`` has converted."""
+        """Return the page from the JSON data of ``as_note``."""
         low, high = note["selected"]
         fields = {name: note[name] for name in cls._fields}
         return cls(**fields | {"rows": [Row(*row) for row in note["rows"]], "selected": (low, high)})
@@ -104,15 +104,15 @@ class Taken(NamedTuple):
     """The result of a finished page."""
 
     fresh: list[str]
-    """The ids of the products that no other page has returned."""
+    """The ids of the products that no earlier page has returned."""
     steps: list[Step]
     """The pages to request next."""
     note: dict[str, Any]
-    """JSON data from which ``ExhaustiveCrawl.restore`` restores the effect of this page on the crawl's state."""
+    """JSON data with which ``ExhaustiveCrawl.restore`` repeats this page's effect on the crawl's state."""
 
 
 def subcategories(cat_id: str, offered: Iterable[str]) -> list[str]:
-    """Return the offered categories below a category. A category below another offered one is left out.
+    """Return the categories among ``offered`` that are below a category, without those that are below another of them.
 
     A category is also left out if it repeats a category above it, because the tree then contains a loop.
 
@@ -134,11 +134,12 @@ def repeats(cat_id: str) -> bool:
 
 
 def is_unfiltered(part: Slice, page: PageRead, *, confirms: bool) -> bool:
-    """Whether a page shows that the price filter of its slice has no effect.
+    """Whether a page shows that the platform ignored the price filter of its slice.
 
-    A page that confirms a filter is believed. ``confirms``: whether other pages have confirmed theirs: a page without a
-    filter is then unfiltered. Else the prices of the rows decide. Advertisements and products without a price do not
-    count. A price may be outside the range by up to a dollar, because the platform's own filter has whole dollars.
+    If the page states a filter, the statement decides. ``confirms``: whether other pages have stated their filters;
+    then a page that states none is unfiltered. Otherwise the prices of the rows decide, without advertisements and
+    products without a price. A price may be outside the range by up to a dollar, because the platform's own filter has
+    whole dollars.
     """
     if page.selected != (None, None):
         return not (_is_near(part.low, page.selected[0]) and _is_near(part.high, page.selected[1]))

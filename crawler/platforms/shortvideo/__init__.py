@@ -7,7 +7,7 @@ PLATFORM = Platform(
     origins={"page": "https://www.tiktok.com"},
     concurrency=2,
     delay=0.0,
-    seconds=15.0,  # a page in the browser
+    seconds=15.0,  # for a page in the browser
     scrapers=("shortvideo-photo-search-v4",),
     image_hosts=("*.tiktokcdn.com", "*.tiktokcdn-us.com", "*.tiktokcdn-eu.com", "*.muscdn.com"),
 )

@@ -37,7 +37,7 @@ def _image(urls: list[str], width: int | None = None, height: int | None = None)
 
 
 def slide(display: Image) -> dict[str, Any]:
-    """Build a picture of a post: the image as shown. Web lists do not have the image with its owner's watermark."""
+    """Build one picture of a post from the image as shown. Web responses lack the image with its owner's watermark."""
     return {"display_image": display, "owner_watermark_image": _image([])}
 
 

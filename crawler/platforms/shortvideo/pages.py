@@ -13,8 +13,8 @@ from web_poet import HttpResponse, field
 
 from crawler.errors import TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.platforms.page import PlatformPage, missing_error, unread_error
-from crawler.platforms.shortvideo.payload import Answer, Entry, Envelope, Item, SavedEntries, SavedItems
-from crawler.platforms.shortvideo.post import missing_part, photo_post
+from crawler.platforms.shortvideo.payload import Answer, Entry, Envelope, Flag, Item, SavedEntries, SavedItems
+from crawler.platforms.shortvideo.post import IMAGES, URLS, missing_part, photo_post
 from crawler.platforms.shortvideo.requests import CAPTCHA_MOUNT, STOP_SELECTORS
 from crawler.reading.json import decode, dicts, is_bare_json
 from crawler.reading.unread import Unread
@@ -23,24 +23,23 @@ from crawler.reading.values import count
 LOGIN_REQUIRED_STATUS = 2483
 """Status code in responses to API calls that require an account."""
 BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
-"""Values of ``search_nil_type`` with which an empty list means a block, not a search without results."""
+"""Values of ``search_nil_type`` that mean that an empty list is a block, not a search without results."""
 
 NOTHING_FOUND = frozenset({"no_result", "sensitive"})
-"""Values of ``search_nil_type`` with which an empty list means a search without results.
+"""Values of ``search_nil_type`` that mean that an empty list is a search without results.
 
-No recorded response has one of them. A reader of the sister platform tests ``no_result`` as a search without results.
-The classes of the app have a notice for searches with sensitive words, which find nothing (the notes on the platform,
-3); that their type is called ``sensitive`` is not proven.
+No recorded response contains one of them. A public client of the company's other platform treats ``no_result`` as a
+search without results. The app contains a notice for searches with sensitive words, which find nothing. That their type
+is called ``sensitive`` is not proven.
 """
-PICTURES = ".imagePost.images[]"
 _ENTRY = re.compile(rb'"item"\s*:\s*\{')
-"""A key in lists of entries that were saved alone, which lists of items do not have."""
+"""Matches a key that saved lists of entries contain and saved lists of items do not."""
 
 WAIT_MARKS = ('id="wci"', "Please wait...")
 STATE_MARK = "__UNIVERSAL_DATA_FOR_REHYDRATION__"
-"""The id of the script that contains the state of every page of the platform."""
+"""The id of the script element that contains the page state. Every page of the platform has one."""
 OTHER_PAGE_MARKS = ('"webapp.video-detail"', '"webapp.reflow.video.detail"', '"webapp.user-detail"')
-"""Texts in the page state that show that the page is a post's or an account's, not the search page."""
+"""Texts that are in the page state of posts and accounts, but not of the search page."""
 
 
 def wall_in(response: HttpResponse) -> str | None:
@@ -55,7 +54,7 @@ def wall_in(response: HttpResponse) -> str | None:
 
 @attrs.define(slots=False)
 class ResultsPage(PlatformPage):
-    """A response from the search API. ``page_params`` has ``keywords``, as requested.
+    """A response from the search API. ``page_params`` contains the requested ``keywords``.
 
     This class also reads lists from the platform's other web APIs, which contain the same items.
     """
@@ -64,22 +63,18 @@ class ResultsPage(PlatformPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        # An empty body means that the search API blocked the request. The search page would have HTML.
+        # An empty body is read here: the search API sends it for blocked requests. The search page would be HTML.
         return body.lstrip()[:1] in {"{", "[", ""}
 
     def validate_input(self) -> None:
         """Raise an error unless the response is a list of results, which may be empty.
 
-        A response with rows is a list of results, with any status code: 203 and 403 were seen with twelve good rows
-        each (the notes on the platform).
+        A response with rows is valid whatever its status code: 203 and 403 were reported with twelve good rows each.
 
-        Raises:
-            UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON has a bot check or an error code
-                (``status_code``) instead of rows.
-            TargetRestricted: the search requires an account.
-            UpstreamError: the response is not JSON, or its HTTP status is a failure (see ``raise_for_failures``).
-            ExtractionFailed: the list is missing or empty although the response does not report the end of the results,
-                or it has rows of which none can be read.
+        Raises: UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON contains a bot check or an error
+        code (``status_code``) instead of rows. TargetRestricted: the search requires an account. UpstreamError: the
+        response is not JSON, or its HTTP status is a failure (see ``raise_for_failures``). ExtractionFailed: the list
+        is missing, or empty without a mark of the end of the results, or none of its rows can be read.
         """
         self.raise_for_failures()
         self._raise_for_markup()
@@ -114,7 +109,7 @@ class ResultsPage(PlatformPage):
         return list(posts.values())
 
     def entry(self, row: Item) -> dict[str, Any]:
-        """Return the post of a row. Your own page objects may override it."""
+        """Convert a row to a post. Subclasses may override this method."""
         return photo_post(row)
 
     # The parts of the response
@@ -125,19 +120,19 @@ class ResultsPage(PlatformPage):
 
     @cached_property
     def _envelope(self) -> Envelope:
-        """The object around the list, with the cursor, the status code, and the flag whether more rows follow."""
+        """The object that contains the list, the cursor, the status code, and the flag that more rows follow."""
         if self._is_bare:
             return Envelope()
         relayed = self._answer.relayed
         return self._answer if relayed is None or self._answer.items else relayed
 
     @property
-    def _more(self) -> bool | int | float | str | None:
+    def _more(self) -> Flag | None:
         return self._envelope.account_more if self._envelope.more is None else self._envelope.more
 
     @cached_property
     def _is_bare(self) -> bool:
-        """Whether the response is a list that was saved without the object around it."""
+        """Whether the response is a list that was saved without the object that contained it."""
         body: bytes = self.response.body
         return body.lstrip().startswith(b"[")
 
@@ -163,10 +158,13 @@ class ResultsPage(PlatformPage):
 
     @cached_property
     def _photos(self) -> list[Item]:
-        """The photo posts, without private ones and those without pictures."""
-        return [
-            item for item in self._items if item.pictures is not None and item.pictures.images and not _is_hidden(item)
-        ]
+        """The photo posts, except private posts and posts without pictures.
+
+        If no photo post has pictures, they are not left out: the list of pictures may have moved.
+        """
+        public = [item for item in self._items if item.pictures and not _is_hidden(item)]
+        with_pictures = [item for item in public if item.pictures and item.pictures.images]
+        return with_pictures or [item for item in public if not item.is_video]
 
     @cached_property
     def _readable(self) -> list[Item]:
@@ -175,7 +173,7 @@ class ResultsPage(PlatformPage):
     # Validation
 
     def _raise_for_markup(self) -> None:
-        """Raise an error for a page instead of JSON. The capture 558c97048b47 has the element of a CAPTCHA."""
+        """Raise an error for HTML instead of JSON. Capture 558c97048b47 is a page with a CAPTCHA's element."""
         if is_bare_json(self.response.body):
             return
         if wall_in(self.response) == "captcha":
@@ -185,7 +183,7 @@ class ResultsPage(PlatformPage):
     def _raise_for_blocks(self) -> None:
         """Raise an error if a response without rows means that the search was blocked or requires an account.
 
-        The notes on the platform document the four forms. No capture has one of them.
+        The four kinds of such responses are documented by other projects. None of them is recorded.
         """
         envelope = self._envelope
         status = count(envelope.status)
@@ -201,33 +199,35 @@ class ResultsPage(PlatformPage):
             raise UpstreamBlocked(f"The platform refused the search with status {status}.", reason="refused")
 
     def _raise_unless_empty(self) -> None:
-        """Raise an error if a response without rows does not report the end of the results: its keys may be renamed."""
+        """Raise an error for a response without rows or a mark of the end: its keys may have been renamed."""
         nil = self._envelope.nil_type
         if nil in NOTHING_FOUND:
             return
         if nil:
             raise missing_error(
-                f"The response has no rows, for the unknown reason {nil[:60]!r}.",
+                f"The response contains no rows, for the unknown reason {nil[:60]!r}.",
                 ["search_nil_info", "search_nil_type"],
                 reason="unknown_nil_type",
             )
         if self._other_lists:
-            raise missing_error("The response has its rows under unknown keys.", ["item_list"], reason="no_list")
+            raise missing_error("The response contains its rows under unknown keys.", ["item_list"], reason="no_list")
         if self._more is None or self.has_more:
             raise missing_error(
-                "The response has no rows, but does not report the end of the results.", ["item_list"], reason="no_rows"
+                "The response contains no rows, but does not mark the end of the results.",
+                ["item_list"],
+                reason="no_rows",
             )
 
     @cached_property
     def _other_lists(self) -> list[str]:
-        """The keys of lists of objects in a response of which no list was read."""
+        """The keys of other lists of objects in the response, to report them if no known list was found."""
         data = decode(self.response.body, what="answer")
         inner = data.get("data") if isinstance(data, dict) else None
         around = inner if isinstance(inner, dict) else data
         return [key for key, value in around.items() if dicts(value)] if isinstance(around, dict) else []
 
     def _report_missing_position(self) -> None:
-        """Report a response with rows that lacks its ``cursor``, its ``has_more`` or both: six projects read them."""
+        """Report that a response with rows lacks ``cursor`` or ``has_more``, which six public projects read."""
         if not self._is_bare and self._envelope.account_more is None:
             stated = {"cursor": self._envelope.cursor, "has_more": self._envelope.more}
             self.unread += [Unread(key, "missing") for key, value in stated.items() if value is None]
@@ -235,21 +235,34 @@ class ResultsPage(PlatformPage):
     def _raise_if_blind(self) -> None:
         """Report items of an unknown kind, and photo posts without a mandatory part. Raise an error if no post is left.
 
-        An item of all captures is a photo post (``imagePost``), a video (with a duration) or a live stream.
+        Every recorded item is a photo post (``imagePost``), a video (with a duration) or a live stream.
         """
         lost = Counter(part for item in self._photos if (part := missing_part(item)))
         lost["imagePost"] = sum(not (item.pictures or item.is_video or _is_hidden(item)) for item in self._items)
+        lost[IMAGES] -= self._noted(IMAGES)
         rows = len(self._items)
-        # Without its list of pictures, a photo post has no row.
-        self.unread = [each._replace(loses_rows=True) if each.path.endswith(PICTURES) else each for each in self.unread]
-        self.unread += [
-            Unread(f"item_list[].{part}", "missing", number, rows, loses_rows=True)
-            for part, number in lost.items()
-            if number
+        # A photo post without its list of pictures is not among the photo posts.
+        self.unread = [
+            each._replace(loses_rows=True) if each.path.endswith(f".{IMAGES}") else each for each in self.unread
         ]
+        self.unread += [
+            Unread(f"item_list[].{part}", "missing", number, rows, loses_rows=True) for part, number in (+lost).items()
+        ]
+        self._report_pictures_without_address()
         failed = [each for each in self.unread if each.loses_rows]
         if failed and not self._readable:
-            raise unread_error("No photo post of the response can be read.", failed, reason="blind")
+            raise unread_error("No photo post in the response can be read.", failed, reason="blind")
+
+    def _report_pictures_without_address(self) -> None:
+        """Report pictures whose list of addresses is empty. The recorded pictures have two (capture 0195a6f55cbd)."""
+        found = [each for item in self._readable if item.pictures for each in item.pictures.images]
+        number = sum(not each.urls for each in found) - self._noted(URLS)
+        if number > 0:
+            self.unread.append(Unread(f"item_list[].{URLS}", "null", number, len(found)))
+
+    def _noted(self, path: str) -> int:
+        """Return the number of rows in which a part of photo posts is already reported."""
+        return sum(each.rows for each in self.unread if each.path.endswith(f".{path}"))
 
 
 def _is_hidden(item: Item) -> bool:
@@ -261,7 +274,7 @@ def _is_hidden(item: Item) -> bool:
 
 @attrs.define(slots=False)
 class SearchPage(PlatformPage):
-    """The search page in the browser. Its script fetches the results. If none arrive, the HTML shows the reason."""
+    """The search page, whose script fetches the results. If none arrive, this class finds the reason in the HTML."""
 
     source: ClassVar[str] = "search page"
     received: dict[str, Any] | None = attrs.field(default=None, init=False)
@@ -271,7 +284,7 @@ class SearchPage(PlatformPage):
     def wall(self) -> str | None:
         """The login dialog or CAPTCHA in the HTML, or None.
 
-        For a page in the browser, the spider sets ``wall`` to the login dialog or CAPTCHA that was visible.
+        For a page that was loaded in the browser, the spider sets it to the login dialog or CAPTCHA that was visible.
         """
         return wall_in(self.response)
 
@@ -284,7 +297,7 @@ class SearchPage(PlatformPage):
 
         Raises:
             UpstreamBlocked: the page shows a CAPTCHA or a waiting room.
-            TargetRestricted: the page is the login page, or is behind the login dialog.
+            TargetRestricted: the page is the login page, or shows the login dialog.
             ExtractionFailed: the page is not the search page.
             UpstreamTimeout: the page is the search page, but no results arrived.
         """

@@ -1,21 +1,21 @@
-"""Short-video: the contract of the search API's responses, and of the lists of the platform's other web APIs.
+"""Short-video: the contracts of responses from the search API and from the platform's other web APIs for lists.
 
-Counted over the items of seven captures since 2024 (``tests/contracts``), of which one is a photo post. The keys of the
-pictures are those of this post and of the notes on the platform. An item of a page's state, unlike one of a list, lacks
-``statsV2``, ``isAd`` and others, so these are ``often``: a page of ten items or more is a list.
+The kinds of values were counted over the items in seven captures since 2024 (``tests/contracts``), only one of which is
+a photo post. The keys of pictures are taken from this post and from other projects. Items in page states, unlike items
+in lists, lack ``statsV2``, ``isAd`` and others. These are ``often``, because only lists have ten items or more.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from crawler.reading.contract import Contract, always, identity, often, sometimes
+from crawler.reading.contract import Contract, Count, always, identity, often, sometimes
 
-Count = int | float | str
+Flag = bool | int | Literal["0", "1", "true", "false"]
 
 
 class Author(Contract):
-    """The account that has posted an item."""
+    """The account that posted an item."""
 
     id: str | int = identity("id")
     handle: str = identity("uniqueId")
@@ -29,7 +29,7 @@ class Author(Contract):
 
 
 class Music(Contract):
-    """The sound of an item. A silent photo post has none."""
+    """The sound of an item. A silent photo post has none. One of 31 recorded sounds lacks its author and duration."""
 
     id: str | int | None = always("id")
     title: str | None = always("title")
@@ -44,7 +44,7 @@ class Music(Contract):
 
 
 class Figures(Contract):
-    """The rounded figures of an item."""
+    """The rounded counts of an item."""
 
     digg: Count | None = always("diggCount")
     play: Count | None = always("playCount")
@@ -55,11 +55,11 @@ class Figures(Contract):
 
 
 class ExactFigures(Figures):
-    """The exact figures of an item, as texts."""
+    """The exact counts of an item, as texts."""
 
 
 class Video(Contract):
-    """The video of an item. A photo post has one, too, with the first picture as its cover and no duration."""
+    """The video of an item. Photo posts also have this object, with the first picture as the cover and no duration."""
 
     duration: Count | None = always("duration")
     cover: str | None = always("cover")
@@ -72,7 +72,7 @@ class Video(Contract):
 
 
 class Picture(Contract):
-    """A picture of a photo post, in one size at several addresses."""
+    """A picture of a photo post, in one size, with several URLs."""
 
     urls: list[str] = always("imageURL.urlList[]")
     width: Count | None = always("imageWidth")
@@ -87,7 +87,7 @@ class Pictures(Contract):
 
 
 class LiveRoom(Contract):
-    """The room of a live stream. Only its presence is read."""
+    """The room of a live stream. Only whether it exists is used."""
 
 
 class Item(Contract):
@@ -108,7 +108,7 @@ class Item(Contract):
     is_ad: bool | None = often("isAd")
     is_paid: bool | None = sometimes("adAuthorization")
     language: str | None = often("textLanguage")
-    comment_status: int | None = often("itemCommentStatus")
+    comment_status: Count | None = often("itemCommentStatus")
     place: str | None = sometimes("locationCreated")
     anchors: list[dict[str, Any]] | None = sometimes("anchors")
 
@@ -123,7 +123,7 @@ class Card(Contract):
 
 
 class Entry(Contract, one_of=True):
-    """An entry of the general tab: a post, or a card of accounts, hashtags or live streams."""
+    """An entry in the results of all kinds: a post, or a card with accounts, hashtags or live streams."""
 
     item: Item | None = sometimes("item")
     accounts: list[Card] = sometimes("user_list[]")
@@ -134,26 +134,26 @@ class Entry(Contract, one_of=True):
 
 
 class Envelope(Contract):
-    """The object around a list of results, in the spellings of the search API and of accounts' lists."""
+    """The object that contains a list of results, with the keys of the search API and of accounts' lists."""
 
     cursor: Count | None = sometimes("cursor")
-    more: bool | Count | None = sometimes("has_more")
-    account_more: bool | Count | None = sometimes("hasMore")
+    more: Flag | None = sometimes("has_more")
+    account_more: Flag | None = sometimes("hasMore")
     """The same flag as ``more``, in an account's list, which may have no cursor."""
-    status: int | None = sometimes("status_code", "statusCode")
+    status: Count | None = sometimes("status_code", "statusCode")
     nil_type: str | None = sometimes("search_nil_info.search_nil_type")
     kind: str | None = sometimes("type")
     items: list[Item] = sometimes("item_list[]", "itemList[]")
 
 
 class Relayed(Envelope):
-    """A saved response in an envelope of the program that saved it, or a response of the general tab."""
+    """A response that the program that saved it wrapped in an object, or a response with results of all kinds."""
 
     entries: list[Entry] = sometimes("data[]")
 
 
 class Answer(Envelope):
-    """A response of the platform's web API."""
+    """A response from the platform's web API."""
 
     relayed: Relayed | None = sometimes("data")
 

@@ -19,24 +19,27 @@ PHOTO_POST = 150
 """The platform's type number for a photo post."""
 MAX_UNIX_SECONDS = 253_402_300_799
 """The last second that Python's ``datetime`` can represent, at the end of the year 9999."""
+IMAGES, URLS = "imagePost.images[]", "imagePost.images[].imageURL.urlList[]"
 STATISTICS = ("collect", "comment", "digg", "play", "repost", "share")
 
 
 def missing_part(item: Item) -> str | None:
-    """Return the path of a part without which a photo post has no row, None if the item has all of them."""
+    """Return the path of a mandatory part that a photo post lacks, None if it lacks none."""
     if not item.id:
         return "id"
     if item.author is None or not item.author.id or not item.author.handle:
         return "author"
     if created(item.created) is None:
         return "createTime"
-    if item.pictures is None or not any(each.urls for each in item.pictures.images):
-        return "imagePost.images[].imageURL.urlList[]"
+    if item.pictures is None or not item.pictures.images:
+        return IMAGES
+    if not any(each.urls for each in item.pictures.images):
+        return URLS
     return None
 
 
 def photo_post(item: Item) -> dict[str, Any]:
-    """Convert an item to a row. The item has no ``missing_part``."""
+    """Convert an item to a row. The item must have all mandatory parts (``missing_part``)."""
     author, pictures = item.author, item.pictures
     seconds = created(item.created)
     assert author is not None
@@ -117,7 +120,7 @@ def _music(music: Music) -> dict[str, Any]:
 
 
 def _statistics(item: Item, post_id: str) -> dict[str, Any]:
-    """Return a post's figures: the exact ones, or else the rounded ones."""
+    """Return a post's counts: exact if available, else rounded."""
     exact, rounded = item.exact_figures or Figures(), item.figures or Figures()
     figures = {**empty(schema.Statistics), "aweme_id": post_id}
     for name in STATISTICS:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from scrapy import Request
 
 RESULTS_PATH = "/api/search/photo/full/"
-"""Path of the API call for the photo tab, as seen in four public projects between 2025-11 and 2026-09."""
+"""Path of the API call for the photo tab, according to four public projects between 2025-11 and 2026-09."""
 
 CAPTCHA_MOUNT = "#tiktok-verify-ele"
 """Selector of the element into which the platform puts a CAPTCHA. While it is empty, there is no CAPTCHA."""
@@ -19,13 +19,13 @@ STOP_SELECTORS = {
     "captcha": f"{CAPTCHA_MOUNT}, .captcha_verify_container, .captcha-verify-container",
     "login": '#loginContainer, [data-e2e="login-modal"]',
 }
-"""Selectors of elements by kind. Once such an element is visible, the page receives no more results."""
+"""Selectors of login dialogs and CAPTCHAs, by kind. Once such an element is visible, the page receives no more
+results."""
 CLOSE_SELECTORS = {
     "login": ':is([role="dialog"]:has(#loginContainer), #loginContainer, [data-e2e="login-modal"], #login-modal)'
     ' :is([data-e2e="modal-close-inner-button"], [data-e2e="modal-close-button"], [aria-label="Close"])'
 }
-"""Selectors of the buttons that close such an element, by kind. A CAPTCHA has no selector, because it is never
-closed."""
+"""Selectors of the buttons that close such elements, by kind. There is none for CAPTCHAs, which are never closed."""
 
 
 def search_request(origin: str, *, keywords: str, cursor: str = "0", count: int = 30) -> Request:

@@ -1,4 +1,4 @@
-"""Short-video: the models for the photo search's params and record (specification 2.3)."""
+"""Short-video: the models of the photo search's params and record (specification 2.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_ROWS = 30
 
 
 class PhotoSearchParams(LinkParams):
-    """What to search for, given as text or by the URL of the search, and which rows of the results to return."""
+    """Params of a search, given by its words or URL, and of the rows of the results to return."""
 
     links: ClassVar = LINKS
     kinds: ClassVar = ("search",)
@@ -24,11 +24,12 @@ class PhotoSearchParams(LinkParams):
     keywords: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
     """The search text, as a visitor would type it. It is sent unchanged."""
     url: str | None = Field(default=None, max_length=2_000)
-    """URL of a search, also without ``https://``: of its photo tab or of its first tab. Only the words are used."""
+    """URL of a search, also without ``https://``: that of its photo tab or of its first tab. Only the words are
+    used."""
     cursor: str = Field(default="0", pattern=r"^[0-9]{1,6}$")
     """The ``cursor`` of the previous record, "0" to start. It is the number of rows in all earlier records."""
     count: Annotated[int, AfterValidator(lambda count: min(count, MAX_ROWS))] = Field(default=MAX_ROWS, ge=1)
-    """The maximum number of rows, at most 30: more counts as 30, and ``status.message`` says so.
+    """The maximum number of rows, at most 30: a larger number is reduced to 30, with a note in ``status.message``.
 
     A record may have fewer rows even if more follow: see ``has_more``."""
 
@@ -39,7 +40,7 @@ class PhotoSearchParams(LinkParams):
 
 
 class Image(Model):
-    """A picture with its URLs. The platform uses this form for sounds, too."""
+    """A picture with its URLs. The platform also uses this structure for sounds."""
 
     height: int | None
     """Height in pixels as stated by the platform; null if missing. The files may have another height."""
@@ -93,7 +94,7 @@ class CommerceInfo(Model):
     is_diversion_ad: int | None
     """The platform's flag, 0 or 1."""
     organic_log_extra: str
-    """JSON text for the platform's logs; "" if not exposed: the web results never have it."""
+    """JSON text for the platform's logs; "" if not exposed, as in all web responses."""
     with_comment_filter_words: bool | None
     """Whether words are filtered from the post's comments."""
 
@@ -228,13 +229,13 @@ class PhotoPost(Model):
     """Language code, "un" if the platform could not detect it; null if not exposed."""
     image_post_info: ImagePost
     is_ad: bool | None
-    """Whether the post is an advertisement; null if the response does not have it."""
+    """Whether the post is an advertisement; null if the response does not state it."""
     is_eligible_for_commission: bool | None
     """Null in web responses."""
     is_nff_or_nr: bool | None
     """Null in web responses."""
     is_paid_partnership: bool | None
-    """Null if the response does not have it."""
+    """Whether the post is marked as a paid partnership; null if the response does not state it."""
     is_top: int | None
     """Whether the post is pinned to its account's page: 0 or 1. Null if not exposed: search results never state it."""
     item_comment_settings: int | None

@@ -43,7 +43,9 @@ REPORTED_ERROR = re.compile(
     r"error|fehler|erreur|\berro\b|try again|something went wrong|erneut|réessay|vuelve a intentar|tente novamente",
     re.IGNORECASE,
 )
-"""Matches alerts about an error of the platform, in the languages that are checked."""
+"""Matches alerts that report an error on the platform's side, in English, German, French, Spanish and Portuguese."""
+_WORDED_VIEWS = re.compile(r"\d.{0,20}\bviews?$", re.IGNORECASE)
+"""Matches texts that end with a number in any format, followed by the word "views"."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 
 
@@ -54,12 +56,10 @@ class VideositePage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error for a failed or blocked response, or for an error that the platform reports in it.
 
-        Raises:
-            TargetNotFound: the status is 404, or the body is a 404 page. UpstreamBlocked: the response has a blocking
-            status or an empty body, or is the cookie consent page. UpstreamRateLimited: the status is 429, or the
-            response is the CAPTCHA page for unusual traffic. UpstreamError: the status is 5xx, or the data contains an
-            error that the platform reports. ExtractionFailed: the page has no data block, or the data is not valid
-            JSON.
+        Raises: TargetNotFound: the status is 404, or the body is a 404 page. UpstreamBlocked: the status means a block,
+        the body is empty, or the response is the cookie consent page. UpstreamRateLimited: the status is 429, or the
+        response is the CAPTCHA page for unusual traffic. UpstreamError: the status is 5xx, or the data contains an
+        error that the platform reports. ExtractionFailed: the page has no data block, or the data is not valid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._bad_request_error()
@@ -69,9 +69,7 @@ class VideositePage(PlatformPage):
 
     def _bad_request_error(self) -> ScrapeError:
         """Create the error for a response with status 400."""
-        return TargetNotFound(
-            "The platform rejected the target's id as invalid.", upstream_status=400, reason="invalid_id"
-        )
+        return TargetNotFound("The platform rejected the target's id as invalid.", reason="invalid_id")
 
     def read_data(self, kind: type[C]) -> C:
         """Read the JSON data of the response by its contract.
@@ -85,17 +83,17 @@ class VideositePage(PlatformPage):
 
     @cached_property
     def _body(self) -> bytes:
-        """The body as plain bytes. Searching the response's own subclass of ``bytes`` would copy the body each time."""
+        """The body as plain ``bytes``: each search of the response's subclass of ``bytes`` would copy the body."""
         return bytes(self.response.body)
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The JSON text of the data: the whole body, or part of a script in the page. None: the page has no data."""
+        """The JSON text of the data: the whole body, or part of a script in the page. None if there is no data."""
         return self._body if is_bare_json(self._body) else assigned_block(self._body, DATA)
 
     @property
     def _error_code(self) -> Any:
-        """The HTTP status that the body states, or None. It is for a response that was saved without its status."""
+        """The HTTP status that the body states, or None, for responses that were saved without their status."""
         if not re.match(rb'\s*\{\s*"error"\s*:', self._body):
             return None
         failure = read(Failure, self._body, what=DATA).value
@@ -105,16 +103,13 @@ class VideositePage(PlatformPage):
         if self._block is not None:
             return
         body = self._body
-        status = self.response.status
         if any(mark in body for mark in CONSENT_MARKS):
-            raise UpstreamBlocked(
-                "The platform returned its cookie consent page.", upstream_status=status, reason="consent"
-            )
+            raise UpstreamBlocked("The platform returned its cookie consent page.", reason="consent")
         if any(mark in body for mark in TRAFFIC_MARKS):
             message = "The platform returned a CAPTCHA page for unusual traffic."
-            raise UpstreamRateLimited(message, upstream_status=status, reason="captcha")
+            raise UpstreamRateLimited(message, reason="captcha")
         if NOT_FOUND_MARK in body:
-            raise TargetNotFound("The platform has no such page.", upstream_status=status, reason="not_found")
+            raise TargetNotFound("The platform has no such page.", reason="not_found")
 
     def _raise_for_reported_errors(self) -> None:
         code = self._error_code
@@ -126,10 +121,10 @@ class VideositePage(PlatformPage):
             **dict.fromkeys(map(str, BLOCK_STATUSES), (UpstreamBlocked, "refused")),
         }
         kind, reason = known.get(text(code), (UpstreamError, "reported_error"))
-        raise kind(f"The platform reports an error: {code}.", reason=reason)
+        raise kind(f"The platform reported an error: {code}.", reason=reason)
 
     def skip_language(self, part: str, path: Path) -> None:
-        """Add an error to ``skipped`` for a part that is not in English: its numbers and dates could not be read."""
+        """Add an error to ``skipped`` for a part that is not in English, whose numbers and dates cannot be read."""
         self.skip(missing_error(f"{part} is not in English: its numbers are missing.", path, reason="language"))
 
     @property
@@ -142,7 +137,7 @@ Shape = Lockup | Short | PlaylistVideo
 
 
 def id_path(shape: Shape) -> str:
-    """Return where an item's format has its id."""
+    """Return the declared path of the id in an item's format."""
     if isinstance(shape, Lockup):
         return "lockupViewModel.contentId"
     return (
@@ -153,34 +148,30 @@ def id_path(shape: Shape) -> str:
 
 
 def _is_next_page(lost: Unread) -> bool:
-    """Whether a row that could not be read leads to the next page of its list."""
+    """Whether an unread row is the one that leads to the next page of its list."""
     return lost.path.endswith(".token") or any(name.startswith("continuationItem") for name in lost.names)
-
-
-def _joined(shape: Shape) -> str:
-    return "\n".join(stated_texts(shape))
 
 
 @attrs.define(slots=False)
 class ListPage(VideositePage):
-    """Base class for responses that have a list of items."""
+    """Base class for responses that contain a list of items."""
 
     rows_path: ClassVar[str]
-    """Where the payload has the list. The paths of everything unread in the list begin with it."""
+    """The path of the list in the payload. The paths of all unread parts in the list begin with it."""
 
     @cached_property
     def rows(self) -> list[Placed]:
         """All rows in the list, in the platform's order."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """The tab that the items belong to."""
         return self.requested_tab
 
     @cached_property
     def _shapes(self) -> list[tuple[Placed, Shape]]:
-        """All rows with an item that has a valid id. The others are reported."""
+        """All rows whose item has a valid id, with the item. Other items are reported."""
         blank = 0 if self._lost else sum(row.is_blank for row, _ in self.rows)  # unknown rows are blank, too
         if blank:
             path = f"{self.rows_path}.…unknown"
@@ -198,7 +189,7 @@ class ListPage(VideositePage):
         return [self.entry(shape) for _, shape in self._shapes]
 
     def entry(self, row: Shape) -> dict[str, Any]:
-        """Return the item of a row. Your own page objects may override it."""
+        """Convert a row's item. Subclasses may override this method."""
         return item_of(row, self.kind)
 
     @field
@@ -207,18 +198,18 @@ class ListPage(VideositePage):
 
     @field
     def continuation(self) -> str:
-        # Other tokens (sort orders, the about panel, recommendations) are elsewhere in the response. The next page's
-        # token ends the list that has the items, or else the list around it.
+        # Other tokens (sort orders, the about panel, recommendations) are elsewhere in the response. The row with the
+        # token for the next page is the last row of the list that contains the items, or of the list around it.
         last = self._shapes[-1][0].parent if self._shapes else None
         ends = [each for each in self.rows if each.parent is last][-1:] + self.rows[-1:]
         return next((each.row.token for each in ends if each.row.token), "")
 
     @field
     def more(self) -> bool:
-        """Whether the list continues, although the token of the next page may not be readable (PA-1).
+        """Whether the list continues, even if the token for the next page cannot be read (PA-1).
 
-        A row in an unknown format leads to the next page if its name contains the word. The name did change in 2026,
-        from ``continuationItemRenderer`` to ``continuationItemViewModel``.
+        A row in an unknown format counts as the row that leads to the next page if its name contains "continuation".
+        This name changed in 2026, from ``continuationItemRenderer`` to ``continuationItemViewModel``.
         """
         return bool(self.continuation) or any(map(_is_next_page, self._lost))
 
@@ -228,17 +219,17 @@ class ListPage(VideositePage):
         return [each for each in self.unread if each.loses_rows and each.path.startswith(self.rows_path)]
 
     def raise_for_unread_rows(self) -> None:
-        """Report rows that could not be read, and raise an error if the page shows a list of which no row was read.
+        """Report rows that could not be read. Raise an error if the page has a list, but no row of it could be read.
 
-        Also add an error to ``skipped`` if items are not in English: the numbers in them could not be read.
+        Also add an error to ``skipped`` if items are not in English, because the numbers in them cannot be read.
         """
-        if self.kind and self.kind not in TABS.values():  # other tabs, such as albums and posts, have no videos
+        if self._is_without_items:
             unknown = [each for each in self.unread if each.cause == "unknown" and each.path.startswith(self.rows_path)]
             self.unread = [each for each in self.unread if each not in unknown]
             return
         if not self._items:
             if self._lost or (self.kind and not all(row.is_empty_list for row, _ in self.rows)):
-                message = "The list has no item of a known type with a valid id"
+                message = "The list contains no item of a known type with a valid id"
                 unread = "; ".join(map(str, self._lost))
                 raise missing_error(f"{message}{': ' if unread else '.'}{unread}", (self.rows_path,), reason="blind")
             return
@@ -248,27 +239,40 @@ class ListPage(VideositePage):
         self._report_unread_views()
 
     @property
+    def _is_without_items(self) -> bool:
+        """Whether the list is of a tab without videos, such as albums and posts."""
+        return bool(self.kind) and self.kind not in TABS.values()
+
+    @property
     def _is_in_other_language(self) -> bool:
-        """Whether no English words are around the numbers of the list, or of an item without a number of views."""
+        """Whether no number in the list, or in an item without a number of views, is next to English words."""
         if not any(map(ENGLISH.search, self._texts())):
             return any(re.search(r"\d", text) for text in self._texts())
-        without = (
-            shape for (_, shape), item in zip(self._shapes, self._items, strict=True) if item["view_count"] is None
-        )
-        return any(re.search(r"\d", texts) and not ENGLISH.search(texts) for texts in map(_joined, without))
+        without = ("\n".join(texts) for texts, item in self._stated() if item["view_count"] is None)
+        return any(re.search(r"\d", texts) and not ENGLISH.search(texts) for texts in without)
+
+    def _stated(self) -> Iterator[tuple[list[str], dict[str, Any]]]:
+        """Yield the texts in each row that may contain a number, with the row's item."""
+        for (_, shape), item in zip(self._shapes, self._items, strict=True):
+            yield stated_texts(shape), item
 
     def _texts(self) -> Iterator[str]:
         return (text for _, shape in self._shapes for text in stated_texts(shape))
 
     def _report_unread_views(self) -> None:
-        """Report that no row of a page states its views in a known form, although rows state numbers (PA-9).
+        """Report numbers of views in an unknown format (PA-9): texts with the word "views", or, if no row of the page
+        states its views in a known format, all other texts with numbers.
 
-        Each recorded page with ten items or more states the views of at least one.
+        On each recorded page with ten items or more, at least one item states its number of views.
         """
-        if len(self._items) < OFTEN_ROWS or any(item["view_count"] is not None for item in self._items):
-            return
-        unknown = [text for text in self._texts() if re.search(r"\d", text) and not OTHER_NUMBERS.search(text)]
+        rows = [texts for texts, item in self._stated() if item["view_count"] is None]
+        unknown = [text for texts in rows for text in texts if _WORDED_VIEWS.search(text)]
+        count = len(unknown)
+        if not unknown and OFTEN_ROWS <= len(rows) == len(self._items):
+            unknown = [text for text in self._texts() if re.search(r"\d", text) and not OTHER_NUMBERS.search(text)]
+            count = len(rows)
         if unknown:
             names = tuple(text[:MAX_NAME_LENGTH] for text in unknown[:MAX_NAMES])
-            count = len(self._items)
-            self.unread.append(Unread(f"{self.rows_path}.views.…unknown", "unknown", count, count, names=names))
+            self.unread.append(
+                Unread(f"{self.rows_path}.views.…unknown", "unknown", count, len(self._items), names=names)
+            )

@@ -1,4 +1,4 @@
-"""Video site: page objects for the responses that complete a record, and for the channel that a URL leads to."""
+"""Video site: page objects for responses that complete a record, and for the response that resolves a URL."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PLAYER = "ytInitialPlayerResponse"
 BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)
 """Matches the player's message that the visitor must prove not to be a bot."""
 COMMENT_PANELS = ("engagement-panel-comments", "comment-item-section")
-"""Beginnings of the names of the panel with a video's comments: the current name, and the name until 2023."""
+"""The beginnings of the name of the panel with a video's comments: the current name, and the name until 2023."""
 
 
 @attrs.define(slots=False)
 class AboutPage(VideositePage):
-    """A channel's about panel, from its API call or from the page that contains it. ``page_params`` has ``channel``."""
+    """A channel's about panel, from its API call or the page that contains it. ``page_params``: ``channel``."""
 
     source: ClassVar[str] = "about"
 
@@ -41,10 +41,10 @@ class AboutPage(VideositePage):
         return '"aboutChannelViewModel"' in body and not CHANNEL_MARK.search(body)
 
     def validate_input(self) -> None:
-        """Raise an error unless the response has the channel's about panel.
+        """Raise an error unless the response contains the channel's about panel.
 
         Raises:
-            ExtractionFailed: the response has no panel, or another channel's panel.
+            ExtractionFailed: the response contains no panel, or another channel's panel.
         """
         super().validate_input()
         requested = text(self.page_params.get("channel"))
@@ -71,7 +71,7 @@ class AboutPage(VideositePage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        """The channel, with the fields in the panel. It is for a panel that was saved without the channel's page."""
+        """The channel, with the fields in the panel, for a panel that was saved without the channel's page."""
         handle = handle_in(self._panel.channel_url or "")
         return {**blank(self.channel, handle=handle), "biography": self._panel.description or ""}
 
@@ -80,13 +80,13 @@ class AboutPage(VideositePage):
         panels = self.read_data(PanelHolder).panels
         if not panels:
             path = ("onResponseReceivedEndpoints", "appendContinuationItemsAction", "continuationItems")
-            raise missing_error("The response has no about panel.", path, reason="no_about_panel")
+            raise missing_error("The response contains no about panel.", path, reason="no_about_panel")
         return panels[0]
 
 
 @attrs.define(slots=False)
 class FeedPage(VideositePage):
-    """An Atom feed: the newest 15 items and exact counts. ``page_params``: ``channel``, ``tab`` for a playlist."""
+    """An Atom feed: the newest 15 items with exact counts. ``page_params``: ``channel``; for a playlist, ``tab``."""
 
     source: ClassVar[str] = "feed"
 
@@ -104,7 +104,7 @@ class FeedPage(VideositePage):
                 read.
         """
         if self.response.status in {404, 410}:
-            raise UpstreamError("The channel has no feed.", upstream_status=self.response.status, reason="no_feed")
+            raise UpstreamError("The channel has no feed.", reason="no_feed")
         self.raise_for_failures()
         if self._root is None:
             self._raise_for_blocks()
@@ -130,7 +130,7 @@ class FeedPage(VideositePage):
     def channel(self) -> str:
         ids = [self._feed.channel, (self._feed.author_url or "").rpartition("/")[2]]
         ids += [each.channel for each in self._entries]
-        # The channel id at the top of the feed lacks the prefix "UC", which all channel ids have.
+        # At the top of the feed, the channel's id lacks the prefix "UC" of all channel ids.
         prefixed = (each if each.startswith("UC") else f"UC{each}" for each in ids if each)
         return next((each for each in prefixed if re.fullmatch(CHANNEL_ID, each)), "")
 
@@ -140,7 +140,7 @@ class FeedPage(VideositePage):
 
     @field
     def created(self) -> dict[str, Any]:
-        """Both fields of the channel's creation date; {} for a playlist's feed, which has the playlist's date."""
+        """Both fields of the channel's creation date; {} for a playlist's feed, which contains the playlist's date."""
         moment = unix_time(self._feed.published)
         is_channels = "playlist_id=" not in (self._feed.url or "")
         return creation(datetime.fromtimestamp(moment, UTC)) if moment and is_channels else {}
@@ -151,14 +151,14 @@ class FeedPage(VideositePage):
         return list({each["content_id"]: each for each in found}.values())
 
     def _post(self, entry: Entry) -> dict[str, Any]:
-        """Convert an entry. A link with ``/shorts/`` is a short's."""
+        """Convert an entry. An entry whose link contains ``/shorts/`` is a short."""
         short = "/shorts/" in entry.url
         return post(
             entry.id,
             kind="short" if short else "live" if self.requested_tab == "streams" else "video",
             caption=entry.title or "",
             description=entry.description or "",
-            like_count=count(entry.likes) or None,  # the platform also states 0 if likes are hidden
+            like_count=count(entry.likes) or None,  # 0 may mean that likes are hidden
             published_date=unix_time(entry.published),
             thumbnail_image=entry.image or "",
             view_count=count(entry.views),
@@ -179,7 +179,7 @@ class FeedPage(VideositePage):
 
 @attrs.define(slots=False)
 class VideoPage(VideositePage):
-    """A video's metadata, from the player's API call or the video's page. ``page_params`` has ``video``."""
+    """A video's metadata, from the player's API call or the video's page. ``page_params`` contains ``video``."""
 
     source: ClassVar[str] = "video"
 
@@ -189,17 +189,18 @@ class VideoPage(VideositePage):
         return player or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
-        """Raise an error unless the response has the video's metadata. An unplayable video may have metadata, too.
+        """Raise an error unless the response contains the video's metadata, which it may even if the video cannot be
+        played.
 
         Raises:
             UpstreamBlocked, UpstreamRateLimited, TargetNotFound, TargetRestricted: see ``_raise_for_unavailable``.
-            ExtractionFailed: the response has no metadata, or another video's metadata.
+            ExtractionFailed: the response contains no metadata, or another video's metadata.
         """
         super().validate_input()
         if self._player.metadata is None:
             self._raise_for_unavailable()
             raise missing_error(
-                "The response has no video metadata.",
+                "The response contains no video metadata.",
                 ("microformat", "playerMicroformatRenderer"),
                 reason="no_metadata",
             )
@@ -208,14 +209,14 @@ class VideoPage(VideositePage):
             message = f"The metadata belong to another video: {self._video!r}, requested was {requested!r}."
             raise missing_error(message, ("videoDetails", "videoId"), reason="wrong_echo")
         if self._metadata.published and unix_time(self._metadata.published) is None:
-            # The time has an offset in all recorded responses. Without one, the video has no date.
+            # In all recorded responses, the time has a UTC offset. Without an offset, the date is null.
             self.unread.append(Unread("microformat.playerMicroformatRenderer.publishDate", "type"))
 
     def _raise_for_unavailable(self) -> None:
-        """Raise the error that the player states as the reason why the video cannot be played.
+        """Raise an error for the reason, stated by the player, why the video cannot be played.
 
         Raises:
-            UpstreamBlocked: the player demands a check whether the visitor is a bot.
+            UpstreamBlocked: the player demands proof that the visitor is not a bot.
             UpstreamRateLimited: the player asks to try again later.
             TargetNotFound: the video does not exist or was removed.
             TargetRestricted: the video is private, for adults or members, or not available in this region.
@@ -279,9 +280,9 @@ class VideoPage(VideositePage):
 
 @attrs.define(slots=False)
 class CommentsPage(VideositePage):
-    """A video page's own data, without the player's data. Only this data has the number of comments.
+    """A video page's own data, not the player's data. Only this data contains the number of comments.
 
-    The spider does not request it. It is read only from saved responses.
+    The spider does not request it: it is read only by ``scrapy extract``.
     """
 
     source: ClassVar[str] = "comments"
@@ -291,19 +292,19 @@ class CommentsPage(VideositePage):
         return '"twoColumnWatchNextResults"' in body and '"playerMicroformatRenderer"' not in body
 
     def validate_input(self) -> None:
-        """Raise an error unless the response has the data of a video's page.
+        """Raise an error unless the response contains the data of a video's page.
 
         Raises:
-            ExtractionFailed: the response has no part about the video, or no valid video id.
+            ExtractionFailed: the response contains no part about the video, or no valid video id.
         """
         super().validate_input()
         if not self._page.sections and b'"secondaryResults"' in self._body:
             path = ("contents", "twoColumnWatchNextResults", "results")
-            message = "The response has recommendations, but no part about the video itself."
+            message = "The response contains recommendations, but no part about the video itself."
             raise missing_error(message, path, reason="no_metadata")
         if not is_video_id(self._video):
             raise missing_error(
-                "The response has no video id.", ("currentVideoEndpoint", "watchEndpoint"), reason="no_metadata"
+                "The response contains no video id.", ("currentVideoEndpoint", "watchEndpoint"), reason="no_metadata"
             )
 
     @field
@@ -339,14 +340,15 @@ class CommentsPage(VideositePage):
 
     @property
     def _video(self) -> str:
-        # Scheduled streams have no such endpoint, but buttons with the video's id.
+        # For scheduled streams, this endpoint is missing, but buttons contain the video's id.
         return self._page.id or first(each.updated_video for each in self._page.sections) or ""
 
     @cached_property
     def _page(self) -> WatchPage:
-        """The watch page's data. ``unread`` reports the title or the owner if no section of the page has it.
+        """The watch page's data. If no section contains the title or the owner, it is added to ``unread``.
 
-        All recorded pages have a title and an owner (captures bb9a74d0f95b, ed87241a14a0, 3619fe6ced2f, 803ff3b04ebc).
+        All recorded pages contain a title and an owner (captures bb9a74d0f95b, ed87241a14a0, 3619fe6ced2f,
+        803ff3b04ebc).
         """
         page = self.read_data(WatchPage)
         if not any(each.title for each in page.sections):
@@ -358,7 +360,7 @@ class CommentsPage(VideositePage):
 
 @attrs.define(slots=False)
 class ResolvePage(VideositePage):
-    """The API response that states which channel, or which other URL, one of the platform's URLs leads to."""
+    """The API response that resolves one of the platform's URLs to a channel or to another URL."""
 
     source: ClassVar[str] = "resolve"
 
@@ -375,7 +377,7 @@ class ResolvePage(VideositePage):
         """
         super().validate_input()
         if self._endpoint is None or self._endpoint.is_empty:
-            raise missing_error("The response has no endpoint of a known kind.", ("endpoint",), reason="blind")
+            raise missing_error("The response contains no endpoint of a known kind.", ("endpoint",), reason="blind")
         if not self.channel and not self.url:
             raise TargetNotFound("The address does not lead to a channel.", reason="wrong_page_kind")
 

@@ -1,4 +1,4 @@
-"""Video site: requests the fields of items that lists do not have, such as exact dates and likes."""
+"""Video site: requests the fields of items that lists lack, such as exact dates and likes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from crawler.platforms import budget
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.details import FeedPage, VideoPage
 from crawler.platforms.videosite.record import unenriched
+from crawler.reading.declaration import OFTEN_ROWS
+from crawler.reading.unread import Unread
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -38,12 +40,15 @@ logger = structlog.get_logger(__name__)
 Item = dict[str, Any]
 
 SECONDS_FOR_RECORD = 2.0
-"""Seconds before the deadline of a target from which no further request starts. The record is built from the found
-details."""
+"""In this number of seconds before a target's deadline, no request is started: the record is built from the details
+found so far."""
+
+
+LIKES_PATH = "microformat.playerMicroformatRenderer.likeCount"
 
 
 class Reader(Protocol):
-    """The part of ``ChannelReader`` in ``spiders/videosite.py`` that enrichments use."""
+    """The part of ``ChannelReader`` in ``spiders/videosite.py`` that ``Enrichment`` uses."""
 
     spider: PlatformSpider
     target: Target
@@ -57,11 +62,11 @@ class Reader(Protocol):
         """Fetch a page and return its item."""
 
     async def optional(self, kind: type[VideositePage], request: Request) -> Item | None:
-        """Fetch an optional page and return its item, None if it fails."""
+        """Fetch an optional page and return its item, or None if it fails."""
 
 
 class Enrichment:
-    """Requests the feed of a tab, and the metadata of the items that are not in it."""
+    """Requests the Atom feed of a tab, and the metadata of the items that are not in the feed."""
 
     def __init__(self, reader: Reader, channel: str, tab: str) -> None:
         self._reader = reader
@@ -70,29 +75,33 @@ class Enrichment:
         deadline = reader.target.deadline
         self._end = None if deadline is None else deadline - SECONDS_FOR_RECORD
         self._found: list[Item] = []
+        self._metadata: list[Item] = []
+        """The items of ``_found`` whose source is the video's metadata."""
         self._has_no_slot = False
-        """Whether no download slot is free before the deadline."""
+        """Whether no download slot becomes free before the deadline."""
         self._failed: set[str] = set()
-        """Ids of the items whose metadata could not be read. They are not left out: they were requested."""
+        """Ids of the items whose metadata could not be read. They do not count as left out, because they were
+        requested."""
 
     async def items(self, posts: list[Item], most: float) -> list[Item]:
-        """Return items with the fields that lists do not have, the better source first.
+        """Return items with the fields that lists lack; those from the better source come first.
 
-        ``most``: for how many posts, from the top, they are requested. VIDEOSITE_ENRICH_MAX is the upper bound. If a
-        number or the deadline leaves posts out, the outcome has a warning with their number.
+        ``most``: the number of posts, from the top, for which they are requested, at most VIDEOSITE_ENRICH_MAX. If
+        posts are left out because of a limit or the deadline, the outcome has a warning with their number.
         """
         bound = self._reader.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
         wanted = posts[: int(min(most, bound, len(posts)))]
         if wanted:
             work = asyncio.ensure_future(self._request(wanted))
-            work.add_done_callback(_ignore_error)  # nothing awaits work that runs after the end
+            work.add_done_callback(_ignore_error)  # nothing awaits work that is still running at the end
             loop = asyncio.get_running_loop()
             seconds = None if self._end is None else max(0.0, self._end - loop.time())
             done, _ = await asyncio.wait([work], timeout=seconds)
             for finished in done:
                 finished.result()
+        self._report_missing_likes()
         found = list(self._found)  # a copy: requests that are still in flight keep adding to the original
-        if most:  # without requested details, none are missing
+        if most:  # if no details were requested, none are missing
             self._warn(posts, posts[len(wanted) :], found, BlockedByPolicy)
         if self._is_late or self._has_no_slot:
             self._warn(posts, wanted, found, UpstreamTimeout)
@@ -103,15 +112,29 @@ class Enrichment:
         return self._end is not None and asyncio.get_running_loop().time() >= self._end
 
     def _warn(self, posts: list[Item], wanted: list[Item], found: list[Item], error: type[ScrapeError]) -> None:
-        """Add a warning if requested posts were left out. ``error``: the reason."""
+        """Add a warning if the details of wanted posts were not requested. ``error``: the class of the reason."""
         missing = set(unenriched(wanted, found)) - self._failed
         if missing:
             reader = self._reader
             reader.spider.left_out(reader.target, VideoPage.source, "posts[]", (len(missing), len(posts)), error)
 
+    def _report_missing_likes(self) -> None:
+        """Report the number of likes as unread if it is in the feed, but in none of the other items' metadata.
+
+        A single item lacks it if its channel hides the likes. The feed states 0 for such items.
+        """
+        count = len(self._metadata)
+        if count < OFTEN_ROWS or any(each["like_count"] is not None for each in self._metadata):
+            return
+        if any(each["like_count"] for each in self._found):
+            reader = self._reader
+            reader.spider.warn_unread(
+                reader.target, VideoPage.source, [Unread(LIKES_PATH, "contradiction", count, count)]
+            )
+
     async def _request(self, posts: list[Item]) -> None:
         reader = self._reader
-        if not (reader.continuation and reader.continuation.token):  # the feed has only the newest items
+        if not (reader.continuation and reader.continuation.token):  # the feed contains only the newest items
             feed = await reader.optional(FeedPage, upstream.feed_request(reader.origin, self._channel, self._tab))
             self._found += feed["posts"] if feed else []
         waiting = iter(unenriched(posts, self._found))
@@ -119,7 +142,7 @@ class Enrichment:
         try:
             await asyncio.gather(*(self._work(waiting) for _ in range(workers)))
         finally:
-            deque(waiting, maxlen=0)  # after a failure, no further work
+            deque(waiting, maxlen=0)  # after a failure, start no further work
 
     async def _work(self, waiting: Iterator[str]) -> None:
         reader = self._reader
@@ -140,6 +163,7 @@ class Enrichment:
                     return  # further requests would be blocked, too
             else:
                 self._found.extend(metadata["posts"])
+                self._metadata.extend(metadata["posts"])
 
 
 def _ignore_error(work: asyncio.Future[None]) -> None:

@@ -1,4 +1,4 @@
-"""Video site: the contract of the Atom feeds, and how their XML becomes plain data."""
+"""Video site: the contracts of the Atom feeds, and functions that convert their XML to plain data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUP = "media:group/media:"
 
 
 class Entry(Contract):
-    """An item of a feed. ``platforms/videosite.md`` lists the values of an entry."""
+    """An entry of a feed: one video."""
 
     id: str = identity("yt:videoId")
     url: str = identity("link:alternate@href")
@@ -35,7 +35,7 @@ class Entry(Contract):
 
 
 class Feed(Contract):
-    """The feed of a channel or playlist. Both have the same format."""
+    """The feed of a channel or playlist, in the same format."""
 
     url: str | None = sometimes("link:self@href")
     channel: str | None = sometimes("yt:channelId")
@@ -54,22 +54,22 @@ def feed_root(body: bytes) -> Any:
 
 
 def plain_feed(root: Any) -> dict[str, Any]:
-    """Return a feed as plain data: its own values by name, and a dict of values for each entry."""
+    """Return a feed as plain data: the feed's own values by name, and for each entry a dict of its values."""
     data = _values(each for each in root if each.tag != _ENTRY)
     return {**data, "entry": [_values(each) for each in root.iterchildren(_ENTRY)]}
 
 
 def unknown_parts(root: Any) -> list[str]:
-    """Return the names of elements with others inside that are neither entries nor the author."""
-    return [_name(each) for each in root if len(each) and each.tag not in {_ENTRY, f"{{{ATOM}}}author"}]
+    """Return the names of elements with children that are neither entries nor the author."""
+    return [_name(each.tag) for each in root if len(each) and each.tag not in {_ENTRY, f"{{{ATOM}}}author"}]
 
 
 def _values(elements: Iterable[Any]) -> dict[str, str | None]:
-    """Return the texts and attributes in elements, and in elements inside them, by their path. The first one counts."""
+    """Return the texts and attributes of elements and their descendants, by path; the first of each path."""
     found: dict[str, str | None] = {}
     waiting = [(each, "") for each in elements]
     for element, parent in waiting:
-        path = f"{parent}{_name(element)}"
+        path = f"{parent}{_name(element.tag)}"
         attributes = element.items()
         if attributes:
             relation = element.get("rel")
@@ -83,12 +83,13 @@ def _values(elements: Iterable[Any]) -> dict[str, str | None]:
     return found
 
 
-def _name(element: Any) -> str:
-    """Return an element's name with the feed's usual prefix. Comments and processing instructions have no name."""
-    return _prefixed(element.tag) if isinstance(element.tag, str) else "…"
-
-
 @lru_cache(maxsize=100)
-def _prefixed(tag: str) -> str:
+def _name(tag: object) -> str:
+    """Return an element's name with the feed's usual prefix, by its tag.
+
+    Comments and processing instructions have no name: their tags are functions.
+    """
+    if not isinstance(tag, str):
+        return "…"
     space, _, name = tag.removeprefix("{").rpartition("}")
     return f"{_PREFIXES.get(space, '…:')}{name}"

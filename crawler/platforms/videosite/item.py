@@ -19,20 +19,21 @@ Path = tuple[Step, ...]
 
 ORIGIN = PLATFORM.origin
 VIEWS = "(?:views?|plays?)"
-"""The platform's words for views. "plays" is on buttons of shorts, and may replace the word in lists."""
+"""The platform's words for views. "plays" is used on buttons of shorts, and may come into use in lists."""
 
 _ID = re.compile(VIDEO_ID)
 ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled|play)\b", re.IGNORECASE)
-"""Matches words in the texts that state numbers, if the page is in English."""
+"""Matches the words that accompany numbers on English pages."""
 OTHER_NUMBERS = re.compile(r"\b(?:watching|waiting|ago|streamed|premier\w*|scheduled)\b", re.IGNORECASE)
-"""Matches texts with a number that is not the number of views."""
+"""Matches texts that contain a number other than the number of views."""
 _ACCESSIBLE_VIEWS = re.compile(
-    r"(?<![\d,.])\d[\d,.]{0,25}(?: thousand| lakh| million| crore| billion)? views?\b|\bno views?\b", re.IGNORECASE
+    r"(?<=, )(?:\d[\d,.]{0,25}(?: thousand| lakh| million| crore| billion)?|no) views?(?=\s*(?:[-–]|$))", re.IGNORECASE
 )
+"""Matches the number of views between the title and "- play Short". The title may contain such a number, too."""
 
 
 def post(video: str, *, kind: str, **known: Any) -> Item:
-    """Build an item from its known fields. All other fields are null or empty. ``record()`` adds the author."""
+    """Build an item from its known fields. All other fields are null or empty; ``record()`` adds the author."""
     title = known.get("caption", "")
     picture = known.pop("thumbnail_image", "")
     texts = f"{title}\n{known.pop('description', '')}"
@@ -52,12 +53,12 @@ def post(video: str, *, kind: str, **known: Any) -> Item:
 
 
 def is_video_id(value: object) -> bool:
-    """Return whether a value is a valid item id."""
+    """Whether a value is a valid item id."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def item_of(shape: Lockup | Short | PlaylistVideo, tab: str) -> Item:
-    """Convert an item. A known ``tab`` determines the type of a video."""
+    """Convert an item. If ``tab`` is known, it determines the content type of a video."""
     if isinstance(shape, Lockup):
         return _lockup(shape, tab)
     return _short(shape) if isinstance(shape, Short) else _older_video(shape, tab)
@@ -110,7 +111,7 @@ def _older_video(shape: PlaylistVideo, tab: str) -> Item:
 
 
 def _short(shape: Short) -> Item:
-    """Convert a short. In playlists, only the end of the text for screen readers has the number of views."""
+    """Convert a short. In playlists, the number of views is only at the end of the text for screen readers."""
     views = [shape.views] if shape.views else _ACCESSIBLE_VIEWS.findall(shape.accessible or "")[-1:]
     return post(
         shape.id,
@@ -122,7 +123,7 @@ def _short(shape: Short) -> Item:
 
 
 def _views(texts: list[str]) -> int | None:
-    """Return the number of views that one of the texts states: with the word, or else as the number alone."""
+    """Return the number of views in the texts: the number next to the word "views", or else a number alone."""
     for things in (VIEWS, ""):
         for text in texts:
             stated = stated_count(text, things)

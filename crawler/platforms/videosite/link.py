@@ -27,7 +27,7 @@ TABS: dict[str, dict[str, str]] = {
     "streams": {"type": "live"},
     "videos": {"type": "video"},
 }
-"""The tabs of a channel's page, with the params that a link to the tab means."""
+"""The tabs of a channel's page, with the params that a link to the tab stands for."""
 CHANNEL_PATH = re.compile(
     rf"/(?:channel/(?P<id>{CHANNEL_ID})|(?P<name>(?:@|c/|user/)?{NAME}))(?:/(?P<tab>{'|'.join(TABS)}))?/?"
 )
@@ -36,15 +36,15 @@ RESERVED = frozenset(
     about account ads app attribution_link c channel channels clip creators embed feed gaming hashtag howyoutubeworks
     jobs kids live live_chat logout movies music new oembed playlist playables podcasts post premium redirect results s
     select_site shorts signin source sports t trending tv upload user v watch watch_popup watch_videos yt
-    """.split()  # noqa: SIM905  # a list of quoted words would be four times as long
+    """.split()  # noqa: SIM905  # a list of quoted words would need four times as many lines
 )
-"""First segments of the paths of the site's own pages. No channel has such a name directly after the host."""
+"""The first path segments of the site's own pages, which are therefore not names of channels."""
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the channel that a URL leads to, and the params that its tab means.
+    """Return the channel that a URL leads to, and the params that its tab stands for.
 
-    The four forms stay apart, because a handle and a legacy name that are equal may belong to different channels.
+    The four forms of names are kept distinct, because an equal handle and legacy name may belong to different channels.
 
     Raises:
         LinkError: the URL is a short link to a video.

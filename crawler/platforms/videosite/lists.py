@@ -1,4 +1,4 @@
-"""Video site: page objects for a list's continuation pages, and for the playlists of channels that have no tabs."""
+"""Video site: page objects for a list's continuation pages, and for the playlists of channels without tabs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
 _ITEMS = re.compile(rb'"continuationItems"|"richItemRenderer"|ytimg\.com\\?/vi')
-"""Matches responses that have a list of items: its names, or the address of an item's picture."""
+"""Matches responses that contain a list of items, by the list's keys or by the URL of an item's picture."""
 
 
 @attrs.define(slots=False)
 class ContinuationPage(ListPage):
-    """A continuation page of a list. ``page_params`` has ``tab`` and ``channel``, which the response may lack."""
+    """A continuation page of a list. ``page_params`` contains ``tab`` and ``channel``, which the response may lack."""
 
     source: ClassVar[str] = "continuation"
 
@@ -41,7 +41,7 @@ class ContinuationPage(ListPage):
 
     @classmethod
     def has_rows_only(cls, body: str) -> bool:
-        """Whether a saved JSON response has rows to append, without a page around them."""
+        """Whether a saved JSON response consists of rows to append, without the rest of a page."""
         return body.lstrip().startswith("{") and '"continuationItems"' in body and f'"{CONTENTS[1]}"' not in body
 
     rows_path: ClassVar[str] = "onResponseReceivedActions[].appendContinuationItemsAction.continuationItems[]"
@@ -49,17 +49,16 @@ class ContinuationPage(ListPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a continuation page of the channel's list.
 
-        Raises:
-            InvalidRequest: the platform no longer accepts the token.
-            UpstreamError: the request failed. Status 404 counts as a failure, because it occurs sporadically here.
-            ExtractionFailed: the response has no list, is for another channel, or none of its items could be read.
+        Raises: InvalidRequest: the platform no longer accepts the token. UpstreamError: the request failed. Status 404
+        counts as a failure, because it occurs occasionally for lists that exist. ExtractionFailed: the response
+        contains no list, belongs to another channel, or none of its items could be read.
         """
         if self.response.status in {404, 410}:
             message = "The platform did not find this page of the list."
-            raise UpstreamError(message, upstream_status=self.response.status, reason="lost")
+            raise UpstreamError(message, reason="lost")
         super().validate_input()
         if not (self.rows or self._lost or self._is_empty_list):
-            raise missing_error("The response has no list.", ("onResponseReceivedActions",), reason="no_list")
+            raise missing_error("The response contains no list.", ("onResponseReceivedActions",), reason="no_list")
         requested = text(self.page_params.get("channel"))
         if requested and self.channel and self.channel != requested:
             message = f"The page belongs to another channel: {self.channel}, requested was {requested}."
@@ -70,9 +69,8 @@ class ContinuationPage(ListPage):
     def _is_empty_list(self) -> bool:
         """Whether the response is valid although it has no rows.
 
-        It must have no commands for the page (``onResponseReceivedActions``), or a command that appends rows.
-        A list under another key may contain the rows under a new name, so a response with pictures of items does not
-        count as empty.
+        It must contain no commands for the page (``onResponseReceivedActions``), or a command that appends rows. A
+        response that contains pictures of items does not count as empty, because its rows may be under new names.
         """
         commands = [*self.page.actions, *self.page.endpoints]
         is_appended = any(each.addition is not None for each in commands)
@@ -86,7 +84,6 @@ class ContinuationPage(ListPage):
         return InvalidRequest(
             "The platform no longer accepts this cursor. Start again without a cursor.",
             details=[{"loc": ["cursor"], "msg": "The cursor has expired", "type": "value_error"}],
-            upstream_status=400,
             reason="stale_cursor",
         )
 
@@ -97,7 +94,7 @@ class ContinuationPage(ListPage):
 
     @field
     def profile(self) -> dict[str, Any]:
-        """The channel, for a continuation page that was saved without the list's first page: often only its id."""
+        """The channel, often only its id, for a continuation page that was saved without the list's first page."""
         return blank(self.channel, handle=handle_in(self.page.vanity_url or ""), name=self.page.name or "")
 
     @cached_property
@@ -107,7 +104,7 @@ class ContinuationPage(ListPage):
 
     @cached_property
     def rows(self) -> list[Placed]:
-        """The rows of the response; an item that was saved alone counts as a row."""
+        """The rows in the response. An item that was saved alone counts as a row."""
         commands = [*self.page.actions, *self.page.endpoints]
         additions = [each.addition for each in commands if each.addition is not None]
         if additions or commands:
@@ -125,7 +122,7 @@ class ContinuationPage(ListPage):
 
 @attrs.define(slots=False)
 class PlaylistPage(ContinuationPage):
-    """The playlist with all items of one tab. It is the only list of a channel whose page has no tabs."""
+    """The playlist with all items of one tab, for channels whose page has no tabs and therefore no other list."""
 
     source: ClassVar[str] = "playlist"
 
@@ -138,7 +135,7 @@ class PlaylistPage(ContinuationPage):
         marks = ('"playlistVideoListRenderer"', '"playlistMetadataRenderer"', "The playlist does not exist.")
         return any(mark in body for mark in marks) or bool(re.search(r'"playlistId":\s*"UU(?:LF|SH|LV)', body))
 
-    @property
+    @cached_property
     def kind(self) -> str:
         prefix = self._playlist[:4]
         return self.requested_tab or {"UUSH": "shorts", "UULV": "streams"}.get(prefix, "videos")

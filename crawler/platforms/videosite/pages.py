@@ -25,7 +25,17 @@ from crawler.platforms.videosite.base import (
 )
 from crawler.platforms.videosite.item import Path
 from crawler.platforms.videosite.lists import ContinuationPage
-from crawler.platforms.videosite.payload import BADGE_PATH, Channel, OtherChannel, OtherPage, Tab, UnnamedTab, page_kind
+from crawler.platforms.videosite.payload import (
+    BADGE_PATH,
+    BANNER_MARK,
+    BANNER_PATH,
+    Channel,
+    OtherChannel,
+    OtherPage,
+    Tab,
+    UnnamedTab,
+    page_kind,
+)
 from crawler.platforms.videosite.payload_rows import Placed, flat
 from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, has_unread_numbers, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
@@ -47,25 +57,27 @@ ALERTS = (
     (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
     (REPORTED_ERROR, UpstreamError, "reported_error"),
 )
-"""Patterns for the text of alerts, each with error class and reason. Any other alert means an unavailable channel."""
+"""Patterns for the text of alerts, each with the error class and the reason. Any other alert means that the channel is
+unavailable."""
 
 
 @attrs.define(slots=False)
 class ChannelPage(ListPage):
-    """A tab on a channel's page. ``page_params`` has the requested ``tab``, and ``handle`` or ``channel``."""
+    """A channel's page with one tab. ``page_params`` contains the requested ``tab``, and ``handle`` or ``channel``."""
 
     source: ClassVar[str] = "channel"
 
     @classmethod
     def recognise(cls, body: str) -> bool:
         if ContinuationPage.has_rows_only(body):
-            return False  # such a response may contain the channel's metadata beside the rows
+            return False  # such a response may contain the channel's metadata in addition to the rows
         marks = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
         if any(mark in body for mark in (*marks, '"ProfilePage"')):
             return True
         if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
-        # JSON that starts with one of these keys is read as a channel's page, because error responses start with them.
+        # JSON that starts with one of these keys is read as a channel's page, because error responses start in this
+        # way.
         is_response = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
         return is_response and not ContinuationPage.recognise(body)
 
@@ -74,22 +86,22 @@ class ChannelPage(ListPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is the requested tab of the requested channel.
 
-        Raises:
-            TargetNotFound: the channel does not exist, was removed, or the page is not a channel.
-            TargetRestricted: the channel is not available in this region.
-            UpstreamError: the request failed, or an alert on the page reports an error.
-            ExtractionFailed: the page has no data, is for another channel or tab, or none of its items could be read.
+        Raises: TargetNotFound: the channel does not exist, was removed, or the page is not a channel. TargetRestricted:
+        the channel is not available in this region. UpstreamError: the request failed, or an alert on the page reports
+        an error. ExtractionFailed: the page contains no data, belongs to another channel or tab, or none of its items
+        could be read.
         """
         super().validate_input()
         self._raise_for_alerts()
         if self.moved_to:
-            self.unread.clear()  # a page that only redirects has nothing else
+            self.unread.clear()  # a page that only redirects contains nothing else
             return
         self._raise_for_other_pages()
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
         self._report_unread_badge()
+        self._report_unread_banner()
         if has_unread_numbers(self.page):
             self.skip_language("The page's header", ("header",))
 
@@ -107,7 +119,7 @@ class ChannelPage(ListPage):
 
     @field
     def tab_params(self) -> dict[str, str]:
-        """The params with which the API call requests each tab, as the page has them."""
+        """The params for API requests of each tab, as the page contains them."""
         return {each.name: each.params for each in self._tabs if each.name in TABS.values() and each.params}
 
     @field
@@ -116,7 +128,7 @@ class ChannelPage(ListPage):
 
     @field
     def links(self) -> list[str]:
-        """The channel's links from the page's linked data. They are the same as in the about panel."""
+        """The channel's links in the page's linked data, which are the same as in the about panel."""
         return list(dict.fromkeys(nonempty_strings(dig(self._person, "sameAs"))))
 
     @field
@@ -140,14 +152,14 @@ class ChannelPage(ListPage):
 
     @cached_property
     def page(self) -> Channel | OtherChannel | OtherPage:
-        """The page's data; an empty page if only the linked data was saved."""
+        """The page's data. If only the linked data was saved, it is an empty page."""
         if self._block is None and self._person is not None:
             return self.plain_payload(OtherPage, {})
         return self.read_data(page_kind(self._block or b""))
 
     @cached_property
     def _person(self) -> Any:
-        """The channel in the page's linked data, None if the page has none."""
+        """The channel in the page's linked data, or None."""
         is_page = self._block is not self._body
         nodes = linked_data(scripts_with(self._body, b'"ProfilePage"')) if is_page else []
         return next((node.get("mainEntity") for node in nodes if node["@type"] == "ProfilePage"), None)
@@ -171,47 +183,56 @@ class ChannelPage(ListPage):
         filled = [each for each in self._tabs if each.content is not None]
         return next(iter(selected or filled or self._tabs), None)
 
-    @property
+    @cached_property
     def kind(self) -> str:
         return self.requested_tab or self.tab
 
     @cached_property
     def rows(self) -> list[Placed]:
-        """The rows in the tab that the page shows, or [] if another tab was requested."""
-        if self._selected is None or (self.requested_tab and self.tab != self.requested_tab):
+        """The rows in the tab that the page shows, or [] if that is not the requested tab."""
+        if self._selected is None or self._selected.content is None or self._is_of_other_tab:
             return []
-        return [] if self._selected.content is None else list(flat(self._selected.content))
+        return list(flat(self._selected.content))
+
+    @property
+    def _is_of_other_tab(self) -> bool:
+        """Whether the page shows a tab other than the requested one, because the channel lacks the requested tab.
+
+        Its unknown rows are not reported, because the home tab contains more kinds of shelves than are documented.
+        """
+        return bool(self.requested_tab) and self.tab != self.requested_tab
+
+    @property
+    def _is_without_items(self) -> bool:
+        return self._is_of_other_tab or super()._is_without_items
 
     # Validation
 
     def _raise_for_alerts(self) -> None:
         if self._tabs or (isinstance(self.page, OtherPage) and self.page.contents):
-            return  # if the page has content, an alert is only a notice above it
+            return  # if the page has content, an alert is only a notice
         message = self.page.error
         if message is None:
             return
         for pattern, kind, reason in ALERTS:
             if pattern.search(message):
-                raise kind(f"The platform reported: {message}", upstream_status=self.response.status, reason=reason)
-        raise TargetNotFound(
-            f"The platform reported: {message}", upstream_status=self.response.status, reason="unavailable"
-        )
+                raise kind(f"The platform reported: {message}", reason=reason)
+        raise TargetNotFound(f"The platform reported: {message}", reason="unavailable")
 
     def _raise_for_other_pages(self) -> None:
         contents = self.page.contents if isinstance(self.page, OtherPage) else None
         has_tabs = bool(self._tabs) or CONTENTS[1] in (contents or {})
         known = has_tabs or channel_id(self.page, self._person)
         if contents and not known:
-            status = self.response.status
-            raise TargetNotFound("The page is not a channel.", upstream_status=status, reason="wrong_page_kind")
+            raise TargetNotFound("The page is not a channel.", reason="wrong_page_kind")
         if not known or (self.requested_tab and not has_tabs):
-            raise missing_error("The response has no contents.", CONTENTS, reason="no_contents")
+            raise missing_error("The response contains no contents.", CONTENTS, reason="no_contents")
         if not self._profile["profile_id"]:
             path: Path = ("metadata", "channelMetadataRenderer", "externalId")
-            raise missing_error("The page has no channel id.", path, reason="no_channel")
+            raise missing_error("The page contains no channel id.", path, reason="no_channel")
         if not self._profile["display_name"]:
             path = ("metadata", "channelMetadataRenderer", "title")
-            raise missing_error("The page has no channel name.", path, reason="no_channel")
+            raise missing_error("The page contains no channel name.", path, reason="no_channel")
 
     def _raise_for_other_channels(self) -> None:
         for param, found in (("channel", self._profile["profile_id"]), ("handle", self._profile["username"])):
@@ -224,7 +245,7 @@ class ChannelPage(ListPage):
 
     def _raise_for_other_tabs(self) -> None:
         if isinstance(self.page, Channel) and self._selected and not self._selected.name:
-            raise missing_error("The selected tab has no address.", (*CONTENTS, "tabRenderer"), reason="blind")
+            raise missing_error("The selected tab has no URL.", (*CONTENTS, "tabRenderer"), reason="blind")
         if self.requested_tab in self.tabs and self.requested_tab != self.tab:
             raise missing_error(
                 f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}.",
@@ -232,17 +253,25 @@ class ChannelPage(ListPage):
                 reason="wrong_tab",
             )
         if self.tab in TABS.values() and self.tab == self.kind and not (self.rows or self._lost):
-            raise missing_error("The tab has no list.", (*CONTENTS, "tabRenderer", "content"), reason="no_list")
+            raise missing_error("The tab contains no list.", (*CONTENTS, "tabRenderer", "content"), reason="no_list")
 
     def _report_unread_badge(self) -> None:
-        """Report a badge that only the text for screen readers states.
+        """Report a badge as unread if only the text for screen readers mentions it.
 
-        In all recorded pages since 2024-07, channels with a badge have this text, and channels without one do not.
+        On all recorded pages since 2024-07, exactly the channels with a badge have this text.
         """
         if isinstance(self.page, Channel) and self.page.spoken_title and not self.page.attachments:
             self.unread.append(Unread(BADGE_PATH, "contradiction"))
 
+    def _report_unread_banner(self) -> None:
+        """Report a banner under an unknown key. For channels without a banner, both the key and the banner's name are
+        absent.
+        """
+        is_known = not isinstance(self.page, Channel) or self.page.banner is not None
+        if not is_known and BANNER_MARK in (self._block or b""):
+            self.unread.append(Unread(BANNER_PATH, "missing"))
+
 
 def _comparable(name: str, *, fold: bool) -> str:
-    """Normalize a name for comparison. ``fold`` is for handles: they ignore case, and accents have two encodings."""
+    """Normalize a name for comparison. ``fold``: ignore case and the encoding of accents, as for handles."""
     return unicodedata.normalize("NFC", name).casefold() if fold else name

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crawler.platforms.videosite.payload_about import PanelHolder
+from crawler.platforms.videosite.payload_about import Answer, PanelHolder
 from crawler.platforms.videosite.payload_rows import LeftOut, Row, Text
-from crawler.reading.declaration import Contract, always, sometimes
+from crawler.reading.declaration import always, sometimes
 
 _HEADER = "header.pageHeaderRenderer.content.pageHeaderViewModel"
 _METADATA = "metadata.channelMetadataRenderer"
@@ -15,25 +15,27 @@ _PANEL_REQUEST = (
     ".continuationCommand.token"
 )
 BADGE_PATH = f"{_HEADER}.title.dynamicTextViewModel.text.attachmentRuns[]"
+BANNER_PATH = f"{_HEADER}.banner"
+BANNER_MARK = b'"imageBannerViewModel"'
 _ICON = "element.type.imageType.image.sources[].clientResource.imageName"
 
 
-class Tracked(Contract):
-    """A value that the platform repeats from the request, such as the requested id."""
+class Tracked(Answer):
+    """A value from the request that the response repeats, such as the requested id."""
 
     key: str | None = sometimes("key")
     value: str | int | float | bool | None = sometimes("value")
 
 
-class Alert(Contract):
-    """A message above or in place of the page's content."""
+class Alert(Answer):
+    """A message above the page's content, or instead of it."""
 
     type: str | None = sometimes("type")
     text: Text | None = sometimes("text")
 
 
-class Response(Contract):
-    """The common part of responses with a page or a list."""
+class Response(Answer):
+    """The part that responses with a page or a list have in common."""
 
     tracked: list[Tracked] = sometimes("responseContext.serviceTrackingParams[].params[]")
     alerts: list[Alert] = sometimes("alerts[].alertRenderer")
@@ -45,11 +47,11 @@ class Response(Contract):
 
     @property
     def error(self) -> str | None:
-        """The text of the first alert about an error, None without such an alert."""
+        """The text of the first alert about an error, None if there is none."""
         return next((str(each.text or "") for each in self.alerts if each.type == "ERROR"), None)
 
 
-class Tab(Contract):
+class Tab(Answer):
     """A tab of a channel. Titles are translated, and the order varies."""
 
     url: str | None = always("endpoint.commandMetadata.webCommandMetadata.url")
@@ -64,33 +66,33 @@ class Tab(Contract):
 
 
 class UnnamedTab(Tab):
-    """A tab of a page that is not a usual channel's. It may have no URL."""
+    """A tab on a page that is not an ordinary channel's. It may have no URL."""
 
     url: str | None = sometimes("endpoint.commandMetadata.webCommandMetadata.url")
     params: str | None = sometimes("endpoint.browseEndpoint.params")
 
 
-class TabEntry(Contract, one_of=True):
-    """An entry of a channel's tabs."""
+class TabEntry(Answer, one_of=True):
+    """An entry in the list of a channel's tabs."""
 
     tab: Tab | None = sometimes("tabRenderer")
     search: LeftOut | None = sometimes("expandableTabRenderer")
 
 
-class Attachment(Contract):
-    """A picture in the channel's name: the badge of a verified channel, or of an artist."""
+class Attachment(Answer):
+    """An icon after the channel's name: the badge of a verified channel or of an artist."""
 
     icons: list[str] = always(_ICON)
 
 
-class HeaderLine(Contract):
+class HeaderLine(Answer):
     """A line of texts in the header: handle and pronouns, or numbers of subscribers and videos."""
 
     parts: list[str] = always("metadataParts[].text.content")
 
 
-class Banner(Contract):
-    """The picture across the header. Channels without a banner do not have the key."""
+class Banner(Answer):
+    """The banner of the header. For channels without a banner, the key is absent."""
 
     image: str | None = always("imageBannerViewModel.image.sources[-1].url")
 
@@ -105,7 +107,7 @@ class Page(Response, PanelHolder):
 
 
 class Channel(Page):
-    """The page of a channel, with any tab open.
+    """The page of an ordinary channel, with any tab open.
 
     14 of 14 whole recorded pages since 2026-01 have the keys that are declared ``always``.
     """
@@ -122,15 +124,16 @@ class Channel(Page):
     spoken_title: str | None = sometimes(
         f"{_HEADER}.title.dynamicTextViewModel.rendererContext.accessibilityContext.label"
     )
-    """The name with the badge in words. Only channels with a badge have it."""
+    """The name followed by the badge in words. Only channels with a badge have this text."""
     attachments: list[Attachment] = sometimes(BADGE_PATH)
     lines: list[HeaderLine] = always(f"{_HEADER}.metadata.contentMetadataViewModel.metadataRows[]")
-    banner: Banner | None = sometimes(f"{_HEADER}.banner")
+    banner: Banner | None = sometimes(BANNER_PATH)
     about_token: str | None = always(
         f"{_HEADER}.description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}",
         f"{_HEADER}.attribution.attributionViewModel.suffix.commandRuns[0].{_PANEL_REQUEST}",
     )
-    """Only the header's token is for this channel's panel: shelves have the tokens of other channels."""
+    """The token of this channel's about panel. It is read from the header only, because shelves contain other channels'
+    tokens."""
     entries: list[TabEntry] = always(f"{_COLUMNS}.tabs[]")
 
     @property
@@ -139,7 +142,7 @@ class Channel(Page):
         return [each.tab for each in self.entries if each.tab is not None]
 
 
-class Game(Contract):
+class Game(Answer):
     """The header of a generated channel of a game."""
 
     title: Text | None = sometimes("title")
@@ -148,7 +151,7 @@ class Game(Contract):
     banner: str | None = sometimes("banner.thumbnails[-1].url")
 
 
-class Topic(Contract):
+class Topic(Answer):
     """The header of a generated channel of a topic, such as sports."""
 
     title: Text | None = sometimes("title")
@@ -171,7 +174,7 @@ class OtherChannel(Page):
 
 
 class OtherPage(Page):
-    """A page that is not a channel's, or a response without a page."""
+    """A page that does not belong to a channel, or a response without a page."""
 
     contents: dict[str, object] | None = sometimes("contents")
 
@@ -191,20 +194,20 @@ def page_kind(block: bytes) -> type[Channel | OtherChannel | OtherPage]:
     return OtherChannel if any(mark in block for mark in _OTHER_CHANNEL_MARKS) else OtherPage
 
 
-class Addition(Contract):
+class Addition(Answer):
     """The rows that a command adds to a list."""
 
     rows: list[Row] = always("continuationItems[]")
 
 
-class Action(Contract):
-    """A command for the page that shows the list. Commands other than these two add no rows."""
+class Action(Answer):
+    """A command for the page that shows the list. Only these two commands add rows."""
 
     addition: Addition | None = sometimes("appendContinuationItemsAction", "reloadContinuationItemsCommand")
 
 
 class Continuation(Response):
-    """A next page of a list. A playlist may consist of it, or have its rows in the only tab."""
+    """A continuation page of a list. A playlist's response has this format, or contains the rows in its only tab."""
 
     actions: list[Action] = sometimes("onResponseReceivedActions[]")
     endpoints: list[Action] = sometimes("onResponseReceivedEndpoints[]")

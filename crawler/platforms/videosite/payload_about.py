@@ -12,17 +12,21 @@ _SHOWN = (
 )
 
 
-class Link(Contract):
-    """A link in the panel. Its URL usually leads through the platform's redirect; its text has no scheme."""
+class Answer(Contract, nulls=False):
+    """An object in a JSON response. No object of the 66 recorded responses contains null: an empty value has no key."""
+
+
+class Link(Answer):
+    """A link in the panel. Its URL usually contains the platform's redirect; its text is the URL without a scheme."""
 
     url: str | None = sometimes("commandRuns[0].onTap.innertubeCommand.urlEndpoint.url")
     text: str | None = sometimes("content")
 
 
-class Panel(Contract, one_of=True):
+class Panel(Answer, one_of=True):
     """A channel's about panel.
 
-    Only one recorded response has a panel. At least five are needed to declare a key as present in all responses.
+    Only one recorded response contains a panel; to declare a key as ``always``, at least five are needed.
     """
 
     channel: str | None = sometimes("channelId")
@@ -36,10 +40,10 @@ class Panel(Contract, one_of=True):
     links: list[Link] = sometimes("links[].channelExternalLinkViewModel.link")
 
 
-class PanelHolder(Contract):
-    """A response that may have the about panel: of the panel's API call, or of the page on which it is open.
+class PanelHolder(Answer):
+    """A response that may contain the about panel: that of the panel's API call, or the page on which it is open.
 
-    The panel is not read from the page's contents: shelves there have the panels of other channels.
+    The panel is not read from the page's contents, because shelves there contain the panels of other channels.
     """
 
     panels: list[Panel] = sometimes(

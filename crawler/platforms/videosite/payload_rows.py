@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crawler.reading.declaration import Contract, always, identity, often, sometimes, values
+from crawler.platforms.videosite.payload_about import Answer
+from crawler.reading.declaration import always, identity, often, sometimes, values
 
 _URL = "commandMetadata.webCommandMetadata.url"
 _TAP = "onTap.innertubeCommand"
 _ABOUT = "metadata.lockupMetadataViewModel"
+_OVERLAYS = "contentImage.thumbnailViewModel.overlays[]"
 _NEXT = "continuationCommand.token"
 
 
-class Text(Contract, one_of=True):
+class Text(Answer, one_of=True):
     """A text in the older formats."""
 
     simple: str | None = sometimes("simpleText")
@@ -24,11 +26,11 @@ class Text(Contract, one_of=True):
         return self.simple or self.content or "".join(self.runs)
 
 
-class Lockup(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
+class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     """A video, or a live stream, in the format since 2026.
 
-    433 of 433 recorded rows, on 13 whole pages of seven channels, have the keys that are declared ``always``. Rows
-    without ``metadataRows`` are documented by peers' tests.
+    433 of 433 recorded rows, on 13 whole pages of seven channels, have the keys that are declared ``always``. According
+    to the tests of other projects, rows without ``metadataRows`` occur.
     """
 
     id: str = identity("contentId")
@@ -36,30 +38,32 @@ class Lockup(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     parts: list[str] = often(
         f"{_ABOUT}.metadata.contentMetadataViewModel.metadataRows[].metadataParts[].text.content",
     )
-    """The texts below the title, such as the number of views and the age. A line of badges has no parts."""
+    """The texts below the title, such as the number of views and the age. A line with badges has no texts."""
     image: str | None = always("contentImage.thumbnailViewModel.image.sources[-1].url")
     badges: list[str] = often(
-        "contentImage.thumbnailViewModel.overlays[].thumbnailBottomOverlayViewModel.badges[].thumbnailBadgeViewModel.text"
+        f"{_OVERLAYS}.thumbnailBottomOverlayViewModel.badges[].thumbnailBadgeViewModel.text",
+        f"{_OVERLAYS}.thumbnailOverlayBadgeViewModel.thumbnailBadges[].thumbnailBadgeViewModel.text",
     )
-    """The texts on the picture: the length, or that the item is live."""
+    """The texts on the picture: the length, or a mark that the item is live. The second path, used in 2025, is
+    documented by other projects."""
     url: str | None = always(f"rendererContext.commandContext.{_TAP}.{_URL}")
     playlist: str | None = sometimes(f"rendererContext.commandContext.{_TAP}.watchEndpoint.playlistId")
 
 
-class Playlist(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
+class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
     """A list of videos. It is left out."""
 
 
-class Podcast(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_PODCAST")):
+class Podcast(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PODCAST")):
     """A list of videos. It is left out."""
 
 
-class Album(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
+class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
     """A list of videos. It is left out."""
 
 
-class Short(Contract):
-    """A short. In playlists, only the text for screen readers has the number of views.
+class Short(Answer):
+    """A short. In playlists, the number of views is only in the text for screen readers.
 
     110 of 110 recorded rows since 2026-01, on three whole pages, have the keys that are declared ``always``.
     """
@@ -72,15 +76,15 @@ class Short(Contract):
     playlist: str | None = sometimes(f"{_TAP}.reelWatchEndpoint.playlistId")
 
 
-class TimeStatus(Contract):
-    """The label on an older item's picture: its length, or that it is live or a short."""
+class TimeStatus(Answer):
+    """The label on the picture of an item in the older format: its length, or a mark that it is live or a short."""
 
     style: str | None = always("style")
     text: Text | None = always("text")
 
 
-class PlaylistVideo(Contract):
-    """A video in a playlist, in the older format. No recorded page has one."""
+class PlaylistVideo(Answer):
+    """A video in a playlist, in the older format. No recorded page contains one."""
 
     id: str = identity("videoId")
     title: Text | None = sometimes("title")
@@ -96,7 +100,7 @@ class PlaylistVideo(Contract):
 
 
 class Video(PlaylistVideo):
-    """A video in the formats before 2026, which topic channels still have.
+    """A video in the formats before 2026, which are still used for topic channels.
 
     148 of 148 recorded rows of 2026 have the keys that are declared ``always``.
     """
@@ -108,8 +112,8 @@ class Video(PlaylistVideo):
     statuses: list[TimeStatus] = often("thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer")
 
 
-class NextPage(Contract):
-    """The row that leads to the next page of a list. Its inside changed in 2026."""
+class NextPage(Answer):
+    """The row that leads to the next page of a list. Its content changed in 2026."""
 
     token: str = identity(
         f"continuationEndpoint.{_NEXT}",
@@ -119,25 +123,25 @@ class NextPage(Contract):
     )
 
 
-class NextPageModel(Contract):
-    """The same row in its newer form, which playlists have since 2026-06."""
+class NextPageModel(Answer):
+    """The same row in the newer format, which is used in playlists since 2026-06."""
 
     token: str = identity(f"continuationCommand.innertubeCommand.{_NEXT}", f"continuationEndpoint.{_NEXT}")
 
 
-class AgeGate(Contract):
-    """The age gate, which an age-restricted channel shows in place of its items."""
+class AgeGate(Answer):
+    """The age gate, which an age-restricted channel shows instead of its items."""
 
     title: str | None = sometimes("channelTitle")
     image: str | None = sometimes("avatar.thumbnails[-1].url")
 
 
-class LeftOut(Contract):
-    """A row that is not an item, and is left out by its name."""
+class LeftOut(Answer):
+    """A row that is known not to be an item, and is left out."""
 
 
-class Formats(Contract, one_of=True):
-    """A row of a list, with one value for each known format. In a row of an unknown format, none of them is set."""
+class Formats(Answer, one_of=True):
+    """A row of a list, with one attribute for each known format. In a row of an unknown format, none of them is set."""
 
     lockup: Lockup | Playlist | Podcast | Album | None = sometimes("lockupViewModel")
     short: Short | None = sometimes("shortsLockupViewModel")
@@ -148,13 +152,13 @@ class Formats(Contract, one_of=True):
     next_page_model: NextPageModel | None = sometimes("continuationItemViewModel")
     age_gate: AgeGate | None = sometimes("channelAgeGateRenderer")
     message: LeftOut | None = sometimes("messageRenderer")
-    """A message in place of the items: the list is empty."""
+    """A message instead of items, which means that the list is empty."""
     advert: LeftOut | None = sometimes("adSlotRenderer")
     shelf: LeftOut | None = sometimes(
         *("richSectionRenderer", "shelfRenderer", "reelShelfRenderer"),
         *("horizontalCardListRenderer", "recognitionShelfRenderer", "channelVideoPlayerRenderer"),
     )
-    """A shelf contains items of the list once more, or other items."""
+    """Shelves, which repeat items of the list or contain other items."""
     list_of_videos: LeftOut | None = sometimes(
         *("playlistRenderer", "gridPlaylistRenderer", "gridShowRenderer", "radioRenderer", "showRenderer"),
     )
@@ -170,18 +174,18 @@ class Formats(Contract, one_of=True):
 
     @property
     def token(self) -> str:
-        """The token of the list's next page, "" if the row does not lead to it."""
+        """The token for the list's next page, "" if the row does not lead to a next page."""
         link = self.next_page or self.next_page_model
         return "" if link is None else link.token
 
     @property
     def is_blank(self) -> bool:
-        """Whether the row has no value at all. No recorded row is empty."""
+        """Whether no attribute of the row is set. No recorded row is empty."""
         return not any(getattr(self, each.name) for each in values(Formats))
 
     @property
     def is_empty_list(self) -> bool:
-        """Whether the row means that the list has no items, or no further ones."""
+        """Whether the row means that the list has no items or no further items."""
         return bool(self.message or self.next_page or self.next_page_model or self.age_gate)
 
 
@@ -194,13 +198,13 @@ class Row(Formats):
     grid: Grid | None = sometimes("gridRenderer")
 
 
-class Rows(Contract):
+class Rows(Answer):
     """A list, or a part of a page that contains lists."""
 
     rows: list[Row] = always("contents[]")
 
 
-class Grid(Contract):
+class Grid(Answer):
     """A list in the oldest format."""
 
     rows: list[Row] = always("items[]")
@@ -214,7 +218,7 @@ class Placed(NamedTuple):
 
 
 def flat(row: Row) -> Iterator[Placed]:
-    """Yield each row below a row in the platform's order, without the rows that contain others."""
+    """Yield the innermost rows inside a row, in the platform's order."""
     waiting: list[tuple[Row, object]] = [(row, None)]
     while waiting:
         each, parent = waiting.pop()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from crawler.platforms.videosite.payload_about import Answer
 from crawler.platforms.videosite.payload_rows import Text
-from crawler.reading.declaration import Contract, always, sometimes
+from crawler.reading.declaration import always, sometimes
 
 
-class Metadata(Contract):
+class Metadata(Answer):
     """A video's metadata. 6 of 6 recorded videos of 2026 have the keys that are declared ``always``.
 
-    Numbers are texts. ``viewCount`` is 0 before a stream starts, ``lengthSeconds`` is 0 while it is live.
+    Numbers are texts. ``viewCount`` is 0 before a stream starts, and ``lengthSeconds`` is 0 while it is live.
     """
 
     id: str | None = always("externalVideoId")
@@ -29,7 +30,7 @@ class Metadata(Contract):
     live: Broadcast | None = sometimes("liveBroadcastDetails")
 
 
-class Broadcast(Contract):
+class Broadcast(Answer):
     """The start and the end of a live stream."""
 
     is_now: bool | None = sometimes("isLiveNow")
@@ -37,8 +38,8 @@ class Broadcast(Contract):
     end: str | None = sometimes("endTimestamp")
 
 
-class Player(Contract):
-    """The player's response. If the video cannot be played, it may have the metadata nevertheless."""
+class Player(Answer):
+    """The player's response. Even if the video cannot be played, it may contain the metadata."""
 
     id: str | None = sometimes("videoDetails.videoId")
     status: str | None = sometimes("playabilityStatus.status")
@@ -46,15 +47,15 @@ class Player(Contract):
     metadata: Metadata | None = sometimes("microformat.playerMicroformatRenderer")
 
 
-class Owner(Contract):
+class Owner(Answer):
     """A channel that a video belongs to."""
 
     id: str | None = sometimes("browseId")
     url: str | None = sometimes("canonicalBaseUrl")
 
 
-class JointOwner(Contract):
-    """A channel in the dialog with the owners of a collaboration."""
+class JointOwner(Answer):
+    """A channel in the dialog that lists the owners of a collaboration."""
 
     name: str | None = sometimes("title.content")
     channel: Owner | None = sometimes("leadingAccessory.avatarViewModel.endpoint.innertubeCommand.browseEndpoint")
@@ -68,8 +69,8 @@ _SECTION = "videoSecondaryInfoRenderer"
 _VIEWS = "videoPrimaryInfoRenderer.viewCount.videoViewCountRenderer"
 
 
-class Section(Contract):
-    """A section of a video's page: title and views, or description and owner. Others are not read."""
+class Section(Answer):
+    """A section of a video's page: title and views, or description and owner. Other sections are not read."""
 
     title: Text | None = sometimes("videoPrimaryInfoRenderer.title")
     views: Text | None = sometimes(f"{_VIEWS}.viewCount")
@@ -81,13 +82,13 @@ class Section(Contract):
     owner_name: Text | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.title")
     owner: Owner | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.navigationEndpoint.browseEndpoint")
     joint_name: str | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.attributedTitle.content")
-    """The owners' names of a collaboration."""
+    """The names of the owners of a collaboration."""
     owners: list[JointOwner] = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.{_DIALOG}")
-    """The owners of a collaboration. The first of them is the channel that has the video."""
+    """The owners of a collaboration. The first one is the channel that published the video."""
 
 
-class SidePanel(Contract):
-    """A panel beside a video, such as the comments."""
+class SidePanel(Answer):
+    """A panel next to a video, such as the comments."""
 
     name: str | None = sometimes("panelIdentifier")
     info: Text | None = sometimes("header.engagementPanelTitleHeaderRenderer.contextualInfo")
@@ -96,15 +97,15 @@ class SidePanel(Contract):
 SECTIONS_PATH = "contents.twoColumnWatchNextResults.results.results.contents[]"
 
 
-class WatchPage(Contract):
-    """The data of a video's page without the player's data."""
+class WatchPage(Answer):
+    """The data of a video's page, except the player's data."""
 
     id: str | None = sometimes("currentVideoEndpoint.watchEndpoint.videoId")
     sections: list[Section] = sometimes(SECTIONS_PATH)
     panels: list[SidePanel] = sometimes("engagementPanels[].engagementPanelSectionListRenderer")
 
 
-class Endpoint(Contract, one_of=True):
+class Endpoint(Answer, one_of=True):
     """The destination of one of the platform's URLs."""
 
     channel: str | None = sometimes("browseEndpoint.browseId")
@@ -114,17 +115,17 @@ class Endpoint(Contract, one_of=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the response states no destination. Responses for unknown URLs have status 404 instead."""
+        """Whether the response states no destination. For an unknown URL, it has status 404 instead."""
         return not (self.channel or self.url or self.video or self.playlist)
 
 
-class Resolved(Contract):
+class Resolved(Answer):
     """The response with the destination of a URL."""
 
     endpoint: Endpoint | None = sometimes("endpoint")
 
 
-class Failure(Contract):
+class Failure(Answer):
     """A response that only states an error."""
 
     code: int | str | None = sometimes("error.code")

@@ -1,4 +1,4 @@
-"""Video site: converts the channel itself, from all kinds of page headers, and its about panel."""
+"""Video site: builds the channel from the different page headers and from its about panel."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from crawler.reading.values import absolute_url, count, stated_count, stated_day
 
 SUBSCRIBERS, VIDEOS = "subscribers?", "videos?"
 _VIDEOS_WORD = re.compile(r"\bv[ií]d[eé]os?\b", re.IGNORECASE)
-"""Matches the number of videos in several languages."""
+"""Matches the word "videos" in several languages, which follows the number of videos."""
 _FOLLOWERS = "userInteractionCount"
 BADGES = {"CHECK_CIRCLE_FILLED", "AUDIO_BADGE"}
-"""Icons that mark a channel as verified or as an artist. Labels are not compared, because they are translated."""
+"""Icons that mark a channel as verified or as an artist. The icons' labels are not used, because they are
+translated."""
 
 
 def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, Any]:
@@ -70,7 +71,7 @@ def _channel(page: Channel, person: Any) -> dict[str, Any]:
 
 
 def _other_channel(page: OtherChannel) -> dict[str, Any]:
-    """Build a generated channel (games, sports), or an age-restricted one. No such page has a place for the badge."""
+    """Build a generated channel (games, sports) or an age-restricted one. Their pages cannot show a badge."""
     game, topic, gate = page.game, next(iter(page.topics), None), age_gate(page)
     subtitle = _subtitle(page)
     subscribers = stated_count(subtitle, SUBSCRIBERS)
@@ -99,7 +100,7 @@ def _person(person: Any, channel: str) -> dict[str, Any]:
 
 
 def channel_id(page: Channel | OtherChannel | OtherPage, person: Any = None) -> str:
-    """Return the id of the channel that a response belongs to, "" if the response has no such id."""
+    """Return the id of the channel that a response belongs to, "" if the response contains none."""
     stated = [page.id] if isinstance(page, Channel) else []
     topics = [each.id for each in page.topics] if isinstance(page, OtherChannel) else []
     urls = [(url or "").rpartition("/")[2] for url in (page.canonical_url, text(dig(person, "url")))]
@@ -108,7 +109,7 @@ def channel_id(page: Channel | OtherChannel | OtherPage, person: Any = None) -> 
 
 
 def handle_in(url: str) -> str:
-    """Return the handle in a URL or in a text like "@name", without "@"; "" without a handle.
+    """Return the handle in a URL or in a text like "@name", without "@"; "" if there is none.
 
     >>> handle_in("http://www.youtube.com/@a.b"), handle_in("@a"), handle_in("http://www.youtube.com/channel/UC1")
     ('a.b', 'a', '')
@@ -119,7 +120,7 @@ def handle_in(url: str) -> str:
 
 
 def link_of(handle: str, channel: str) -> str:
-    """Return the channel's URL: with the handle if the channel has one, else with the id."""
+    """Return the channel's URL: with its handle if it has one, else with its id."""
     return f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
 
 
@@ -132,14 +133,14 @@ def _legacy_link(url: str) -> str:
 def _header_texts(page: Channel) -> tuple[str, str, str]:
     """Return the handle, and the texts with the numbers of subscribers and of videos. "" for a missing text.
 
-    The texts are recognised by their words: the lines have no fixed positions.
+    The texts are recognised by their words, because the lines have no fixed positions.
     """
     lines = [line.parts for line in page.lines]
     parts = [part for line in lines for part in line]
     handles = [part for part in parts if part.startswith("@")]
     videos = [part for part in parts if _VIDEOS_WORD.search(part)]
     named = [part for part in parts if stated_count(part, SUBSCRIBERS) is not None]
-    # If the number of subscribers has no English label, it is the other part in the line with the number of videos.
+    # If no text has the English label "subscribers", use the other text in the line with the number of videos.
     candidates = [line for line in lines if handles[:1] != line[:1] and set(line) & set(videos)]
     subscribers = named or [part for line in candidates for part in line if part not in videos]
     return tuple("".join(found[:1]) for found in (handles, subscribers, videos))  # type: ignore[return-value]  # three
@@ -150,20 +151,20 @@ def _subtitle(page: OtherChannel) -> str:
 
 
 def has_unread_numbers(page: Channel | OtherChannel | OtherPage) -> bool:
-    """Whether the page header states numbers of subscribers or items that could not be read, as in other languages."""
+    """Whether the header contains numbers of subscribers or items that were not read, as in other languages."""
     if isinstance(page, OtherPage):
         return False
     if isinstance(page, OtherChannel):
         subtitle = _subtitle(page)
         return bool(re.search(r"\d", subtitle)) and stated_count(subtitle, SUBSCRIBERS) is None
-    _, subscribers, videos = _header_texts(page)
-    return (bool(subscribers) and stated_count(subscribers, SUBSCRIBERS) is None) or (
-        bool(videos) and stated_count(videos, VIDEOS) is None
-    )
+    _, subscribers, _ = _header_texts(page)
+    is_worded = bool(subscribers) and stated_count(subscribers, SUBSCRIBERS) is None  # "Keine Abonnenten"
+    numbers = (part for line in page.lines for part in line.parts if "@" not in part and re.search(r"\d", part))
+    return is_worded or any(stated_count(each, f"(?:{SUBSCRIBERS}|{VIDEOS})") is None for each in numbers)
 
 
 def age_gate(page: Channel | OtherChannel | OtherPage) -> AgeGate | None:
-    """Return the age gate that replaces the content of an age-restricted channel, None without a gate."""
+    """Return the age gate that replaces the content of an age-restricted channel, None if there is none."""
     contents = [each.content for each in page.tabs if each.content] if isinstance(page, OtherChannel) else []
     gates = (placed.row.age_gate for content in contents[:1] for placed in flat(content))
     return next((gate for gate in gates if gate is not None), None)
@@ -173,7 +174,7 @@ def age_gate(page: Channel | OtherChannel | OtherPage) -> AgeGate | None:
 
 
 def about_of(panel: Panel) -> dict[str, Any]:
-    """Return the channel's fields that the about panel has. Missing fields are left out."""
+    """Return the channel's fields in the about panel. Fields that it lacks are left out."""
     joined = stated_day(panel.joined or "")
     about = {
         "external_links": list(dict.fromkeys(filter(None, map(_link, panel.links)))),
@@ -188,9 +189,9 @@ def about_of(panel: Panel) -> dict[str, Any]:
 
 
 def creation(moment: datetime) -> dict[str, Any]:
-    """Return both fields of a channel's creation date from one time.
+    """Return both fields of a channel's creation date from the same time.
 
-    If they came from two sources, they could disagree near midnight.
+    From two sources, they could disagree near midnight.
     """
     return {
         "account_creation_date": int(moment.timestamp()),
@@ -204,7 +205,7 @@ def _link(link: Link) -> str:
 
 
 def unwrapped(url: str) -> str:
-    """Return the URL that a link leads to, without the platform's redirect, because the redirect's token expires.
+    """Return a link's URL without the platform's redirect, whose token expires.
 
     >>> unwrapped("https://www.youtube.com/redirect?event=x&redir_token=y&q=https%3A%2F%2Fa.example%2Fb%3Fc%3Dd")
     'https://a.example/b?c=d'

@@ -7,15 +7,16 @@ from collections import OrderedDict
 from typing import Any
 
 LIFETIME_SECONDS = 900.0
-"""Seconds for which a channel's page is used for further pages of its lists. Callers page through a list within
-minutes."""
+"""Seconds for which the data of a channel's page is reused for further pages of its lists. Callers usually page through
+a list within minutes."""
 MAX_CHANNELS = 1_000
 
 
 class RecentChannels:
-    """The data of channels without their lists of videos, by channel id and by whether it includes the about panel.
+    """Caches the data of channels, without their lists of videos, by channel id and by whether it includes the about
+    panel.
 
-    If there are more than ``MAX_CHANNELS``, the oldest is removed.
+    If there are more than ``MAX_CHANNELS`` entries, the oldest is removed.
     """
 
     def __init__(self) -> None:

@@ -13,12 +13,12 @@ from crawler.platforms.videosite.schema import CURSOR_KIND, TABS, Continuation
 Item = dict[str, Any]
 
 ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_duration_seconds")
-"""Fields that another source fills if the list does not have them."""
+"""Fields that are filled from another source if the list lacks them."""
 
 MAX_ROUNDING = 1.1
-"""Maximum ratio of a number of views to its rounded form: "1M" is stated for up to 1,099,999."""
+"""Maximum ratio of a number of views to its rounded form: "1M" is shown for up to 1,099,999 views."""
 MAX_GROWTH, SMALL_GROWTH = 0.05, 10
-"""Maximum difference of a number of views between two sources: as a share, and as an additional number."""
+"""Maximum increase of a number of views between two sources: as a share, and as an absolute number in addition."""
 
 ABOUT_FIELDS: Item = {
     "account_creation_date": None,
@@ -30,11 +30,12 @@ ABOUT_FIELDS: Item = {
 """The channel's fields that belong to the about panel, with their empty values."""
 
 MAX_SEEN_TOKENS = 24
-"""Maximum number of used tokens that a cursor remembers. A few are enough, because loops of tokens are short."""
+"""Maximum number of used tokens in a cursor. A few suffice to detect loops of tokens, because these are short."""
 
 
 def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "", more: bool = False) -> Item:
-    """Build the record. ``enrichments`` are items from the feed and from video metadata, the better source first.
+    """Build the record. ``enrichments``: items from the feed and from video metadata; those from the better source come
+    first.
 
     ``more``: whether the list continues, although the platform's token for its next page could not be read.
     """
@@ -53,18 +54,19 @@ def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor:
 def with_about(profile: Item, about: Item, created: Item) -> Item:
     """Add the about panel's fields to the channel.
 
-    The panel has only the day of the channel's creation. ``created`` has the exact time from the feed, or is empty.
+    The panel contains only the day of the channel's creation. ``created`` contains the exact time from the feed, or is
+    empty.
     """
     return {**profile, **about, **created}
 
 
 def without_about(profile: Item) -> Item:
-    """Return the channel with empty values in place of the fields that belong to the about panel."""
+    """Return the channel with the fields that belong to the about panel emptied."""
     return {**profile, **ABOUT_FIELDS}
 
 
 def unenriched(posts: list[Item], enrichments: list[Item]) -> list[str]:
-    """Return the ids of the posts that are not among the enrichments."""
+    """Return the ids of the posts for which there is no enrichment."""
     known = {each["content_id"] for each in enrichments}
     return [post["content_id"] for post in posts if post["content_id"] not in known]
 
@@ -78,7 +80,7 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
         completed["caption"] = completed["caption"] or source["caption"]
         for key in ("hashtags", "mentions"):
             completed[key] = list(dict.fromkeys(completed[key] + source[key]))
-    # For shorts, lists count each start of playback, but other sources count viewers. The two counts must not be mixed.
+    # For shorts, the number in a list counts each start of playback, but other sources count viewers.
     if post["content_type"] != "short":
         views = [source["view_count"] for source in enrichments]
         completed["view_count"] = next(
@@ -88,9 +90,10 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
 
 
 def _is_plausible(exact: int | None, stated: int | None) -> bool:
-    """Whether an exact number of views fits the list's number, which is rounded down to two or three digits.
+    """Whether an exact number of views is consistent with the list's number, which is rounded down to two or three
+    digits.
 
-    Other sources may count another kind of views, and the site's feeds (Atom) sometimes state 1 view for every video.
+    Other sources may count views differently, and the Atom feeds sometimes state 1 view for every video.
     """
     if exact is None or stated is None:
         return exact is not None
@@ -98,7 +101,7 @@ def _is_plausible(exact: int | None, stated: int | None) -> bool:
 
 
 def is_used(token: str, seen: list[int]) -> bool:
-    """Whether a token was used before. ``seen``: the checksums of the used tokens."""
+    """Whether a token was used before. ``seen``: the checksums of used tokens."""
     return zlib.crc32(token.encode()) in seen
 
 
@@ -107,7 +110,8 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
 ) -> str:
     """Return the cursor for the next page, "" after the last tab.
 
-    With a ``token``, the next page continues the first of the ``tabs``. Otherwise, it is the second tab's first page.
+    If there is a ``token``, the next page continues the first of the ``tabs``. Otherwise it is the first page of the
+    second tab.
 
     ``username`` and ``kind`` are the params ``username`` and ``type``; ``seen`` are the checksums of used tokens.
     """
@@ -133,10 +137,10 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
 
 
 def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
-    """Build the record from saved responses; ``parts`` maps each response's kind to its data.
+    """Build the record from saved responses. ``parts`` maps the kind of each response to its data.
 
-    If a continuation page was saved, the record has the items on that page. The param ``without_about`` empties the
-    fields that belong to the about panel.
+    If a continuation page was saved, the record contains the items on that page. The param ``without_about`` empties
+    the fields that belong to the about panel.
 
     Raises:
         ExtractionFailed: the responses belong to different channels.
@@ -155,9 +159,9 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
     if params.get("without_about"):
         profile = without_about(profile)
     profile["profile_id"] = profile["profile_id"] or next(iter(ids), "")
-    if "channel" not in parts:  # a response that was saved alone may contain only the handle or only the id
+    if "channel" not in parts:  # a response that was saved alone may contain only the channel's handle or only its id
         profile["display_name"] = profile["display_name"] or profile["username"] or profile["profile_id"]
-    if listing is None:  # the pages are several responses for one video
+    if listing is None:  # all responses are about one video
         posts = list({post["content_id"]: post for post in reversed(enrichments)}.values())[::-1]
         return record(profile, posts, enrichments)
     posts = _labelled(parts, listing)
@@ -192,4 +196,4 @@ def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, params: 
 
 
 _PROFILES = ("channel", "about", "feed", "video", "comments", "resolve", "continuation", "playlist")
-"""Kinds of responses, ordered by how much of the channel they contain, the most complete first."""
+"""Kinds of responses that contain data of the channel, the most complete first."""

@@ -18,16 +18,17 @@ from crawler.platforms.videosite.ids import Ids
 SHIPPED = shipped_ids(Ids)
 """The platform's own data file."""
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "UU"}
-"""Prefixes of playlist ids by tab. A prefix and a channel's id without "UC" form the id of the tab's playlist."""
+"""Prefixes of playlist ids, by tab. The id of a tab's playlist is the prefix followed by the channel's id without
+"UC"."""
 VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
 BROWSE = "browse"
-"""The source name of the API call for a channel's tab. The call may succeed while the tab's page fails."""
+"""The source name of the API call for a channel's tab, which may succeed when the tab's page fails."""
 COOKIES = "SOCS=CAE=; PREF=hl=en&tz=UTC"
-"""Cookies that reject the consent request, and set the language in which the platform writes numbers and dates."""
+"""Cookies that decline the consent request, and set the language of numbers and dates to English."""
 
 
 def addresses(username: str) -> list[str]:
-    """Return the paths at which a channel with this name may be found, the likeliest path first.
+    """Return the URL paths that a channel with this name may have, the most likely first.
 
     >>> addresses("@some.body"), addresses("somebody")
     (['@some.body'], ['@somebody', 'c/somebody', 'user/somebody'])
@@ -44,17 +45,17 @@ def addresses(username: str) -> list[str]:
 
 
 def is_channel_id(username: str) -> bool:
-    """Whether a name is a channel's id. Handles and legacy names never look like an id."""
+    """Whether a name is a channel's id. No handle or legacy name has the format of an id."""
     return len(username) == 24 and username.startswith("UC") and username.isascii()
 
 
 def playlist_id(channel: str, kind: str) -> str:
-    """Return the id of the playlist that has all items in a channel's tab, or all ``uploads``."""
+    """Return the id of the playlist with all items in a channel's tab, or with all ``uploads``."""
     return PLAYLISTS[kind] + channel.removeprefix("UC")
 
 
 def channel_request(origin: str, address: str, tab: str) -> Request:
-    """Build the request for a tab on a channel's page."""
+    """Build the request for a channel's page with a tab."""
     return _get(f"{origin}/{_path(address)}/{tab}", **expected_echo(address), tab=tab)
 
 
@@ -64,7 +65,7 @@ def about_page_request(origin: str, channel: str) -> Request:
 
 
 def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
-    """Build the request for the feed, which has the newest 15 items with exact counts: of all tabs, or of one tab."""
+    """Build the request for the Atom feed: the newest 15 items of all tabs, or of one tab, with exact counts."""
     query = {"channel_id": channel} if tab is None else {"playlist_id": playlist_id(channel, tab)}
     return _get(f"{origin}/feeds/videos.xml?{urlencode(query)}", channel=channel, tab=tab)
 
@@ -81,9 +82,9 @@ def resolve_url_request(origin: str, url: str, *, ids: Ids = SHIPPED) -> Request
 
 
 def browse_request(origin: str, channel: str, tab: str, *, params: str = "", ids: Ids = SHIPPED) -> Request:
-    """Build the API request for a tab on a channel's page. ``params`` are the tab's own params, if they are known.
+    """Build the API request for a channel's page with a tab. ``params``: the tab's params, if they are known.
 
-    The response is checked by the channel's id only, because the channel may have a new handle.
+    In the response, only the channel's id is checked, because the channel may have a new handle.
     """
     body = {"browseId": channel, "params": params or ids.tab_params[tab]}
     request = _call(origin, "browse", ids, body, channel=channel, tab=tab)
@@ -91,13 +92,13 @@ def browse_request(origin: str, channel: str, tab: str, *, params: str = "", ids
 
 
 def home_request(origin: str, channel: str, *, ids: Ids = SHIPPED) -> Request:
-    """Build the API request for a channel's page with any tab open. The response has the params of all tabs."""
+    """Build the API request for a channel's page without naming a tab. The response contains the params of all tabs."""
     request = _call(origin, "browse", ids, {"browseId": channel}, channel=channel)
     return request.replace(meta={**request.meta, "source": BROWSE})
 
 
 def playlist_request(origin: str, channel: str, tab: str, *, kind: str = "", ids: Ids = SHIPPED) -> Request:
-    """Build the request for the playlist with all items in a tab. It is the only list of a channel without tabs.
+    """Build the request for the playlist with all items in a tab, for channels without tabs.
 
     ``kind`` names another playlist (a key of ``PLAYLISTS``).
     """
@@ -116,7 +117,7 @@ def about_request(origin: str, token: str, *, channel: str, ids: Ids = SHIPPED) 
 
 
 def video_request(origin: str, video: str, *, ids: Ids = SHIPPED) -> Request:
-    """Build the request for a video's metadata. It selects only the needed fields, so the response has only 4 kB."""
+    """Build the request for a video's metadata. It selects only the needed fields: the response has 4 kB."""
     body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
     return _call(origin, "player", ids, body, fields=VIDEO_FIELDS, video=video)
 
@@ -126,7 +127,7 @@ def _path(address: str) -> str:
 
 
 def expected_echo(address: str) -> dict[str, str]:
-    """Return the handle or id that the page must contain. A legacy name, which may lead to any channel, gives {}."""
+    """Return the handle or id that the page must contain, {} for a legacy name, which may lead to any channel."""
     if address.startswith("@"):
         return {"handle": address.removeprefix("@")}
     return {"channel": address.removeprefix("channel/")} if address.startswith("channel/") else {}

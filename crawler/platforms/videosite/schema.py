@@ -1,4 +1,4 @@
-"""Video site: the models for the scrapers' params and record (specification 2.4)."""
+"""Video site: the models of the scrapers' params and record (specification 2.4)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from crawler.platforms.videosite import link
 CHANNEL_ID = rf"^{link.CHANNEL_ID}$"
 VIDEO_ID = r"^[A-Za-z0-9_-]{11}$"
 USERNAME = rf"^(?:@|c/|user/)?{link.NAME}$"
-"""Matches a handle, a channel id or a legacy name, also with the folder of legacy names in URLs."""
+"""Matches a handle, a channel id or a legacy name, which may have the prefix ``c/`` or ``user/`` as in its URL."""
 
 TABS = {"video": "videos", "short": "shorts", "live": "streams"}
-"""Maps each content type to the last URL segment of its tab. With the type ``all``, tabs are read in this order."""
+"""Maps each content type to the last URL segment of its tab. For the type ``all``, the tabs are read in this order."""
 CURSOR_KIND = "videosite-profile-1"
 
 ContentType = Literal["video", "short", "live"]
@@ -34,12 +34,12 @@ SWITCH_SCHEMA = {
 
 
 def switch(value: Any) -> Any:
-    """Convert the specification's "boolean-type switch" to a boolean: true, false, 1 or 0, also as text."""
+    """Convert a value of the specification's "boolean-type switch" to a boolean: true, false, 1 or 0, also as text."""
     return _SWITCH.get(str(value), value) if isinstance(value, bool | int | str) else value
 
 
 def number(value: Any) -> Any:
-    """Convert a number in a text to an integer. Other values are returned as they are."""
+    """Convert a text that is a number to an integer. Other values are returned unchanged."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
 
 
@@ -49,7 +49,7 @@ class Continuation(Model):
     channel: str = Field(pattern=CHANNEL_ID)
     """The channel's id."""
     names: list[str]
-    """The names, in lower case, under which the same channel may be requested with this cursor."""
+    """The names, in lower case, by which the channel may be requested with this cursor."""
     type: str
     """The param ``type`` that the cursor was issued for."""
     tabs: list[Literal["videos", "shorts", "streams"]] = Field(min_length=1, max_length=3)
@@ -57,11 +57,11 @@ class Continuation(Model):
     token: str
     """The platform's token for the next page; "" at the start of a tab."""
     seen: list[int]
-    """Checksums of the tokens already used in this tab. They show when the platform repeats tokens in a loop."""
+    """Checksums of the tokens already used in this tab, to detect that the platform repeats a token."""
 
 
 class ChannelParams(LinkParams):
-    """Which channel to scrape, given by its name or its URL, and which page of its items."""
+    """Params that name a channel by its name or URL, and the page of its items to return."""
 
     links: ClassVar = link.LINKS
     kinds: ClassVar = ("channel",)
@@ -69,12 +69,12 @@ class ChannelParams(LinkParams):
     _no_link = field_validator("username", mode="before")(refuse_link)
 
     username: str | None = Field(default=None, pattern=USERNAME)
-    """Handle (with or without "@"), channel id, or legacy name, which may be that of a URL: ``c/name``,
-    ``user/name``."""
+    """Handle (with or without "@"), channel id, or legacy name. A legacy name may have the prefix of its URL:
+    ``c/name``, ``user/name``."""
     url: str | None = Field(default=None, max_length=2_000)
     """URL of the channel, also without ``https://``: ``/@handle``, ``/channel/id``, ``/c/name`` or ``/user/name``. If
-    it ends with a tab (``/videos``, ``/shorts``, ``/streams``, ``/about``), ``type`` or ``include_about`` is that of
-    the tab, unless the param is given."""
+    it ends with a tab (``/videos``, ``/shorts``, ``/streams``, ``/about``), the tab sets ``type`` or ``include_about``,
+    unless the param is given."""
     type: Literal["all", "video", "short", "live"] = "video"
     """The kind of items to return; ``all`` returns all videos first, then all shorts, then all live streams."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
@@ -97,7 +97,7 @@ class ChannelParams(LinkParams):
 
     @property
     def name(self) -> str:
-        """The requested name, without "@" or a folder."""
+        """The requested name, without "@" or a prefix."""
         return self.channel.rpartition("/")[2].removeprefix("@")
 
     @property
@@ -107,17 +107,17 @@ class ChannelParams(LinkParams):
 
     @property
     def continuation(self) -> Continuation | None:
-        """The decoded cursor, or None without a cursor."""
+        """The decoded cursor, or None if there is none."""
         return None if self.cursor is None else continuation_of(self.cursor)
 
 
 class ProfileParams(ChannelParams):
-    """Which channel to scrape, given by its name or its URL, which page of its items, and with which details."""
+    """Params that name a channel by its name or URL, the page of its items to return, and the details to include."""
 
     include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""
     details: Annotated[Literal["all", "none"] | Annotated[int, Field(ge=0)], BeforeValidator(number)] = "all"
-    """For how many items, from the top of the page, exact date, likes, views and description are requested."""
+    """For how many items, from the top of the page, the exact date, likes, views and description are requested."""
 
     @property
     def max_details(self) -> float:
@@ -148,7 +148,7 @@ class ContentItem(content.ContentItem):
     caption: str
     """The title, without the description; "" if the platform shows none."""
     comment_count: int | None
-    """Number of comments, as rounded by the platform. Null if no source has it; lists never have it."""
+    """Number of comments, as rounded by the platform. Null if no source contains it; lists never do."""
     content_code: str
     """The same as ``content_id``: the platform has only one id for an item."""
     content_id: str = Field(pattern=VIDEO_ID)
@@ -158,11 +158,12 @@ class ContentItem(content.ContentItem):
     content_type: ContentType
     """Kind of item, taken from its tab or link, never from its duration. A finished live stream is ``live``, too."""
     hashtags: list[str]
-    """Hashtags in title and description, without "#", in order. Only the title's if no source has the description."""
+    """Hashtags in title and description, without "#", in order. If no source contains the description, only those in
+    the title."""
     images: list[str]
     """Always empty: posts with images are out of scope."""
     like_count: int | None
-    """Exact number of likes. Null if hidden, or if no source has it; lists never have it."""
+    """Exact number of likes. Null if hidden, or if no source contains it; lists never do."""
     mentions: list[str]
     """Handles mentioned in title and description, without "@", in their order."""
     published_date: int | None
@@ -170,15 +171,15 @@ class ContentItem(content.ContentItem):
     slideshow_status: bool
     """Always false: the platform has no slideshows."""
     thumbnail_image: str
-    """URL of the preview image, as the platform's list has it; "" if it has none."""
+    """URL of the preview image in the platform's list; "" if there is none."""
     video_duration_seconds: int | None
-    """Length in seconds. Null for live and announced items, except premieres with a known length, and for shorts unless
-    another source has it."""
+    """Length in seconds. Null for live and announced items, except premieres with a known length, and for shorts,
+    unless another source contains it."""
     view_count: int | None
-    """Number of views: exact if a source has it, else rounded down to two or three digits as in the list, so a number
-    without zeros at its end is exact. One list has both kinds, so that differences between two records mislead. Null if
-    hidden, and for live and announced items ("8 watching" is not a number of views). For a short, it is always the
-    list's number."""
+    """Number of views: exact if a source contains the exact number, else rounded down to two or three digits as in the
+    list. A number without zeros at its end is exact. A list may contain exact and rounded numbers, so do not compute
+    growth from two records. Null if hidden, and for live and announced items ("8 watching" is not a number of views).
+    For a short, it is always the list's number."""
 
 
 class Profile(Model):

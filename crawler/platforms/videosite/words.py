@@ -1,4 +1,4 @@
-"""Video site: the hashtags and mentions in titles and descriptions."""
+"""Video site: finds the hashtags and mentions in titles and descriptions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 _LETTERS = re.compile(r"\w+")
 _MARKS = frozenset({"Mn", "Mc", "Me"})
-"""Categories of combining marks, such as vowels in Hindi. ``str.isalnum`` is false for them."""
+"""Unicode categories of combining marks, such as vowels in Hindi, for which ``str.isalnum`` is false."""
 _JOINERS = frozenset("\u200c\u200d")
 """Invisible characters inside words of some scripts, and inside emoji."""
 _FIRST_EMOJI = "\u2300"
-"""Symbols before this character, such as ™, end a hashtag."""
+"""The first symbol that may be part of a hashtag. Symbols with smaller code points, such as ™, end a hashtag."""
 _NOT_EMOJI = frozenset("\ufffc\ufffd")
 _SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
 _IN_HANDLES = frozenset(".-·")
@@ -45,7 +45,7 @@ def mentions(text: str) -> list[str]:
 
 
 def _after(text: str, sign: str, *, not_after: str, is_part: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the words that follow a sign, unless the sign is inside a word or after one of some characters."""
+    """Yield the words that follow a sign, unless the sign is inside a word or follows a character in ``not_after``."""
     at = text.find(sign)
     while at >= 0:
         end = _end_of_letters(text, at + 1)

@@ -1,4 +1,4 @@
-"""The simulated microblog's accounts and posts. Its pages and the expected records are both made from them."""
+"""The simulated microblog's accounts and posts, from which both its pages and the expected records are built."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-# strftime is not used, since its month names depend on the locale.
+# strftime is not used, because its month names depend on the locale.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 NEWEST = 1_791_000_000
 """The time at which every account published its newest post, in Unix seconds."""
@@ -67,7 +67,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An account's user, who writes posts."""
+    """The user object of an account, which is also the author of its posts."""
 
     id: str
     handle: str
@@ -106,7 +106,7 @@ class Post:
     """Pairs of a link's short and expanded URL."""
     media: tuple[Media, ...] = ()
     long: bool = False
-    """Whether the payload has a truncated text, and the whole text in a separate note."""
+    """Whether the payload contains a truncated text, and the whole text in a separate note."""
     replies: int = 0
     likes: int = 0
     saves: int = 0
@@ -125,19 +125,19 @@ class Post:
 
     @property
     def whole(self) -> str:
-        """Return the text with hashtags and short links, not truncated, and without the link to the post's media."""
+        """Return the complete text with hashtags and short links, without the link to the post's media."""
         return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {short}" for short, _ in self.links)
 
     @property
     def caption(self) -> str:
-        """Return the caption that the record must have."""
+        """Return the caption that the record must contain."""
         if self.repost_of:
             return self.repost_of.caption
         return self.text + "".join(f" #{tag}" for tag in self.tags) + "".join(f" {long}" for _, long in self.links)
 
     @property
     def served(self) -> str:
-        """Return the text as payloads have it: escaped, truncated if ``long``, and with a link to the media."""
+        """Return the text for payloads: escaped, truncated if ``long``, and with a link to the media."""
         if self.repost_of:
             return html.escape(f"RT @{self.repost_of.author.handle}: {self.repost_of.whole[:110]}…", quote=False)
         shown = self.whole[:270] if self.long else self.whole
@@ -145,7 +145,7 @@ class Post:
 
 
 def date_text(seconds: int) -> str:
-    """Format Unix seconds as the platform writes dates."""
+    """Format Unix seconds in the platform's date format."""
     moment = datetime.fromtimestamp(seconds, UTC)
     day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
     clock = f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
@@ -239,6 +239,6 @@ class Inventor:
         return "".join(self.rng.choice(letters) for _ in range(10))
 
     def _id(self, time: int) -> str:
-        """Invent a unique id, which contains the post's time as the platform's ids do."""
+        """Invent a unique id that contains the post's time, like the platform's ids."""
         self._last += 1
         return str(((time * 1000 - ID_EPOCH_MS) << 22) + self._last)

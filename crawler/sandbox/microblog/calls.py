@@ -20,10 +20,10 @@ class Token:
     def __init__(self) -> None:
         self.given = 0
         self.refusing = False
-        """Whether the platform refuses to issue tokens. Tests switch this with ``?refuse=1`` and ``?refuse=0``."""
+        """Whether the platform refuses to issue tokens. Tests set it with ``?refuse=1`` and ``?refuse=0``."""
 
     def activate(self, request: FakeRequest) -> FakeResponse:
-        """Issue a token if the request is a POST with the client's bearer key. Otherwise respond with 403."""
+        """Issue a token if the request is a POST with the web client's bearer token. Otherwise respond with 403."""
         if "refuse" in request.args:
             self.refusing = request.args["refuse"] == "1"
             return as_json({"refusing": self.refusing})
@@ -61,7 +61,7 @@ def error(code: int, message: str, status: int = 200, **beside: Any) -> FakeResp
 
 
 def cursor_to(number: int) -> str:
-    """Build the opaque cursor that leads to a page of a timeline."""
+    """Build the opaque cursor for a page of a timeline."""
     return "DAAHCgABHPEX6f6__-sLAAIAAAATM" + b64(f"page {number}").rstrip("=")
 
 

@@ -20,7 +20,7 @@ ON_FRAGMENTS = {
     "statuses_count",
     "verified_type",
 }
-"""The only fields that a post's author has in the newest client's format."""
+"""The only fields that the user object of a post's author has in the newest client's format."""
 TEXTS = {
     "created_at",
     "description",
@@ -44,7 +44,7 @@ class Exposed:
     newest: list[Post]
     embedded: list[Post]
     served: list[Post]
-    """The posts on the requested page of the timeline. ``first_served`` has the posts on its first page."""
+    """The posts on the requested page of the timeline. ``first_served``: the posts on its first page."""
     first_served: list[Post]
     pinned: Post | None
     number: int
@@ -77,7 +77,7 @@ def _profile(exposed: Exposed) -> dict[str, Any]:
     if exposed.number > 1:
         sources &= {"timeline", "user"}
     elif exposed.embedded and "embed" in exposed.sources:
-        sources -= {"user"}  # the embed has the whole profile
+        sources -= {"user"}  # the embed contains the whole profile
     found: dict[str, Any] = {name: "" if name in TEXTS else None for name in whole}
     for source in ("embed", "page", "timeline", "user"):
         if source in sources:
@@ -125,7 +125,7 @@ def _posts(exposed: Exposed) -> list[dict[str, Any]]:
 
 
 def post_record(post: Post, *, embedded: bool = False) -> dict[str, Any]:
-    """Build a post as the record must have it. A post that was read from an embed has no views and bookmarks."""
+    """Build the expected record of a post. In a post that is read from an embed, views and bookmarks are null."""
     inner = post.repost_of
     media = (inner or post).media
     return {

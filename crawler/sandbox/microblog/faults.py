@@ -1,4 +1,4 @@
-"""The simulated microblog's faults: which source each one affects, and how the expected record changes."""
+"""The simulated microblog's faults: the sources that each one affects, and its effect on the expected record."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Call:
     user_id: str
     """The platform's id of the requested account."""
     first_id: bool
-    """Whether the request has the same query id as the first request for this account and query."""
+    """Whether the request has the query id of the first request for this account and query."""
 
 
 Damage = Callable[[Call], FakeResponse]
 
 
 def missing_account(source: str) -> FakeResponse:
-    """Build the response that a source sends for a handle that does not exist."""
+    """Build a source's response for a handle that does not exist."""
     if source in CALLS:
         return as_json({"data": {}})
     about = "The user profile you&#x27;re looking for could not be found."
@@ -72,7 +72,7 @@ def _new_ids_only(call: Call) -> FakeResponse:
 
 
 def _names_new_ids(call: Call) -> FakeResponse:
-    """Name the new ids of both queries in a profile's page. The user query has the newer web client's variables."""
+    """Return a profile page that contains new ids of both queries. The user query has newer variables."""
     status, headers, body = call.honest()
     user = {"screenName": call.handle, "__relay_internal__pv__appviewerisloggedinprovider": False}
     timeline = {
@@ -93,7 +93,7 @@ def _missing_flag(call: Call) -> FakeResponse:
 
 
 def _honest(call: Call) -> FakeResponse:
-    """Return the undamaged response. For the fault ``wrong-profile``, it is the response for another account."""
+    """Return the undamaged response, which for the fault ``wrong-profile`` is that of another account."""
     return call.honest()
 
 
@@ -127,7 +127,7 @@ def _cursors_only(call: Call) -> FakeResponse:
 
 
 def _same_cursor(call: Call) -> FakeResponse:
-    """From the second page on, replace the cursor for the next page with the cursor that the request contains."""
+    """From the second page on, replace the cursor for the next page with the cursor in the request."""
     sent = orjson.loads(call.request.args["variables"]).get("cursor")
     status, headers, body = call.honest()
     if not sent:
@@ -256,18 +256,18 @@ FAULTS = COMMON | {name: Fault(code, about) for name, (code, about, _) in _OWN.i
 """The microblog's faults by name. ``Site.faults`` has the handles that select them."""
 
 WRONG_PROFILE_FAULTS = frozenset({"wrong-profile"})
-"""Faults for which the site sends the response for ``OTHER_HANDLE`` instead of the response for the target."""
+"""Faults for which the site sends the response for ``OTHER_HANDLE`` instead of the target's."""
 OTHER_HANDLE = "iron_meadow"
 
 _COMPLETE_AFTER_RETRY = {
     "errors-beside", "missing-flag", "same-cursor", "stale-cursor", "stale-first-id",
     "token-refused-once", "wrong-profile-once", "wrong-query-ids",
 }  # fmt: skip
-"""Faults that leave the data of all sources in the record, if failed requests are retried."""
+"""Faults after which the record contains the data of all sources, because failed requests are retried."""
 
 
 def applies_to(name: str, source: str) -> bool:
-    """Return whether a fault affects requests to a source."""
+    """Whether a fault affects requests to a source."""
     return (name in COMMON and source != "") or (name in _OWN and source in _OWN[name][2])
 
 
@@ -277,7 +277,7 @@ def failing_sources(name: str) -> set[str]:
 
 
 def ends_early(name: str, number: int) -> bool:
-    """Return whether a fault makes page ``number`` the timeline's last page, although the account has further posts."""
+    """Whether a fault makes page ``number`` the timeline's last page, although the account has further posts."""
     return name == "only-cursors" or (name == "same-cursor" and number > 1)
 
 

@@ -10,11 +10,11 @@ from crawler.sandbox.microblog.old import variants
 from crawler.sandbox.microblog.user import b64
 
 KEY = "__key"
-"""The key that contains an object's record id. Objects with this key become separate records in the page's store."""
+"""The key that contains an object's record id. Objects with this key become separate records in a page's data."""
 
 
 def user_payload(user: User, *, whole: bool) -> dict[str, Any]:
-    """Build a user. ``whole``: with all fields, for the page's owner; else with only a post author's fields."""
+    """Build a user. ``whole``: with all fields, as the page's owner; else with only the fields of a post's author."""
     core: dict[str, Any] = {"__typename": "UserCore", "screen_name": user.handle, "name": user.name}
     verification: dict[str, Any] = {"__typename": "UserVerification", "is_blue_verified": user.blue}
     verification["verified_type"] = user.kind or None
@@ -110,7 +110,7 @@ def post_payload(post: Post, *, depth: int = 0) -> dict[str, Any]:
 
 
 def post_results(post: Post, *, depth: int = 0) -> dict[str, Any]:
-    """Build the object that contains a post. The platform sends this object even if the post is missing."""
+    """Build the object that contains a post. The platform also sends this object for a missing post."""
     made: dict[str, Any] = {
         KEY: f"TweetResults:{post.id}",
         "__typename": "TweetResults",
@@ -120,13 +120,13 @@ def post_results(post: Post, *, depth: int = 0) -> dict[str, Any]:
 
 
 def user_results(user: User, *, whole: bool = False) -> dict[str, Any]:
-    """Build the object that contains a user. The platform sends this object even if the user is missing."""
+    """Build the object that contains a user. The platform also sends this object for a missing user."""
     made_id = b64(f"UserResults:{user.id}")
     return {KEY: made_id, "__typename": "UserResults", "result": user_payload(user, whole=whole), "id": made_id}
 
 
 def _post_reference(post_id: str, result: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Build the object that stands for a post that is not in the page."""
+    """Build the object that replaces a post that is not in the page."""
     return {KEY: f"TweetResults:{post_id}", "__typename": "TweetResults", "result": result, "rest_id": post_id}
 
 

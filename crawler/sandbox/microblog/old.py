@@ -63,7 +63,7 @@ def post_payload(post: Post, shape: str, *, depth: int = 0) -> dict[str, Any]:
 
 
 def legacy(post: Post, *, sparse: bool) -> dict[str, Any]:
-    """Build the part of a post that is the same in all API generations. An embed's post has only this part."""
+    """Build the part of a post that is the same in all API generations. Posts in embeds consist of this part only."""
     text = post.served
     entities: dict[str, Any] = {
         "hashtags": []
@@ -126,7 +126,7 @@ def legacy(post: Post, *, sparse: bool) -> dict[str, Any]:
 
 
 def embedded(post: Post, stale: int) -> dict[str, Any]:
-    """Build a post as an embed has it: not nested, with its author in it, and without views and bookmarks."""
+    """Build a post in the format of embeds: not nested, with its author inside, and without views and bookmarks."""
     made = legacy(post, sparse=False)
     for key in ("bookmark_count", "bookmarked", "user_id_str"):
         del made[key]
@@ -302,7 +302,7 @@ def entry(post: Post, shape: str, *, pinned: bool = False, promoted: bool = Fals
 
 
 def conversation(posts: list[Post], shape: str) -> dict[str, Any]:
-    """Build the timeline's entry for a conversation: a reply, and the post that it replies to."""
+    """Build the timeline's entry for a conversation: a reply and the post that it replies to."""
     name = f"profile-conversation-{posts[-1].id}"
     items = [
         {"dispensable": True, "entryId": f"{name}-tweet-{post.id}", "item": _module_item(entry(post, shape))}

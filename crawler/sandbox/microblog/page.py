@@ -1,4 +1,4 @@
-"""The simulated microblog's HTML pages. Scripts contain their data: as JavaScript in profiles, as JSON in embeds."""
+"""The simulated microblog's HTML pages. Their data is in scripts: JavaScript in profiles, JSON in embeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def records(user: User, posts: list[Post]) -> dict[str, Any]:
         ref = _normalise(entry(post), store, "")
         copy_id = f"{timeline}:entries:tweet-{post.id}"
         copy = store[ref["__ref"]] | {"__id": copy_id, "is_unread": False, "conversation_position": None}
-        store[copy_id] = copy  # ``_Literal`` writes the references in the copy as slots
+        store[copy_id] = copy  # ``_Literal`` writes the references in the copy as references to slots
         listed.append(copy_id)
     end = "client:ProfileOriginalsProduct-Timeline:instructions:2"
     store[end] = {"__id": end, "__typename": "TimelineTerminateTimeline", "direction": "TopAndBottom"}
@@ -56,7 +56,7 @@ def records(user: User, posts: list[Post]) -> dict[str, Any]:
 
 
 def _normalise(value: dict[str, Any], store: dict[str, dict[str, Any]], path: str) -> dict[str, str]:
-    """Put an object and the objects in it into the store, and return a reference to the object's record."""
+    """Add an object and the objects inside it to the store, and return a reference to the object's record."""
     record_id = str(value.get(KEY) or path)
     below = record_id if record_id.startswith("client:") else f"client:{record_id}"
     made: dict[str, Any] = {"__id": record_id}
@@ -68,7 +68,7 @@ def _normalise(value: dict[str, Any], store: dict[str, dict[str, Any]], path: st
             made[key] = {"__refs": refs}
         elif key != KEY:
             made[key] = each
-    # Merge with an earlier record: the profile's user object has more keys than the authors of posts.
+    # Merge the object with an earlier record, because the profile's user object has more keys than a post's author.
     store[record_id] = made | store.get(record_id, {})
     return {"__ref": record_id}
 
@@ -82,7 +82,7 @@ def nested(user: User, posts: list[Post]) -> dict[str, Any]:
 
 
 class _Literal:
-    """Writes values as JavaScript. Each object gets a slot, ``$R[n]``; if it occurs again, only the slot is written."""
+    """Writes values as JavaScript. Each object gets a slot, ``$R[n]``, which replaces its repetitions."""
 
     def __init__(self, first: int = 0) -> None:
         self.first = first
@@ -120,14 +120,14 @@ def _quoted_text(text: str) -> str:
 
 
 def profile_page(user: User, posts: list[Post], *, flat: bool) -> bytes:
-    """Render a profile's page. ``flat``: its data is flat records; else nested objects."""
+    """Render a profile's page. ``flat``: with flat records as its data, else with nested objects."""
     data = {"dehydratedData": {"relayRecords": records(user, posts)}} if flat else {"matches": [nested(user, posts)]}
     script = f'($R=>{_Literal().write(data)})($R["tsr"]);document.currentScript.remove()'
     return _document(user, f'<script class="$tsr">{script}</script>')
 
 
 def with_streams(page: bytes, queries: list[tuple[str, str, dict[str, Any]]]) -> bytes:
-    """Add the start and the end of each of the page's own queries to a profile's page: query id, name and variables."""
+    """Add a stream for each of the page's own queries to a profile's page. ``queries``: ids, names, variables."""
     states: list[str] = []
     for query_id, name, variables in queries:
         key = query_id + orjson.dumps(variables).decode()
@@ -179,7 +179,7 @@ def _document(user: User, scripts: str) -> bytes:
 
 
 def other_page(title: str, body: str, head: str = "") -> bytes:
-    """Render a page that has no data, such as an error page."""
+    """Render a page that contains no data, such as an error page."""
     return f"<!DOCTYPE html><html><head><title>{title}</title>{head}</head><body>{body}</body></html>".encode()
 
 

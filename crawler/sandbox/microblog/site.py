@@ -28,24 +28,24 @@ PAGE_SIZE = 20
 EMBED_SIZE = 100
 NEWEST_ON_PAGE = 5
 STALE = 3
-"""The number by which an embed's follower count is too low, because embeds are outdated copies."""
+"""The number by which the follower count in an embed is too low, because embeds are outdated copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The properties of an account that decide what its pages and API responses are like."""
+    """The properties of an account that determine its pages and API responses."""
 
     posts: int
     shape: str = "C"
     """The format of the API's responses for this account: A, B, C (older generations) or D (the newest client)."""
     flat: bool = True
-    """Whether the data in the account's page is flat records. If not, it is nested objects."""
+    """Whether the data in the account's page consists of flat records. If not, it consists of nested objects."""
     popular: bool = False
     """Whether the account's timeline is sorted by popularity, as the platform often does for guests."""
     terminated: bool = True
     """Whether the account's timeline has an instruction that marks its end."""
     unlisted: int = 0
-    """Number of posts that the account states and that its timeline does not have."""
+    """How many posts more the account states than its timeline contains."""
     protected: bool = False
 
 
@@ -62,7 +62,7 @@ PLANS = {
     "half_listed": Plan(45, unlisted=15),
 }
 FAULTY = Plan(30, unlisted=300)
-"""The accounts with faults. They state more posts than they list, so that no source alone has all posts."""
+"""The accounts with faults. They state more posts than they list, so that no single source contains all posts."""
 
 TARGETS = [
     target("230 posts", username="quiet_harbor"),
@@ -96,7 +96,7 @@ class Account:
 
     @property
     def newest(self) -> list[Post]:
-        """Return the posts that the account's page shows: its newest ones, without reposts and replies."""
+        """Return the posts that the account's page shows: the newest ones, without reposts and replies."""
         return [post for post in self.posts if not post.repost_of and not post.reply_handle][:NEWEST_ON_PAGE]
 
     @property
@@ -121,15 +121,15 @@ class Site:
 
     @cached_property
     def ids(self) -> dict[str, str]:
-        """The handle of each account, by the platform's user id. Accounts with a number are added when first served."""
+        """The handle of each account, by user id. Accounts with a number are added when they are first requested."""
         return {self._invented(handle)[1].id: handle for handle in (*PLANS, *self.faults)}
 
     def _fault_of(self, handle: str) -> str:
-        """Return the fault that an account has, or "". The account may have a number, as in ``fault_07_12``."""
+        """Return the fault of an account, or "". The handle may contain a number, as in ``fault_07_12``."""
         return self.faults.get(unnumbered(handle, self.faults), "")
 
     def _invented(self, handle: str) -> tuple[Inventor, User]:
-        """Return the generator for a user's posts, and the user with the given handle."""
+        """Return the user with the given handle, and the generator of the user's posts."""
         inventor = Inventor(f"{self.seed}/{handle}")
         shown = handle.replace("_l", "_L") if handle == "old_lantern" else handle
         return inventor, inventor.user(shown, protected=handle in PLANS and PLANS[handle].protected)
@@ -175,7 +175,7 @@ class Site:
     # The site
 
     def source_of(self, request: FakeRequest) -> tuple[str, str]:
-        """Return the source that a request is for, and the requested handle in lower case."""
+        """Return the source that is requested, and the requested handle in lower case."""
         parts = request.path.strip("/").split("/")
         if parts[0] == "srv":
             return "embed", parts[-1].lower()
@@ -256,7 +256,7 @@ class Site:
             advert = microblog_old.entry(
                 Inventor(f"advert{self.seed}").post(account.others[0], NEWEST), shape, promoted=True
             )
-            if shape == "A":  # the oldest format marks advertisements twice
+            if shape == "A":  # in the oldest format, advertisements are marked twice
                 advert["entryId"] = f"promoted-{advert['entryId']}"
             entries[3:3] = [advert]
             entries[5:5] = [microblog_old.who_to_follow(list(account.others), shape)]
@@ -278,7 +278,7 @@ class Site:
 
     @staticmethod
     def cursor(number: int) -> str:
-        """Return the opaque cursor that leads to a page of a timeline."""
+        """Return the opaque cursor for a page of a timeline."""
         return cursor_to(number)
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
@@ -297,7 +297,7 @@ class Site:
         return microblog_faults.damaged(name, call)
 
     def _has_first_id(self, handle: str, request: FakeRequest) -> bool:
-        """Return whether a request has the same query id as the first request for the same query and account."""
+        """Whether a request has the query id of the first request for the same query and account."""
         *_, query_id, call = "", *request.path.strip("/").split("/")
         return self.first_query_ids.setdefault(f"{handle} {call}", query_id) == query_id
 
@@ -315,7 +315,7 @@ class Site:
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the exact record for a page of an account; pages are counted from 1.
 
-        ``nextCursor`` is "" here, because the spider makes its value.
+        ``nextCursor`` is "" here, because only the spider can build its value.
 
         Raises:
             KeyError: the account does not exist.

@@ -12,7 +12,7 @@ OLDEST, OLD, NEW = "A", "B", "C"
 
 
 def b64(text: str) -> str:
-    """Encode an id in base 64, as records have it."""
+    """Encode an id in base64, as in records."""
     return b64encode(text.encode()).decode()
 
 
@@ -93,7 +93,7 @@ def user_payload(user: User, shape: str) -> dict[str, Any]:
 
 
 def oldest_user(user: User, *, stale: int = 0) -> dict[str, Any]:
-    """Build a user in the oldest format, which embeds still have. ``stale`` is subtracted from the follower count."""
+    """Build a user in the oldest format, as in embeds. ``stale`` is subtracted from the follower count."""
     optional = {"profile_banner_url": user.banner, "url": user.link, "verified_type": user.kind}
     return {
         "created_at": date_text(user.created),

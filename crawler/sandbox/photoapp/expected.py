@@ -1,4 +1,4 @@
-"""The records that must be extracted from the simulated photo app. They depend on the format of the payload."""
+"""The records that must be extracted from the simulated photo app, depending on the format of the payload."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ SHARE_FAULTS = {
     "share-nowhere": Fault("UPSTREAM_ERROR", "a share link with a redirect status but without a `Location` header"),
     "share-shell": Fault("EXTRACTION_FAILED", "a share link that returns a page instead of a redirect"),
 }
-"""The faults of share links. ``Site.faults`` has the tokens that select them."""
+"""The faults of share links. ``Site.faults`` lists the tokens that select them."""
 
 FAULTS = (
     COMMON
@@ -77,13 +77,13 @@ FAULTS = (
         ),
     }
 )
-"""The app's faults by name. ``Site.faults`` has the shortcodes and tokens that select them."""
+"""The app's faults by name. ``Site.faults`` lists the shortcodes and tokens that select them."""
 
 NEWER = ("reels-forbidden", "page-walled")
 """Faults that were added later. They are numbered after all others, so that existing faults keep their shortcodes."""
 
 EVERYWHERE = ("login-redirect", "login-route", "home", "require-login")
-"""Faults that affect a post's embed page, too."""
+"""Faults that affect a post's embed page as well as its page."""
 
 
 def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> FakeResponse:
@@ -100,7 +100,7 @@ def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> F
 
 
 def other_page(path: str, *, light: bool) -> FakeResponse:
-    """Respond to paths without a post: the login, challenge and home pages. All other paths get the error page."""
+    """Respond to paths that are not a post's: with the login, challenge or home page, or else with the error page."""
     if path == "/robots.txt":
         return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"
     if path == "/" or path.startswith("/accounts/login"):

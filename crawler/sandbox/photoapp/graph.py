@@ -15,7 +15,7 @@ SHOWN_WIDTH = 1080
 
 
 def shown_size(post: Post) -> tuple[int, int]:
-    """Return the height and width at which the picture is shown. The uploaded picture has another size."""
+    """Return the height and width at which the picture is shown, unlike the size of the uploaded picture."""
     return round(post.height * SHOWN_WIDTH / post.width), SHOWN_WIDTH
 
 
@@ -67,7 +67,7 @@ def node(post: Post, related: Sequence[Post]) -> dict[str, Any]:
 
 
 def embedded(post: Post) -> dict[str, Any]:
-    """Build ``gql_data.shortcode_media`` of the embed page, which has some of the older query's keys."""
+    """Build ``gql_data.shortcode_media`` for the embed page, with some of the older query's keys."""
     height, width = shown_size(post)
     licensed = post.sound is not None and not post.sound.original
     has_duration = post.is_video and post.timing != "nowhere"

@@ -1,4 +1,4 @@
-"""The simulated photo app's current payloads: the post in the logged-out page, and the item of the web-info query."""
+"""The simulated photo app's current payloads: the post in the logged-out page and the item of the web-info query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = (
     *("c0.0.1080.1080a_e35_s1080x1080", "c0.0.1080.1080a_e35_s750x750", "c0.0.1080.1080a_e35_s640x640"),
     *("c0.0.1080.1080a_e35_s480x480", "c0.0.1080.1080a_e35_s320x320", "c0.0.1080.1080a_e35_s240x240"),
 )
-"""The sizes in which a picture is offered: first the uncropped ones, the largest first, then the cropped ones."""
+"""The sizes of a picture in payloads: first the uncropped ones, the largest first, then the cropped ones."""
 
 
 def video_url(post: Post) -> str:
@@ -32,12 +32,12 @@ def video_url(post: Post) -> str:
 
 
 def typename(post: Post) -> str:
-    """Return the type name that the newest page layout has for posts of this kind."""
+    """Return the type name of this kind of post in the newest format."""
     return _TYPES[post.kind]
 
 
 def wrapper(post: Post, timeline: Sequence[Post]) -> dict[str, Any]:
-    """Build ``xig_polaris_media``: the post, its comments, and null instead of the ruling that withheld posts have."""
+    """Build ``xig_polaris_media``: the post, its comments, and null as the ruling, which only withheld posts have."""
     outer = "XDTMediaDict" if post.layout == "dict" else typename(post)
     return {
         "__typename": outer,
@@ -128,7 +128,7 @@ def clip(post: Post) -> dict[str, Any]:
 
 
 def item(post: Post) -> dict[str, Any]:
-    """Build the post as the web-info query returns it. Many of its keys have values only for signed-in visitors."""
+    """Build the post in the format of the web-info query. Many of its keys have values only for signed-in visitors."""
     owner = post.owner
     user = {
         **{key: value for key, value in _user(owner).items() if key != "id"},
@@ -261,7 +261,7 @@ def _images(post: Post) -> dict[str, Any]:
 
 
 def _slides(post: Post) -> list[dict[str, Any]]:
-    """Build the slides of a carousel. Each slide has its own id, and placeholders instead of counts."""
+    """Build the slides of a carousel. Each slide has its own id, and contains placeholders instead of counts."""
     return [
         {
             "__typename": _TYPES[VIDEO if n % 3 == 2 else PHOTO],

@@ -1,4 +1,4 @@
-"""The simulated photo app's pages. Their data is in scripts, and they are as large as real pages."""
+"""The simulated photo app's pages, which contain their data in scripts and are as large as real pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def document(
 
 
 def preview(post: Post) -> str:
-    """Render the link-preview tags. They contain rounded counts and a cropped picture."""
+    """Render the link-preview tags, which contain rounded counts and a cropped picture."""
     likes = f"{post.likes // 1000}K" if post.likes > 10_000 else str(post.likes)
     owner = post.owner
     words = f"{likes} likes, {post.comment_count} comments - {owner.username} on October 2, 2026: "
@@ -76,7 +76,7 @@ def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
 
 
 def plain(title: str) -> bytes:
-    """Render a page that has a title but no data."""
+    """Render a page with a title and without data."""
     return f"<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>".encode()
 
 
@@ -91,7 +91,7 @@ def without_block(page: bytes) -> bytes:
 
 
 def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """Apply ``change`` to the data block of a page that ``document`` rendered, and return the new page."""
+    """Return a page that ``document`` rendered, with ``change`` applied to its data block."""
     start = page.index(b">", page.rindex(b"<script ")) + 1
     end = page.rindex(b"</script>")
     block = change(page[start:end].replace(b"<\\/", b"</"))
@@ -99,7 +99,7 @@ def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 
 def with_result(page: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """Return the page after applying ``change`` to the query's result. ``prefetched`` built the page's data block."""
+    """Return a page with ``change`` applied to the query's result in the data block, which ``prefetched`` built."""
 
     def changed(block: bytes) -> bytes:
         data = orjson.loads(block)
@@ -128,7 +128,7 @@ def _styles() -> bytes:
 
 @cache
 def _bootstrap() -> list[bytes]:
-    """Build the scripts of a page that contain no post data: tables of script modules and their files."""
+    """Build the scripts of a page that are not about the post: tables of script modules and their files."""
     rng = random.Random(8)  # noqa: S311  # invented modules, not a secret
     blocks = []
     for _ in range(14):

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 EPOCH_MS = 1_314_220_021_721
-"""The moment from which the time stamps in numeric ids count, in milliseconds of Unix time."""
+"""The time, in Unix milliseconds, from which the time stamps in numeric ids are counted."""
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 PHOTO, VIDEO, CAROUSEL = 1, 2, 8
@@ -77,7 +77,7 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post. Its pages and its expected record are both made from it."""
+    """A post, from which both its pages and its expected record are built."""
 
     pk: str
     owner: Account
@@ -106,7 +106,7 @@ class Post:
     pinned: bool
     paid: bool
     closed: bool
-    """Whether the owner has switched comments off."""
+    """Whether the owner has disabled comments."""
     layout: str = field(default="wrapped")
     """Format of the post in its page: ``wrapped``, ``dict`` (with another type name) or ``item`` (an older page)."""
 
@@ -148,7 +148,7 @@ def id_of(code: str) -> int:
 
 
 def hash_of(text: str) -> str:
-    """Invent a signature for a URL. The same text always gets the same one."""
+    """Invent a signature for a URL. The same text always gets the same signature."""
     return f"{random.Random(text).getrandbits(160):040x}"  # noqa: S311  # an invented signature, not a secret
 
 
@@ -168,7 +168,7 @@ def account(rng: random.Random, username: str, full_name: str, *, verified: bool
 
 
 def people(rng: random.Random) -> list[Account]:
-    """Invent the accounts that have posts."""
+    """Invent the accounts that own posts."""
     return [account(rng, name, shown, verified=verified) for name, shown, verified in _PEOPLE]
 
 
@@ -186,13 +186,13 @@ class Author:
         self.crowd = crowd(rng)
 
     def moment(self) -> tuple[int, int]:
-        """Invent an id, which contains a time, and the publication time: near that time, or 21 hours later."""
+        """Invent an id, which contains a time, and a publication time, which is near that time or 21 hours later."""
         milliseconds = self.rng.randrange(1_728_000_000_000, 1_791_000_000_000)
         pk = ((milliseconds - EPOCH_MS) << 23) | self.rng.getrandbits(23)
         return pk, milliseconds // 1000 + self.rng.choice((-1, 3, 196, 479, 75_600))
 
     def post(self, owner: Account, kind: int, *, pk: int | None = None, **fixed: object) -> Post:
-        """Invent a post of a kind. ``fixed`` sets some of its fields; the others are random."""
+        """Invent a post of the given kind. ``fixed`` sets some of its fields; the others are random."""
         rng = self.rng
         own, taken_at = self.moment()
         product = {

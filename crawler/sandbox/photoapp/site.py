@@ -28,7 +28,7 @@ __all__ = ["FAULTS", "Site"]
 EXAMPLE = "DaSandbox01"
 """The shortcode of a post that exists for every seed."""
 TIMELINE = 12
-"""How many posts of the owner a post's page lists."""
+"""Number of the owner's posts that a post's page lists."""
 SINGLE_POST_ACCOUNT = "one.post.only"
 ACCOUNT_WITHOUT_REELS = "reels.forbidden"
 """The owner of the video with the fault ``reels-forbidden``."""
@@ -36,7 +36,7 @@ ACCOUNT_WITHOUT_REELS = "reels.forbidden"
 _POST = re.compile(r"/(?:[\w.]+/)?(?:p|reel|reels|tv)/(?P<code>[\w-]+)/(?P<embed>embed/captioned/)?", re.ASCII)
 _SHARE = re.compile(r"/share/(?:(?:p|reel|reels|tv)/)?(?P<token>[\w-]+)/?", re.ASCII)
 _FAULT = re.compile(r"FAULT\d{3}(?P<fault>\d{3})", re.ASCII)
-"""A shortcode or token that selects a fault with its last three digits. Those before may be any number."""
+"""A shortcode or token whose last three digits select a fault. The three digits before them may be any number."""
 _REELS = re.compile(r"/(?P<username>[\w.]+)/reels/", re.ASCII)
 
 TARGETS = [
@@ -51,7 +51,7 @@ class Site:
     faults: ClassVar[dict[str, str]] = {
         f"FAULT{n:06d}": name for n, name in enumerate([*sorted(FAULTS.keys() - set(NEWER)), *NEWER], 1)
     }
-    """The name of each fault, by the post's shortcode or the share link's token that selects it."""
+    """The names of the faults, by the post's shortcode or the share link's token that selects each of them."""
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         self.seed = seed
@@ -83,7 +83,7 @@ class Site:
         """The shortcode of the post that each share link leads to, by the link's token."""
 
     def post(self, code: str) -> Post | None:
-        """Return the post with a shortcode, which may have a number, or None if it does not exist."""
+        """Return the post with a shortcode, or None if there is none. The shortcode of a fault may contain a number."""
         found = self.posts.get(_unnumbered(code))
         return found and replace(found, pk=str(id_of(code)))
 
@@ -100,7 +100,7 @@ class Site:
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault that the path's post or share link selects, if it affects this kind of page."""
+        """Return the fault that the post or share link in the path selects, if it affects this kind of page."""
         share, post, reels = (form.fullmatch(request.path) for form in (_SHARE, _POST, _REELS))
         if reels and reels["username"] == ACCOUNT_WITHOUT_REELS:
             return "forbidden"
@@ -108,7 +108,7 @@ class Site:
         name = self.faults.get(_unnumbered(found))
         if name is None or name == "reels-forbidden" or (name in SHARE_FAULTS) != bool(share):
             return None
-        if name == "shell-to-plain" and "sec-ch-ua" in request.headers:  # only browsers send it
+        if name == "shell-to-plain" and "sec-ch-ua" in request.headers:  # only browsers send this header
             return None
         of_embed = name.startswith("embed-")
         if post and of_embed != bool(post["embed"]) and name not in EVERYWHERE:
@@ -116,7 +116,7 @@ class Site:
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the undamaged response: a post's page, embed page, reels page, redirect, query result or other page."""
+        """Build the undamaged response: a post's page, embed page or query result, reels, a redirect or other page."""
         if request.method == "POST":
             return self._query(request)
         post, share, reels = (form.fullmatch(request.path) for form in (_POST, _SHARE, _REELS))
@@ -172,7 +172,7 @@ class Site:
         return photoapp_page.document(photoapp_page.REELS_ROUTE, (block,), light=self.light)
 
     def _query(self, request: FakeRequest) -> FakeResponse:
-        """Respond to a query that a page's script sends. The path and the body select the format of the result."""
+        """Respond to a query that a page's script sends. The format of the result depends on the path and the body."""
         query = orjson.loads(request.body)
         form = {"/api/graphql": "page", "/graphql/query": str(query.get("form", "item"))}[request.path]
         post = self.post(query.get("shortcode") or code_of(int(query["media_id"])))
@@ -181,7 +181,7 @@ class Site:
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the damaged response for a fault that only this app has. Browsers and other clients get the same."""
+        """Build the damaged response for a fault that only this app has. It is the same for all clients."""
         return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(request.path)), self._other_page)
 
     def _other_page(self) -> FakeResponse:
@@ -207,7 +207,7 @@ class Site:
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the exact record for the post at ``url``. ``plays``: the crawl also reads play counts.
+        """Return the exact record for the post at ``url``. ``plays``: whether the crawl also reads play counts.
 
         ``form`` (page, item, graph or embed): return the record of a single response in this format.
 
@@ -232,6 +232,6 @@ class Site:
 
 
 def _unnumbered(code: str) -> str:
-    """Return the shortcode or token of a fault without its number: ``FAULT017001`` is ``FAULT000001``."""
+    """Return the shortcode or token of a fault without its number: ``FAULT000001`` for ``FAULT017001``."""
     found = _FAULT.fullmatch(code)
     return f"FAULT000{found['fault']}" if found else code

@@ -1,4 +1,4 @@
-"""The articles and the recent activity in simulated profile pages. Activity has two layouts, list and tabs."""
+"""The articles and the recent activity in simulated profile pages. Activity has two layouts: list and tabs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
 
 MAX_SHOWN_CHARACTERS = 150
-"""The number of characters after which the list layout cuts a post's text."""
+"""The number of characters after which a post's text is cut in the layout with a list."""
 REACTIONS = ("LIKE", "PRAISE", "EMPATHY", "APPRECIATION", "INTEREST", "ENTERTAINMENT", "MAYBE")
 
 
 def cut(text: str) -> str:
-    """Return a text as the list layout shortens it."""
+    """Shorten a text as in the layout with a list."""
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS].rstrip()}…"
 
 
@@ -42,14 +42,14 @@ def _article(markup: Markup, row: Row) -> str:
 
 
 def first(markup: Markup, member: Member) -> str:
-    """Build the first activity section, with the follower count: the tabs, or the list's first three rows."""
+    """Build the first activity section, with the follower count, and the tabs or the first three rows of the list."""
     if member.layout == "tabs":
         return _wrapped(markup, "Activity", _tabs(markup, member))
     return _wrapped(markup, "Activity", _list(markup, member.rows["activity"][:3]))
 
 
 def more(markup: Markup, member: Member) -> str:
-    """Build the second activity section, which only the list layout has."""
+    """Build the second activity section, which exists only in the layout with a list."""
     rows = member.rows["activity"][3:] if member.layout == "list" else []
     return _wrapped(markup, f"More activity by {member.first}", _list(markup, rows))
 
@@ -105,7 +105,7 @@ def _tabs(markup: Markup, member: Member) -> str:
 
 
 def _slides(cards: str) -> str:
-    """Build the cards of a tab, "" without cards."""
+    """Build the cards of a tab, or "" if there are none."""
     return cards and (
         '<section class="slide-list relative"><header class="slide-list__header mb-1.5"></header>'
         '<div class="slide-list__nav"><div class="slide-list__nav-wrap slide-list__nav-wrap--prev">'
@@ -121,7 +121,7 @@ def _slide(markup: Markup, row: Row) -> str:
         inner = (
             f'<div class="px-2">{author}</div><div class="{CARD}">{post}{_frame(row) if is_framed(row) else ""}</div>'
         )
-    else:  # another member's post in a frame, with one link above the post and another link inside it
+    else:  # another member's post in a frame, with one link above the post and one inside it
         inner = (
             f'<div class="px-2"><a class="face-pile" href="#">{markup.picture(None, "face-pile__image")}</a></div>'
             f'<div class="{CARD}">{markup.full_link(row["link"], row["action"], _tab(row))}'
@@ -147,7 +147,7 @@ def _frame(row: Row) -> str:
 
 
 def _tab(row: Row) -> str:
-    """Return the tracking name of the links in a card, which depends on the card's tab."""
+    """Return the tracking name of the links in a card, which identifies the card's tab."""
     return f"public_profile__{'posts' if row['action'].endswith('shared this') else 'reactions'}"
 
 
@@ -178,7 +178,7 @@ def _post(markup: Markup, row: Row) -> str:
 
 
 def _counts(markup: Markup, row: Row) -> str:
-    """Build the numbers of reactions and comments below a card. Some cards have no number of comments."""
+    """Build the numbers of reactions and comments below a card. Some cards show no number of comments."""
     stated = figures(row)
     comments = "" if stated.comments is None else _comments(stated.comments)
     reactions = f'data-num-reactions="{stated.reactions}"'
@@ -207,7 +207,7 @@ def _comments(number: int) -> str:
 
 
 def _actions(markup: Markup, url: str) -> str:
-    """Build the reaction and share buttons of a post, which are most of a card's size."""
+    """Build the reaction and share buttons of a post, which make up most of a card's HTML."""
     if markup.light:
         return ""
     target = quote(url, safe="")

@@ -1,4 +1,4 @@
-"""The records that must be extracted for the simulated members (specification 2.6)."""
+"""The records of ``professional-profile`` that must be extracted for the simulated members (specification 2.6)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _about(member: Member) -> tuple[str, bool]:
         return "", False
     if not member.masked:
         return member.about, False
-    # The description in the page's head is a single line; linked data keeps the line breaks.
+    # The description in the page's head is a single line; the linked data contains the line breaks.
     return member.cut_about if member.linked else " ".join(member.cut_about.split()), True
 
 
@@ -92,7 +92,7 @@ def _country(member: Member) -> str:
 
 
 def followers_shown(member: Member) -> str:
-    """Return the number of followers as the page shows it, "" if it does not."""
+    """Return the page's text with the number of followers, "" if the page does not show it."""
     return followers_text(member.followers) if member.counted else ""
 
 
@@ -101,7 +101,7 @@ def _followers(member: Member) -> str:
 
 
 def _neighbour(member: Member, row: Row) -> Row:
-    """Build another member's row. The layout of 2024 does not show numbers of followers."""
+    """Build another member's row. In the layout of 2024, numbers of followers are not shown."""
     return row | {"followers": ""} if member.rendered else row
 
 
@@ -114,7 +114,7 @@ def _in_page_order(member: Member) -> list[Row]:
 
 
 def _activity(member: Member, row: Row) -> Row:
-    """Build an activity row. The list layout shortens texts, but linked data has the member's own posts in full."""
+    """Build an activity row. The list shortens texts, but the linked data contains the member's own posts in full."""
     whole = member.layout == "tabs" or (member.linked and row["action"].startswith("Posted"))
     return row if whole else {**row, "text": cut(row["text"])}
 
@@ -172,8 +172,8 @@ def _education(member: Member) -> list[Row]:
 
 
 def _known_schools(member: Member) -> tuple[Study, ...]:
-    """Return the schools that a masked page shows to be schools: the first one with years, or with the logo of the
-    school at the top of the page, and all after it. A school before it is expected as a position.
+    """Return the schools that can be recognised on a masked page: the first one with years, or with the logo of the
+    school at the top of the page, and all schools after it. A school before it is expected as a position.
     """
     shown = (n for n, study in enumerate(member.studies) if study.start or study.at.logo == _own_logo(member))
     return member.studies[next(shown, len(member.studies)) :]

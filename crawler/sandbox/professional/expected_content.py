@@ -51,7 +51,7 @@ def content_record(member: Member) -> dict[str, Any]:
 
 
 def _followers(member: Member) -> int | None:
-    """Return the exact number of followers in the linked data, else the rounded number that the page shows."""
+    """Return the exact number of followers from the linked data, else the rounded number that the page shows."""
     if member.linked:
         return member.followers
     number, _, _ = followers_shown(member).partition(" ")
@@ -75,10 +75,10 @@ def _article(member: Member, row: Row) -> Row:
 
 
 def _post(member: Member, row: Row) -> Row:
-    """Build the expected item of an activity row.
+    """Build the expected item for an activity row.
 
-    In the layout with a list, cards have no numbers of reactions and comments, and name no author except the member.
-    The name of any author in URLs is in the link of the post.
+    In the layout with a list, cards show no numbers of reactions and comments, and no author except the member. Every
+    author's handle is in the link of the post.
     """
     stated, tabs, own = figures(row), member.layout == "tabs", is_own(member, row)
     linked = member.linked and own

@@ -45,14 +45,14 @@ FAULTS = COMMON | {
     "broken-linked-data": Fault("OK", "truncated linked data"),
     "deep-linked-data": Fault("OK", "linked data of ten thousand nested lists"),
 }
-"""The faults by name. A request for the profile with this name in its URL gets the fault."""
+"""The faults by name. They are selected by requests for profiles with these names in the URL."""
 
 WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data")
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
 
 
 def damaged(name: str, path: str, honest: FaultlessResponse, other: Callable[[], bytes]) -> FakeResponse:
-    """Build the damaged response for a fault that only this platform has. ``other`` renders another member's page."""
+    """Build the damaged response for a fault that only this platform has. ``other``: renders another member's page."""
     if name == "other-member":
         return 200, {}, other()
     if name in _REDIRECTS:
@@ -72,7 +72,7 @@ def expected_after_fault(name: str, member: Member) -> Member:
 
 
 def not_found() -> bytes:
-    """Build the page that is shown for missing and for private profiles."""
+    """Build the page that is shown for both missing and private profiles."""
     head = page_key("public_profile_v3_desktop", "Profile Not Found").replace("<title>\n", "<title>")
     head += '<link rel="canonical" href="/public-profile/in/somebody/">'
     return document(
@@ -89,7 +89,7 @@ def login_wall() -> bytes:
 
 
 def guest_home() -> bytes:
-    """Build the home page that visitors without an account get."""
+    """Build the home page for visitors without an account."""
     head = page_key("d_homepage-guest-home", "Log In or Sign Up")
     return document(head, "<main><h1>Welcome to your professional community</h1></main>")
 

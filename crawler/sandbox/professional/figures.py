@@ -1,4 +1,4 @@
-"""The numbers and the date of each simulated article and post. They depend only on its link."""
+"""The counts and the date of each simulated article and post, which depend only on its link."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DAY_SECONDS = 86_400
 
 @dataclass(frozen=True)
 class Figures:
-    """The numbers and the date of an article or a post, which its card and the linked data contain."""
+    """The counts and the date of an article or a post, for its card and for the linked data."""
 
     reactions: int
     comments: int | None
-    """None for a card without a number of comments."""
+    """None if the card shows no number of comments."""
     published: int
     """Time of publication in Unix seconds."""
 
@@ -33,7 +33,7 @@ class Figures:
 
     @property
     def day_text(self) -> str:
-        """Return the day of publication as a page shows it: ``Jun 2, 2026``."""
+        """Return the day of publication in the format of pages: ``Jun 2, 2026``."""
         moment = datetime.fromtimestamp(self.published, UTC)
         return f"{MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
 
@@ -44,7 +44,7 @@ class Figures:
 
 
 def figures(row: Row) -> Figures:
-    """Return the figures of a row of articles or activity, computed from the row's link, not drawn at random.
+    """Return the counts and the date for an article or activity row, computed from the row's link.
 
     The id of a post contains its time of publication.
     """
@@ -58,5 +58,5 @@ def figures(row: Row) -> Figures:
 
 
 def is_framed(row: Row) -> bool:
-    """Whether a post of the member contains another member's post in a frame: then the member has shared it."""
+    """Whether a post of the member contains another member's post in a frame, which means a share."""
     return zlib.crc32(row["link"].encode()) % 4 == 0

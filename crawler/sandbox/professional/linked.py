@@ -1,4 +1,4 @@
-"""The linked data of the simulated profile pages: a part of the profile, in the schema.org vocabulary."""
+"""The linked data of the simulated profile pages, which contains a part of the profile in schema.org's vocabulary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Node = dict[str, Any]
 
 
 def linked_data(member: Member) -> Node:
-    """Build the page's ``@graph``: articles, posts, the page itself, and at the end the member."""
+    """Build the page's ``@graph``: articles, posts, the page itself, and last the member."""
     author = {"@type": "Person", "name": member.name, "url": member.url}
     articles = [
         {
@@ -51,7 +51,7 @@ def linked_data(member: Member) -> Node:
 
 
 def is_own(member: Member, row: Row) -> bool:
-    """Return whether a row of the activity is the member's own post. The linked data lists no other rows of it."""
+    """Whether an activity row is the member's own post. The linked data contains only these rows of the activity."""
     return f"/posts/{quote(member.slug)}_" in row["link"]
 
 

@@ -1,4 +1,4 @@
-"""The lists in simulated profiles, except positions and schools. Their rows have the expected record's keys."""
+"""The lists in simulated profiles, except positions and schools. The rows have the keys of the expected record."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Lists(Words):
         }
 
     def activity(self, name: str, url: str, *, tabs: bool) -> Row:
-        """Invent an activity row: a post, and whether the member wrote or liked it. The list layout has no author."""
+        """Invent an activity row: a post that the member wrote or liked. Without ``tabs``, no author is shown."""
         self._ids += self.random.randint(1, 10**15)
         own = self.random.random() < 0.5
         writer, writer_url = (name, url) if own else self.somebody()

@@ -19,14 +19,14 @@ _LABELS = (
 
 
 class Markup:
-    """Builds HTML. ``rendered``: as a browser saves it, with pictures loaded. ``light``: a smaller page."""
+    """Builds HTML. ``rendered``: as saved by a browser, with pictures loaded. ``light``: for a smaller page."""
 
     def __init__(self, *, rendered: bool, light: bool) -> None:
         self.rendered = rendered
         self.light = light
 
     def picture(self, url: str | None, classes: str = "hue-web-entity__image w-6 h-6") -> str:
-        """Build an image element. If pictures are not loaded, the URL is in an attribute and not in ``src``."""
+        """Build an image element. If pictures are not loaded, its URL is in another attribute than ``src``."""
         source = escape(url or GHOST)
         if self.rendered:
             return f'<img class="inline-block relative {classes} lazy-loaded" aria-busy="false" src="{source}" alt>'
@@ -36,14 +36,14 @@ class Markup:
         )
 
     def full_link(self, url: str, label: str, tracking: str = "public_profile") -> str:
-        """Build the link that covers a whole card. ``tracking``: the name by which the platform counts its clicks."""
+        """Build the link that covers a whole card. ``tracking``: the name by which clicks on it are counted."""
         return (
             f'<a class="{FULL_LINK}" href="{escape(url)}" data-tracking-control-name="{tracking}" '
             f'data-tracking-will-navigate><span class="sr-only">\n            {escape(label)}\n          </span></a>'
         )
 
     def more_text(self, text: str) -> str:
-        """Build a text. A long text is shortened, and the whole text is behind a "Show more" button."""
+        """Build a text. For a long text, build a short version, and the whole text behind a "Show more" button."""
         if not text:
             return ""
         whole = lines(text)
@@ -57,7 +57,7 @@ class Markup:
         )
 
     def sign_in(self, name: str, slug: str, trk: str, photo: str | None) -> str:
-        """Build the sign-in window. It contains the member's name and photo, and a page has it many times."""
+        """Build the sign-in window, which contains the member's name and photo. A page contains it many times."""
         if self.light:
             return (
                 '<div class="contextual-sign-in-modal"><div class="modal modal--contextual-sign-in"><h2>'
@@ -83,12 +83,12 @@ class Markup:
         )
 
     def logo(self, url: str | None, page: str = "") -> str:
-        """Build the logo in a card. It has a link if the company or school has a page."""
+        """Build the logo in a card. It is a link if the company or school has a page."""
         shown = self.picture(url, "hue-web-entity__image w-6 h-6 profile-section-card__image")
         return f'<a class="profile-section-card__image-link" href="{tracked(page)}">{shown}</a>' if page else shown
 
     def card(self, heading: str, subtitle: str, body: str, logo: str = "", classes: str = "") -> str:
-        """Build the HTML card for one row. Most lists show their rows as cards. All arguments are HTML."""
+        """Build the card for a row, as in most lists. All arguments are HTML."""
         return (
             f'<li class="profile-section-card relative flex w-full list-none py-1.5 pr-2 pl-1 {classes}">\n<!---->'
             f'{logo or self.logo(None)}\n  <div class="pl-0.5 grow break-words">\n    <h3 class="[&amp;&gt;*]:mb-0 '
@@ -99,7 +99,7 @@ class Markup:
 
 
 def show_more(rows: str, shown: int) -> str:
-    """Build a list that initially shows only its first rows, ``shown`` of them. All rows are in the HTML."""
+    """Build a list that initially shows only its first ``shown`` rows. All rows are in the HTML."""
     icon = '<icon class="show-more-less-button-icon"></icon>'
     return (
         f'<div class="show-more-less"><ul data-max-num-to-show="{shown}" class="show-more-less__list '
@@ -111,7 +111,7 @@ def show_more(rows: str, shown: int) -> str:
 
 
 def heading(title: str, href: str = "") -> str:
-    """Build a card's heading. The title is escaped. If ``href`` is given, the heading is a link."""
+    """Build a card's heading, with the title escaped. If ``href`` is given, the heading is a link."""
     shown = f"\n          {escape(title)}\n        "
     return f'<a class="link-styled" data-tracking-will-navigate href="{href}">{shown}</a>' if href else shown
 
@@ -127,7 +127,7 @@ def tracked(url: str) -> str:
 
 
 def redirected(url: str) -> str:
-    """Build a link to an external page through the platform's redirect, or "" without a link."""
+    """Build a link to an external page through the platform's redirect, or "" for an empty URL."""
     if not url:
         return ""
     target = quote(url, safe="").replace(".", "%2E")

@@ -147,7 +147,7 @@ def _subheader(member: Member, contact: str) -> str:
 
 
 def _subheader_2024(member: Member) -> str:
-    """Build the location and the link to the contact data in the layout of 2024: in a group of their own."""
+    """Build the location and the link to the contact data in the layout of 2024, as a separate group."""
     place = f"<span>{escape(member.location)}</span>" if member.location else ""
     link = '<span class="link cursor-pointer" data-modal="public_profile_contact-info_modal">Contact Info</span>'
     return f'<div class="not-first-middot">{place}{link}</div>'
@@ -252,7 +252,7 @@ def _aside(markup: Markup, row: Row, trk: str, text: str) -> str:
 
 
 def _aside_2024(row: Row, href: str, title: str) -> str:
-    """Build another member's card in the layout of 2024: a link with the location, but without followers."""
+    """Build another member's card in the layout of 2024: a link with the location and without followers."""
     url = escape(row["image"] or f"{STATIC}/9c8pery4andzj6ohjkjp54ma2")
     return (
         f'<li><a class="{CARD} base-aside-card" href="{href}"><div class="box-border lazy-loaded" '

@@ -1,6 +1,6 @@
 """The simulated network's members: invented from a seed, with every real kind of profile.
 
-The rows of a profile's lists have the record's keys. The page modules turn the rows into HTML.
+The rows of a profile's lists have the keys of the record. The page modules render the rows as HTML.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from crawler.sandbox.professional.lists import Lists
 from crawler.sandbox.professional.words import CITIES, FIRST, LAST, PUBLIC, Institution, Row
 
 SPECIAL: dict[str, Row] = {
-    # These members exist for every seed. The pages with faults are made from the first member.
+    # These members exist for every seed. Pages with faults are those of the first member.
     "mara-lindqvist": {
         "first": "Mara",
         "last": "Lindqvist",
@@ -38,7 +38,7 @@ SPECIAL: dict[str, Row] = {
     "counts-hidden": {"first": "Hal", "last": "Quiet", "counted": False, "linked": True},
 }
 RENAMED = {"mara-before": "mara-lindqvist"}
-"""New profile names by former names. A request for the former name gets the page that has the new name."""
+"""New profile names by former names. A request for a former name is redirected to the new name."""
 
 COUNTRIES = {
     "us": "United States",
@@ -77,7 +77,7 @@ class Position:
     title: str
     start: str
     end: str
-    """The last month or year of the position, or "Present"."""
+    """The last month or year in the position, or "Present"."""
     duration: str
     location: str
     description: str
@@ -108,7 +108,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of the network, and the variant of the profile page that the member has."""
+    """A member of the network, and the variant of the member's profile page."""
 
     slug: str
     first: str
@@ -117,7 +117,7 @@ class Member:
     about: str
     location: str
     country: str
-    """The country code, which only linked data contains."""
+    """The country code, which is only in the linked data."""
     edition: str
     """The country edition in the page's canonical URL: "www" or two letters."""
     photo: str | None
@@ -135,7 +135,7 @@ class Member:
     layout: str
     """The layout of the section with recent activity: "tabs" or "list"."""
     rendered: bool
-    """Whether the page is served as a browser saved it in 2024: with pictures loaded, in the layout of that time."""
+    """Whether the page is served as if saved by a browser in 2024: in the layout of that time, with pictures loaded."""
     counted: bool
     """Whether the page shows the numbers of followers and connections."""
 
@@ -151,7 +151,7 @@ class Member:
 
     @property
     def cut_about(self) -> str:
-        """Return the beginning of the text about the member. A masked page shows only this part."""
+        """Return the beginning of the text about the member, which is all that a masked page shows."""
         return f"{self.about[: len(self.about) * 2 // 3].rstrip()}…" if self.about else ""
 
     @property
@@ -236,7 +236,7 @@ class MemberFactory(Lists):
         return tuple(made)
 
     def position(self, at: Institution, ended: int, *, lasting: bool) -> Position:
-        """Invent a position. ``lasting``: the member still has it; else it ended in the month ``ended``."""
+        """Invent a position. ``lasting``: it is the member's present position; else it ended in the month ``ended``."""
         months = self.random.randint(1, 90)
         end = NOW if lasting else ended
         years, rest = divmod(months, 12)

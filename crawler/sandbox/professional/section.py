@@ -35,7 +35,7 @@ def summary(markup: Markup, member: Member) -> str:
 
 
 def history(markup: Markup, member: Member) -> str:
-    """Build positions and schools: on a masked page as one list, else as two sections."""
+    """Build the positions and schools: as one list on a masked page, else as two sections."""
     if member.masked:
         return _masked_block(markup, member)
     groups = [list(rows) for _, rows in groupby(member.positions, key=lambda position: position.at)]
@@ -95,7 +95,7 @@ def _study(markup: Markup, study: Study) -> str:
     )
 
 
-# The masked list: first the positions, then the schools. Nothing separates positions from schools.
+# The masked list: first the positions, then the schools, with nothing to separate them.
 
 
 def _masked_block(markup: Markup, member: Member) -> str:
@@ -128,7 +128,7 @@ def _masked_block(markup: Markup, member: Member) -> str:
 
 
 def cards(markup: Markup, member: Member) -> str:
-    """Build the sections below the schools. Empty sections are left out."""
+    """Build the sections below the schools, without empty ones."""
     rows, made = member.rows, []
     for name, field, title, write in _SECTIONS:
         content = "".join(write(markup, row) for row in rows[field])
@@ -176,7 +176,7 @@ def _certification(markup: Markup, row: Row) -> str:
 
 
 def _plain(title: str, subtitle: str) -> str:
-    # No saved page has these sections. It is only known that an entry has a heading and a line below it.
+    # These sections are on no saved page. It is only known that an entry has a heading and a line below it.
     second = escape(subtitle) or "-"
     return f'<li class="profile-section-card"><div><h3>\n{escape(title)}\n</h3><h4>{second}</h4></div></li>'
 

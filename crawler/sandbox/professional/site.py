@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Site"]
 
 RANDOM_MEMBERS = 20
-"""The number of random members in addition to the special ones."""
+"""Number of random members in addition to the special members."""
 OTHER = "tomas-okafor-4a0756"
-"""The member whose page a fault serves instead of the requested one."""
+"""The member whose page is served instead of the requested one if a fault requires another member's page."""
 _IN = re.compile(r"/in/([^/?#]+)")
 
 TARGETS = [
@@ -60,7 +60,7 @@ class Site:
         return self.members[RENAMED.get(slug, slug)]
 
     def _with_fault(self, slug: str) -> Member:
-        """Return a copy of a member, under a fault's name as its profile name. The fault damages the copy's page."""
+        """Return a copy of a member with a fault's name as the profile name. The fault damages the copy's page."""
         member = self.members["mara-lindqvist"]
 
         def renamed(url: str) -> str:
@@ -80,7 +80,7 @@ class Site:
         return name if name in FAULTS else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the undamaged response: a profile, a page to which a fault redirects, or the not-found page."""
+        """Build the undamaged response: a profile, the target of a fault's redirect, or the not-found page."""
         first = request.path.lstrip("/").partition("/")[0]
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /\n"
@@ -127,7 +127,8 @@ class Site:
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the exact record that must be extracted for a target.
 
-        The param ``url`` selects the record of ``professional-profile``, ``username`` that of v4.
+        The param ``url`` selects the record of ``professional-profile``, and ``username`` that of
+        ``professional-profile-v4``.
 
         Raises:
             KeyError: the member is unknown.
@@ -139,6 +140,6 @@ class Site:
 
 
 def _slug(path: str) -> str:
-    """Return the profile name in a path or URL, or "" if the path or URL contains no profile name."""
+    """Return the profile name in a path or URL, or "" if there is none."""
     found = _IN.search(path)
     return unquote(found[1]) if found else ""

@@ -24,7 +24,7 @@ ENDS = (".", " & more!", " <3", " 🚀", "’s.", " · and so on.")
 
 @dataclass(frozen=True)
 class Institution:
-    """A company or a school. ``slug`` is "" if the company or school has no page on the network."""
+    """A company or a school. ``slug`` is "" if it has no page on the network."""
 
     kind: str
     name: str
@@ -53,7 +53,7 @@ class Words:
         return " ".join(self.random.choices(WORDS, k=words))
 
     def text(self, sentences: int, *, breaks: bool = False) -> str:
-        """Invent sentences with characters that must be escaped. Some have line breaks."""
+        """Invent sentences that contain characters that must be escaped. ``breaks``: with some line breaks."""
         made = [
             self.phrase(self.random.randint(4, 14)).capitalize() + self.random.choice(ENDS) for _ in range(sentences)
         ]
@@ -86,7 +86,7 @@ class Words:
         )
 
     def institution(self, kind: str, name: str) -> Institution:
-        """Invent a company or a school. Some have no page, some have no logo."""
+        """Invent a company or a school, in some cases without a page or a logo."""
         slug = "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
         paged = self.random.random() < 0.85
         logo = self.picture("company-logo_100_100") if paged and self.random.random() < 0.9 else None
@@ -99,7 +99,7 @@ class Words:
 
 
 def followers_text(number: int) -> str:
-    """Return the rounded number of followers as pages show it."""
+    """Return the text with the rounded number of followers, in the format of pages."""
     for size, unit in ((1_000_000, "M"), (1_000, "K")):
         if number >= size:
             return f"{number // size}{unit} followers"

@@ -40,10 +40,10 @@ FAULTS = COMMON | {
     "missing-name": Fault("OK", "some product rows without a name, which are left out with a warning"),
     "no-prices": Fault("OK", "offers that all lack a price, with a warning"),
 }
-"""The faults by name. Two requests select a fault: a search for its name, or its category id in ``Site.faults``."""
+"""The faults by name. A fault is selected by a search for its name, or by its category id in ``Site.faults``."""
 
 NAMELESS_STEP = 7
-"""With the fault ``missing-name``, one row in every seven has no name."""
+"""With the fault ``missing-name``, the first row has no name, and from there on every seventh row."""
 
 
 def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
@@ -59,7 +59,7 @@ def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
 
 
 def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a listing's expected record with the changes that its fault causes. Most faults cause none."""
+    """Return a listing's expected record, changed as required by the listing's fault. Most faults require no change."""
     if name == "missing-name":
         named = [product for index, product in enumerate(record["products"]) if index % NAMELESS_STEP]
         return {**record, "products": named, "returned": len(named)}
@@ -143,7 +143,7 @@ def _echo(initial: dict[str, Any]) -> dict[str, Any]:
 
 
 def _products(initial: dict[str, Any]) -> list[tuple[dict[str, Any], ...]]:
-    """Return each row of a page's grids in a tuple, together with the row's copy in the carousel if there is one."""
+    """Return a tuple for each row in a page's grids: the row, and its copy in the carousel if there is one."""
     grid: list[dict[str, Any]] = []
     carousel: list[dict[str, Any]] = []
     for stack in initial["searchResult"]["itemStacks"]:

@@ -43,7 +43,7 @@ def search_url(query: str) -> str:
 
 
 def listing(shop: Shop, view: View) -> bytes:
-    """Render one page of the listing for a category or search."""
+    """Render one page of a category's or search's listing."""
     return document(title_of(view), next_data(shop, view), light=shop.light)
 
 
@@ -176,7 +176,7 @@ def _facet_value(shop: Shop, category: Category) -> dict[str, Any]:
 
 
 def _listing(shop: Shop, view: View) -> dict[str, Any]:
-    """Build the listing in the data block. The price layout differs between pages, as on the real platform."""
+    """Build the listing in the data block. The format of prices differs between pages, as on the real platform."""
     category = view.category
     name = category.name if category else view.query
     title = _heading(view)
@@ -319,7 +319,7 @@ def _stack(view: View, number: int, rows: list[dict[str, Any]], *, carousel: boo
     }
 
 
-# The parts that make up most of a page's size: styles, drawings, interface texts, service URLs
+# The parts that make up most of a page: styles, drawings, interface texts, service URLs
 
 
 @cache

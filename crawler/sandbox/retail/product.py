@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product of the shop. Its rows in pages and its expected records are both made from it."""
+    """A product of the shop, from which both its rows in pages and its expected records are built."""
 
     number: int
     item_id: str

@@ -1,4 +1,4 @@
-"""The rows of the simulated shop's listings. They have all keys of real rows, and one of two price layouts."""
+"""The rows of the simulated shop's listings, with all keys of real rows, and prices in one of two formats."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
-    """Build a row. Price layouts: A, price lines (since July 2026); B, flat texts. The platform serves both."""
+    """Build a row. ``layout``: prices as A, price lines (since July 2026), or B, flat texts."""
     price = product.cents
     tracking = f"?classType=REGULAR&athbdg=L{1100 + product.number % 90}"
     return {
@@ -138,7 +138,7 @@ def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
         "imageName": f"{product.product_id}.jpeg",
         "isOutOfStock": product.status == "OUT_OF_STOCK",
         "price": 0 if layout == "A" or price is None else price / 100,
-        # For a product without a rating, real pages have 0 here. The record must have null.
+        # For a product without a rating, real pages contain 0 here. The record must contain null.
         "rating": {"averageRating": product.stars or 0, "numberOfReviews": product.reviews or 0},
         "salesUnit": "EACH",
         "variantList": [{"name": f"Option {n}"} for n in range(product.variants or 0)],
@@ -230,7 +230,7 @@ _EMPTY_TEXTS = [
 
 
 def no_prices() -> dict[str, Any]:
-    """Build the price object of a row that has no price."""
+    """Build the price object of a row without a price."""
     nothing = {"savingsAmt": 0, "minPrice": 0, "finalCostByWeight": False, "isB2BPrice": False}
     return {**dict.fromkeys(_EMPTY_TEXTS, ""), **nothing, "subscriptionDualPrice": None, "subscriptionPercentage": None}
 

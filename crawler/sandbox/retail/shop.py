@@ -17,11 +17,11 @@ from crawler.sandbox.retail.worlds import Progress, moved, page_to_show
 
 # Specification, section 8. The numbers were measured on one category of the real platform.
 ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
-"""The number of rows on each page, first page first. A listing serves no rows after the last of these pages."""
+"""The number of rows on each page, beginning with page 1. Pages after these are empty."""
 CAPPED_MAX_PAGE = 25
 BIG_TOTAL = 6446
 REPEATS = 4
-"""On a full page, the number of sponsored rows whose products also have another row on the same page."""
+"""Number of sponsored rows on a full page whose products have another row on the same page."""
 ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
 UNPRICED_SHARE = 0.04
 MAX_TREES = 4
@@ -76,7 +76,7 @@ class View:
     max_page: int
     rows: tuple[Row, ...]
     prices: tuple[float | None, float | None] = (None, None)
-    """The ends of the price filter that was applied."""
+    """The limits of the price filter that was applied."""
 
 
 class Shop:
@@ -93,11 +93,11 @@ class Shop:
         self.products: Sequence[Product] = products
         self.categories = categories | {fault_id: Category(fault_id, fault, ()) for fault_id, fault in faults.items()}
         self._stocks: dict[str, list[Product]] = {}
-        """The products of the trees for exhaustive crawls, by department, as they are at first."""
+        """The products of the trees for exhaustive crawls, by department, before any of them moves."""
         self._shown: dict[tuple[str, int], list[Product]] = {}
-        """The products of categories with a tree, by category id and by the number of moves in a world."""
+        """The products of a category in a tree, by category id and by the number of groups that have moved."""
         self.progress: defaultdict[str, Progress] = defaultdict(Progress)
-        """How far the crawls of worlds have come, by department."""
+        """The progress of the crawl of each world, by department."""
 
     def category(self, cat_id: str) -> Category:
         """Return a category of the shop or of one of the trees for exhaustive crawls, by its id.
@@ -113,7 +113,7 @@ class Shop:
         return Category(cat_id, f"Tree {cat_id}", tree.children(cat_id))
 
     def _of_tree(self, cat_id: str, tree: Tree, moves: int = 0) -> list[Product]:
-        """Return a category's products after ``moves``. ``tree`` is the tree that contains the category."""
+        """Return a category's products after ``moves`` groups have moved. ``tree``: the category's tree."""
         place = tree.place(cat_id)
         department = place.partition("_")[0]
         key = place, moves
@@ -127,7 +127,7 @@ class Shop:
         return self._shown[key]
 
     def _stock(self, department: str, tree: Tree) -> None:
-        """Make the products of a tree. Forget those of the oldest one if there are several: each may have 20,000."""
+        """Create the products of a tree. Delete the oldest of several trees, because each may have 20,000 products."""
         for old in list(self._stocks)[: 1 - MAX_TREES]:
             del self._stocks[old]
             self._shown = {key: each for key, each in self._shown.items() if key[0].partition("_")[0] != old}
@@ -143,14 +143,14 @@ class Shop:
     def _of_tree_in_order(
         self, cat_id: str, tree: Tree, moves: int, sort: str, prices: tuple[int, int] | None
     ) -> list[Product]:
-        """Return the products of a tree's category with prices in a range of cents, after ``moves``."""
+        """Return a category's products with prices in a range of cents, after ``moves`` groups have moved."""
         found: Iterable[Product] = self._of_tree(cat_id, tree, moves)
         if prices is not None:
             found = _within(found, *prices)
         return sorted(found, key=lambda p: self._key(sort, p))
 
     def _key(self, sort: str, p: Product) -> Any:
-        """Return a product's key in a sort order. In both orders by price, products without a price come last.
+        """Return a product's sort key for a sort order. In both orders by price, products without a price come last.
 
         Raises:
             KeyError: the sort order is unknown.
@@ -176,7 +176,7 @@ class Shop:
         return [p for p in self.products if all(word in p.name.lower() for word in words)]
 
     def products_of(self, cat_id: str) -> tuple[set[str], set[str]]:
-        """Return two sets of a category's item ids: of the products with a price, and of those without."""
+        """Return the ids of a category's products in two sets: with a price, and without."""
         found = self.matching(cat_id, None)
         return {p.item_id for p in found if p.cents is not None}, {p.item_id for p in found if p.cents is None}
 
@@ -225,7 +225,7 @@ class Shop:
 
     def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
         """Build the rows of a page. Some are sponsored. A full page also repeats some products as sponsored rows."""
-        rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # one row in eight is sponsored
+        rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # one in eight rows is sponsored
         if len(products) == size - REPEATS:
             rows[2:2] = [Row(p, sponsored=True) for p in products[-REPEATS:]]
         return tuple(rows[:6] if self.light else rows)
@@ -251,7 +251,7 @@ def _dollars(dollars: str | float | None) -> float | None:
 
 @lru_cache(maxsize=2)
 def stock(seed: int) -> tuple[dict[str, Category], tuple[Product, ...]]:
-    """Return the categories of a seed's shop, by id, and its products. Shops of a process share them."""
+    """Return the categories (by id) and the products of a seed's shop. All shops of a process share them."""
     rng = random.Random(seed)  # noqa: S311  # invented data, not a secret
     categories: dict[str, Category] = {}
     products: list[Product] = []
@@ -267,7 +267,7 @@ def stock(seed: int) -> tuple[dict[str, Category], tuple[Product, ...]]:
 
 @lru_cache(maxsize=2)
 def orders(seed: int) -> dict[str, dict[int, float]]:
-    """Return a pseudo-random key for each product's number, for sort orders that do not depend on its properties."""
+    """Return pseudo-random sort keys by product number, for sort orders that depend on nothing else."""
 
     def shuffled(name: str) -> dict[int, float]:
         rng = random.Random(f"{seed}{name}")  # noqa: S311  # invented data, not a secret
@@ -316,7 +316,7 @@ def _product(  # noqa: PLR0913  # the kinds of products
         name=f"{rng.choice(_BRANDS)} {rng.choice(_ADJECTIVES)} {noun}, {rng.randint(1, 24)} ct",
         category=leaf,
         cents=price,
-        # A price range is either the current price and a highest price, or only a lowest ("from") price.
+        # A price range consists of either the current price and a highest price, or only a lowest price ("from").
         low=None if not ranged else price if number % 2 else round((price or 0) * 0.8),
         high=round((price or 0) * 1.7) if ranged and number % 2 else None,
         status=rng.choices(("IN_STOCK", "OUT_OF_STOCK", "UNKNOWN"), (90, 8, 2))[0],

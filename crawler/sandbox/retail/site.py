@@ -39,7 +39,7 @@ class Site(Shop):
     # The site
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault whose category id the path contains, or whose name is the search term. Else return None."""
+        """Return the fault that the category id in the path or the search term selects, or None."""
         name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
         return name if name in FAULTS else None
 
@@ -61,7 +61,7 @@ class Site(Shop):
             return 404, {}, retail_page.not_found()
 
     def is_challenged(self, request: FakeRequest) -> bool:
-        """Count a request to a world. Return whether its response is the challenge."""
+        """Count a request to a world, and return whether the response must be the challenge."""
         cat_id = request.path.rpartition("/")[2]
         tree, department = tree_of(cat_id), cat_id.partition("_")[0]
         if tree is None:

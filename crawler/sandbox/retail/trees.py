@@ -1,6 +1,6 @@
 """Large category trees of the simulated shop, for exhaustive crawls. The shop's searches do not find their products.
 
-Two kinds of departments have such a tree: those in ``TREES``, and *worlds*, whose id names a fault and a seed.
+The departments in ``TREES`` have such trees, and so have *worlds*: departments whose id contains a fault and a seed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Tree:
-    """A department whose products are spread evenly over its leaf categories, and how the platform presents it."""
+    """A department whose products are distributed evenly over its leaf categories, and how the listings present it."""
 
     size: int
     groups: int = 4
@@ -22,12 +22,12 @@ class Tree:
     one_price: int = 0
     """Number of products that have the same price."""
     reported: float = 1.0
-    """The total that a listing reports, divided by its real number of products."""
+    """The ratio of the total that a listing states to its real number of products."""
     filters_prices: bool = True
     fault: str = ""
     """The fault of a world, a name in ``WORLD_FAULTS``."""
     seed: str = ""
-    """Distinguishes worlds with the same properties."""
+    """Distinguishes worlds that have the same size and fault."""
 
     def children(self, cat_id: str) -> tuple[str, ...]:
         """Return the ids of the subcategories of a category in this tree.
@@ -45,9 +45,9 @@ class Tree:
         return tuple(f"{cat_id}_{each}" for each in below)
 
     def place(self, cat_id: str) -> str:
-        """Return the id of the category that an id leads to. Another id leads to it only if the tree has a loop.
+        """Return the id of the category that an id stands for. The two differ only in a tree with a loop.
 
-        In such a tree, each leaf category has one subcategory: the department, with a longer id.
+        In such a tree, each leaf category has one subcategory: the department itself, under a longer id.
         """
         department = cat_id.partition("_")[0]
         if self.fault != "tree-loop":
@@ -74,7 +74,8 @@ WORLD_SIZES = {
     "4044": Tree(6_446, unpriced=0.04, one_price=700),
     "880001": Tree(20_000),
 }
-"""The department that a world has the size of, and its tree. In the first two, 4 % of the products have no price."""
+"""The sizes of worlds, named after departments, with their trees. In the first two, 4 % of the products have no
+price."""
 
 WORLD_FAULTS = {
     "none": "no fault",
@@ -105,7 +106,7 @@ def world_id(size: str, fault: str, seed: int) -> str:
 
 @cache
 def tree_of(cat_id: str) -> Tree | None:
-    """Return the tree that contains a category, None for a category of the shop itself."""
+    """Return the tree that contains a category, or None for a category of the ordinary shop."""
     department = cat_id.partition("_")[0]
     found = _WORLD.fullmatch(department)
     if found is None:

@@ -1,4 +1,4 @@
-"""What changes in a world of the simulated shop while it is being crawled, and what its faults do to a listing."""
+"""The changes in a world of the simulated shop while it is being crawled, and the effects of its fault on listings."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ IGNORED_FILTER = 2
 """The number of the price filter that is ignored, in a world with the fault ``filter-ignored-once``."""
 MOVING_SHARE = 0.02
 MOVES = 4
-"""The moving products move in this number of groups, one after another."""
+"""Number of groups in which products move, one group after another."""
 SHRINK_STEP, SMALLEST = 0.005, 0.5
 REPEATED_PAGE, CYCLE = 3, 4
 
 PriceFilter = tuple[str, str | None, str | None]
-"""A category, and the price filter's ends as requested."""
+"""A category, and the requested limits of the price filter."""
 
 
 @dataclass
 class Progress:
-    """How far the crawl of a world has come. It begins anew with each request for the department's first page."""
+    """The progress of a crawl of a world. A request for the department's first page resets it."""
 
     requests: int = 0
     filters: list[PriceFilter] = field(default_factory=list)
@@ -41,23 +41,23 @@ class Progress:
             self.filters.append(part)
 
     def ignores(self, tree: Tree, part: PriceFilter) -> bool:
-        """Return whether a price filter has no effect."""
+        """Whether a price filter is ignored."""
         if tree.fault != "filter-ignored-once" or part not in self.filters:
             return not tree.filters_prices
         return self.filters.index(part) + 1 == IGNORED_FILTER
 
     def factor(self, tree: Tree) -> float:
-        """Return the number with which reported totals are multiplied."""
+        """Return the factor by which stated totals are multiplied."""
         shrunk = max(SMALLEST, 1 - SHRINK_STEP * (self.requests - 1)) if tree.fault == "shrinking" else 1.0
         return tree.reported * shrunk
 
     def moves(self, tree: Tree) -> int:
-        """Return how many groups of products have moved. The last group moves when half the products could be read."""
+        """Return how many groups have moved. The last group moves when half of the products could have been read."""
         return min(MOVES, self.requests * MOVES * 90 // tree.size) if tree.fault == "moving" else 0
 
 
 def moved(products: Sequence[Product], tree: Tree, leaves: Sequence[str], moves: int) -> list[Product]:
-    """Return the products of a world after ``moves`` groups have moved: to another price, or another category."""
+    """Return the products of a world after ``moves`` groups have moved to other prices or categories."""
     rng = random.Random(f"moving {tree.seed} {tree.size}")  # noqa: S311  # invented data, not a secret
     numbers = rng.sample(range(len(products)), round(MOVING_SHARE * len(products)))
     found = list(products)
@@ -73,7 +73,7 @@ def moved(products: Sequence[Product], tree: Tree, leaves: Sequence[str], moves:
 
 
 def page_to_show(tree: Tree | None, page: int) -> int:
-    """Return the number of the page whose products a page has: its own, unless the world has a fault of paging."""
+    """Return the number of the page whose products are shown: the requested page, unless the fault affects paging."""
     fault = tree.fault if tree else ""
     if fault == "repeated-page" and page == REPEATED_PAGE:
         return page - 1

@@ -75,7 +75,7 @@ FAULTS = COMMON | {
     # The spider always reads this platform in a browser. The browser runs the script, so the outcome is OK.
     "browser-only": Fault("OK", "403 with a page whose script lets browsers through"),
 }
-"""The faults by name. A search for the name as keywords gets the fault."""
+"""The faults by name. A search with the name as keywords selects the fault."""
 
 OVERLAYS = {
     "captcha": Overlay("captcha"),
@@ -92,11 +92,11 @@ OVERLAYS = {
     "other-dialogs": Overlay("login", after=1, closable=True, others=True),
     "silent-wall": Overlay("none", after=1),
 }
-"""The overlay that the page shows, by the name of the fault."""
+"""The overlays that pages show, by the name of the fault."""
 WITHOUT_FIRST_ROW = frozenset({"missing-author", "missing-author-once", "no-picture-urls", "renamed-row"})
-"""Faults that damage the first row of responses. The record lacks only the search's first post.
+"""Faults that damage the first row of each response. The record lacks only the search's first post.
 
-In each later response, the damaged first row is a repetition of the previous response's last row.
+In later responses, the damaged first row only repeats the last row of the previous response.
 """
 AFTER_FIRST_RESPONSE = frozenset(
     {
@@ -104,12 +104,12 @@ AFTER_FIRST_RESPONSE = frozenset(
         *("login-json-later", "raw-controls", "repeated-page", "results-empty-later", "silent-wall"),
     }
 )
-"""Faults after which only the first response can be used. ``raw-controls`` even stops the page's own script."""
+"""Faults after which only the first response can be used. ``raw-controls`` also stops the page's own script."""
 
 ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
 """The faults of this site that damage the HTML page. Its other faults damage the page's API call."""
 REPEATS_FIRST = frozenset({"repeated-page"})
-"""Faults for which every API call gets the first response, for any requested offset."""
+"""Faults for which every API call gets the first response, whatever offset is requested."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 _PAGE_FAULTS = COMMON.keys() | ON_PAGE
@@ -133,7 +133,7 @@ def page_fault(keywords: str) -> str | None:
 
 
 def call_fault(keywords: str, offset: int) -> str | None:
-    """Return the fault of the page's API call for the rows from ``offset`` on, or None if this call has no fault."""
+    """Return the fault of the page's API call for the rows from ``offset`` on, or None."""
     name = unnumbered(keywords, FAULTS)
     is_later = name in {"login-json-later", "results-empty-later"}
     if offset == 0 if is_later else offset and name.endswith("-once"):
@@ -245,7 +245,7 @@ def _no_picture_urls(answer: dict[str, Any]) -> None:
 
 
 def _unchanged(answer: dict[str, Any]) -> None:
-    """Leave the response unchanged. For ``repeated-page``, the damage is that every call gets the first response."""
+    """Leave the response unchanged. For ``repeated-page``, the fault is that every call gets the first response."""
 
 
 _DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {

@@ -114,7 +114,7 @@ SEARCH_SCRIPT = rb"""
 
 @dataclass(frozen=True)
 class Overlay:
-    """What a page shows over its results, such as a login dialog or a CAPTCHA."""
+    """An element that a page shows over its results, such as a login dialog or a CAPTCHA."""
 
     kind: str
     """``login``, ``captcha``, ``captcha-over-login`` (both), ``mount`` (an empty CAPTCHA element) or ``none``.
@@ -134,7 +134,7 @@ class Overlay:
 
 
 def signature(text: str) -> str:
-    """Compute a text's signature as the page's script does: FNV-1a over its UTF-16 code units."""
+    """Compute a text's signature like the page's script: FNV-1a over its UTF-16 code units."""
     value = 0x811C9DC5
     units = text.encode("utf-16-le")
     for low, high in zip(units[::2], units[1::2], strict=True):
@@ -143,7 +143,7 @@ def signature(text: str) -> str:
 
 
 def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
-    """Render the search page's photo tab. Its script is loaded from another origin, the host name ``localhost``."""
+    """Render the search page's photo tab. Its script is loaded from another origin, with the host ``localhost``."""
     port = request.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"{request.scheme}://localhost:{port}"
     context: dict[str, object] = {"nonce": nonce, "overlay": overlay, "language": "en", "region": "US"}
@@ -163,7 +163,7 @@ main{{height:100vh;overflow-y:auto}} article{{height:360px}} {rules}</style>
 
 
 def waiting_room(*, opens: bool) -> bytes:
-    """Render the waiting room. ``opens``: its script sets a cookie and reloads, and then the search page is sent."""
+    """Render the waiting room. ``opens``: its script sets a cookie and reloads the page, which is then sent."""
     script = 'document.cookie = "_wafchallengeid=" + (6 * 7); location.reload();' if opens else ""
     return f"""<html><head><title>Please wait...</title></head><body><p id="cs">Please wait...</p><p id="wci"></p>
 <script>setTimeout(() => {{ {script} }}, 200);</script></body></html>""".encode()

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from crawler.sandbox.shortvideo.world import Person, Post, Sound
 
 PUBLIC = "https://www.tiktok.com"
-"""The origin of URLs in records. It is the real platform's origin, even for pages of the sandbox."""
+"""The origin of URLs in records: that of the real platform, even for pages of the sandbox."""
 
 
 def picture(addresses: list[str], width: int | None = None, height: int | None = None) -> dict[str, Any]:
-    """Build a picture object as the record must have it."""
+    """Build the expected picture object."""
     first = addresses[0] if addresses else ""
     return {"height": height, "uri": first, "url_list": addresses, "url_prefix": None, "width": width}
 
@@ -24,12 +24,12 @@ NOTHING = picture([])
 
 
 def moment(seconds: int) -> str:
-    """Format a time as the record must have it."""
+    """Format a time as expected in the record."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def record(post: Post) -> dict[str, Any]:
-    """Build a post as the record must have it."""
+    """Build the expected record of a post."""
     slides = [picture(urls(key), width, height) for key, width, height in post.pictures]
     key, width, height = post.pictures[-1]
     cover = picture(urls(f"{key}-cover"), width, height) if post.covered else slides[0]

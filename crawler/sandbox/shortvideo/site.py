@@ -47,12 +47,12 @@ class Site(Posts):
         super().__init__(seed, light=light)
         self.example = "whales"
         self.clicks: Counter[str] = Counter()
-        """How often the close button of a dialog was clicked, by the search's keywords and the kind of dialog."""
+        """How often the close buttons of dialogs were clicked, by the search's keywords and the kind of dialog."""
 
     # Requests
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault that the search's keywords select for this request: the page, or its API call."""
+        """Return the fault that the search's keywords select for this kind of request (the page or its API call)."""
         if request.path == "/search/photo":
             return shortvideo_faults.page_fault(request.args.get("q", ""))
         if request.path == RESULTS and self._is_signed(request):
@@ -82,11 +82,11 @@ class Site(Posts):
         return shortvideo_faults.damaged_results(name, lambda: self._found(request.args["keyword"], offset))
 
     def nonce(self, keyword: str) -> str:
-        """Return the key in the search page's HTML. The page's script signs its API calls with the key."""
+        """Return the key in the search page's HTML with which the page's script signs its API calls."""
         return hashlib.sha256(f"{self.seed}|{keyword}".encode()).hexdigest()[:16]
 
     def _is_signed(self, request: FakeRequest) -> bool:
-        """Return whether an API call has a valid signature: of the page's key, keywords, offset and user agent."""
+        """Whether an API call has a valid signature over the page's key, keywords, offset and user agent."""
         keyword, offset = request.args.get("keyword", ""), request.args.get("offset", "")
         parts = (self.nonce(keyword), keyword, offset, request.headers.get("user-agent", ""))
         is_right = request.args.get("X-Bogus") == shortvideo_page.signature("|".join(parts))
@@ -95,7 +95,7 @@ class Site(Posts):
         )
 
     def log_id(self, keyword: str) -> str:
-        """Return the id of a search. The calls for further results must contain this id."""
+        """Return the id of a search, which calls for further results must contain."""
         return f"20261121080000{hashlib.sha256(keyword.encode()).hexdigest()[:20].upper()}"
 
     def _results(self, request: FakeRequest) -> FakeResponse:
@@ -107,7 +107,7 @@ class Site(Posts):
         return 200, shortvideo_faults.JSON, orjson.dumps(self.answer(keyword, offset))
 
     def answer(self, keyword: str, offset: int) -> dict[str, Any]:
-        """Build a response of the search API. From the second response on, the first row repeats the previous row."""
+        """Build a response of the search API. From the second response on, its first row repeats the row before it."""
         posts = self.posts(keyword)
         rows = posts[max(offset - 1, 0) : offset + PAGE_SIZE]
         cursor = min(offset + PAGE_SIZE, len(posts))
@@ -134,7 +134,7 @@ class Site(Posts):
     def catalogue(self) -> dict[str, Any]:
         """Return the example keywords, the keywords that select faults, and how often dialogs were clicked.
 
-        A search for any other keywords has results, too.
+        Searches with any other keywords have results, too.
         """
         return {
             "clicks": self.clicks,
@@ -172,6 +172,6 @@ class Site(Posts):
         return photos[1:] if unnumbered(keyword, FAULTS) in shortvideo_faults.WITHOUT_FIRST_ROW else photos
 
     def _may_continue(self, keyword: str, rows: int) -> bool:
-        """Return whether the page can load more after the response that completes the first ``rows`` rows."""
+        """Whether the page can load further results after the response that completes the first ``rows`` rows."""
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
         return any(len(self._visible(keyword, posts[:end])) >= rows for end in range(PAGE_SIZE, len(posts), PAGE_SIZE))

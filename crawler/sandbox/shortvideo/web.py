@@ -33,7 +33,7 @@ def sound_cover(sound: Sound, size: str) -> str:
 
 
 def show_url(post: Post) -> str:
-    """Return the URL of the slide show that the platform rendered from a post."""
+    """Return the URL of the video that the platform rendered from a post's pictures."""
     return f"https://v16-webapp.tiktokcdn.example/show/{post.id}.mp4"
 
 
@@ -44,7 +44,7 @@ def rounded(number: int) -> int:
 
 
 def item(post: Post) -> dict[str, Any]:
-    """Build a result row as the website's search API returns it."""
+    """Build a row of results in the format of the website's search API."""
     found = {
         "id": post.id,
         "desc": post.caption,
@@ -116,7 +116,7 @@ def item(post: Post) -> dict[str, Any]:
 
 
 def anchors() -> list[dict[str, Any]]:
-    """Build the links that some posts have."""
+    """Build the links to effects and products that some posts contain."""
     return [
         {
             "id": "3149762289",
@@ -206,7 +206,7 @@ def _tags(post: Post) -> list[dict[str, Any]]:
 
 
 def _video(post: Post) -> dict[str, Any]:
-    """Build the video object of a post. A photo post's video object has only a few fields."""
+    """Build the video object of a post. For a photo post, it has only a few fields."""
     moving = post.kind == "video"
     stub: dict[str, Any] = {
         "id": post.id,

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 LONG = "long list"
 LONG_ROWS = 130
-"""The number of results of the search ``long list``. They need more than ten responses of the search API."""
+"""Number of results of the search ``long list``, for which more than ten responses of the search API are needed."""
 TOP_ID = 7_480_000_000_000_000_000
 
 _HANDLES = ("nora.paints", "tiny_atlas", "käthe", "mossandclay", "user4471", "the.quiet.hour", "بحر", "okoye_eats")
@@ -48,7 +48,7 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post of the site. Responses and expected records are both made from it."""
+    """A post of the site, from which both responses and expected records are built."""
 
     id: str
     kind: str
@@ -62,10 +62,11 @@ class Post:
     covered: bool
     """Whether the post has its own cover; if not, its first picture is the cover."""
     rendered: bool
-    """Whether the platform made a slide-show video from the post's pictures."""
+    """Whether the platform rendered a video from the post's pictures."""
     sound: Sound | None
     figures: tuple[int, ...]
-    """How often it was collected, commented on, liked, played, shared, reposted, downloaded, sent; in this order."""
+    """How often the post was collected, commented on, liked, played, shared, reposted, downloaded and sent, in this
+    order."""
     ad: bool
     paid: bool | None
     comments: int | None

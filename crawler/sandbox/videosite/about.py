@@ -1,4 +1,4 @@
-"""The subscriber and item counts that the simulated video site's channels show, and their about panels."""
+"""The numbers of subscribers and items that the simulated video site's channels show, and their about panels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def subscribers(channel: Channel) -> tuple[str, int | None]:
-    """Return the text with the rounded number of subscribers, and that number. If it is hidden: "" and None."""
+    """Return the text with the rounded number of subscribers, and that number; "" and None if it is hidden."""
     if channel.subscribers is None:
         return "", None
     words, number = compact(channel.subscribers, digits=3, lower=channel.lower)
@@ -21,7 +21,7 @@ def subscribers(channel: Channel) -> tuple[str, int | None]:
 
 
 def videos(channel: Channel) -> tuple[str, int]:
-    """Return the text with the channel's number of items, and the number in that text, which may be rounded."""
+    """Return the text with the channel's number of items, and the number in the text, which may be rounded."""
     words, number = (
         compact(channel.total, digits=3, lower=channel.lower)
         if channel.total >= 1000
@@ -31,7 +31,7 @@ def videos(channel: Channel) -> tuple[str, int]:
 
 
 def redirect(link: str, event: str) -> str:
-    """Build the URL of an external link as pages have it: through the platform's redirect, except to its own hosts."""
+    """Build the URL of an external link in pages: through the platform's redirect, except for its own hosts."""
     if "music.youtube.com" in link:
         return link
     return f"https://www.youtube.com/redirect?event={event}&redir_token={mark(link)}&q={quote(link, safe='')}"

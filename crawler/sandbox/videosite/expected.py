@@ -1,4 +1,4 @@
-"""The records that must be extracted from the simulated video site, made from its data instead of its pages."""
+"""The records that must be extracted from the simulated video site, built from its data instead of its pages."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Record = dict[str, Any]
 
 
 def sources_of(channel: Channel, page: list[Item], *, first: bool, enriched: bool = True) -> dict[str, str]:
-    """Return the source that enriches each item of a page, by item id: ``feed``, or ``video`` for a single request.
+    """Return the source that enriches each item of a page, by item id: ``feed``, or ``video`` for a request of its own.
 
-    Items that no request enriches are missing in the result. Without ``enriched``, the result is empty, except for the
-    fault ``no-playlist``, for which the items are read from the Atom feed.
+    Items that are not enriched are absent. If ``enriched`` is false, the result is empty, except with the fault
+    ``no-playlist``, where the items themselves are read from the Atom feed.
     """
     sources: dict[str, str] = {}
     if not enriched and channel.fault != "no-playlist":
@@ -38,7 +38,7 @@ def sources_of(channel: Channel, page: list[Item], *, first: bool, enriched: boo
 
 
 def post(channel: Channel, item: Item, source: str) -> Record:
-    """Build the item's expected record from its list entry, and from ``source``, which enriches it ("": none)."""
+    """Build an item's expected record from its row in the list, and from the ``source`` that enriches it, if any."""
     from_feed = channel.fault == "no-playlist"
     playlist = channel.kind in {"gated", "topic"}
     _, listed = listed_views(channel, item, playlist=playlist)
@@ -83,9 +83,10 @@ def _seconds(item: Item, source: str, *, from_feed: bool) -> int | None:
 
 
 def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int | None:
-    """Return the expected views: for a short, the list's number; else the exact number, if a source has it.
+    """Return the expected number of views: for a short, the list's number; else the exact number if a source contains
+    it.
 
-    If a channel's feed has 1 view for every item, a list's number above 2 is used instead of the feed's 1.
+    If a channel's feed states 1 view for every item, a number above 2 in the list is used instead.
     """
     if item.tab == "shorts" or not source or item.state == "upcoming":
         return listed
@@ -97,7 +98,7 @@ def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int
 def profile(channel: Channel, *, about: bool) -> Record:
     """Build the channel's expected record. ``about`` adds the fields of the about panel.
 
-    If the channel has no panel, other sources supply some of these fields.
+    If there is no panel, other sources supply some of these fields.
     """
     words, number = subscribers(channel)
     shown = channel.kind in {"normal", "topic"}
@@ -139,7 +140,7 @@ def profile(channel: Channel, *, about: bool) -> Record:
         return record
     if shown:
         record["external_links"] = list(channel.links)  # the page's linked data contains the links, too
-    if channel.kind not in {"game", "sport"}:  # the channel's feed has the exact time of creation
+    if channel.kind not in {"game", "sport"}:  # the channel's feed contains the exact time of creation
         record["account_creation_date"] = channel.created
         record["account_creation_date_text"] = datetime.fromtimestamp(channel.created, UTC).date().isoformat()
     return record

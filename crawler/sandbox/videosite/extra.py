@@ -1,4 +1,4 @@
-"""The simulated video site's smaller responses: feeds, video metadata, resolved addresses, errors and blocks."""
+"""The simulated video site's smaller responses: feeds, video metadata, resolved URLs, errors and blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEED = (
 
 
 def feed_items(items: list[Item]) -> list[Item]:
-    """Return the items that a feed lists: the newest items that are neither announced nor for members only."""
+    """Return the items in a feed: the newest items that are neither announced nor for members only."""
     return [item for item in items if item.state not in {"members", "upcoming"}][:FEED_LENGTH]
 
 
@@ -73,12 +73,12 @@ def _entry(channel: Channel, item: Item, author: str) -> str:
 
 
 def feed_picture(item: Item) -> str:
-    """Return the URL of an item's picture as feeds have it."""
+    """Return the URL of an item's picture in feeds."""
     return f"https://i4.ytimg.com/vi/{item.id}/hqdefault.jpg"
 
 
 def player(channel: Channel, item: Item) -> Node:
-    """Build a video's metadata as the API call ``player`` returns it."""
+    """Build a video's metadata, the response to the API call ``player``."""
     moment = datetime.fromtimestamp(item.published, PACIFIC).isoformat()
     short = item.tab == "shorts"
     microformat: Node = {
@@ -126,7 +126,7 @@ def bot_check() -> Node:
 
 
 def resolved(channel: Channel, url: str) -> Node:
-    """Build the API response that contains the id of the channel to which an address (URL) belongs."""
+    """Build the API response that resolves a URL to a channel's id."""
     web = linked(url, "CHANNEL") | {"apiUrl": "/youtubei/v1/browse"}
     endpoint = command("resolve", web=web, browseEndpoint={"browseId": channel.id, "params": "EgC4AQDyBgQKAjIA"})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
@@ -134,7 +134,7 @@ def resolved(channel: Channel, url: str) -> Node:
 
 
 def redirected(url: str) -> Node:
-    """Build the API response for an address that redirects. ``url`` is the address to which it redirects."""
+    """Build the API response for a URL that redirects to ``url``."""
     endpoint = command("resolve", web=linked(url, "UNKNOWN", 83_769, api=False), urlEndpoint={"url": url})
     endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
     return {"responseContext": answer_context("", heavy=False), "endpoint": endpoint}
@@ -147,7 +147,7 @@ def refused(code: int, message: str, status: str) -> Node:
 
 
 def alert(channel: str, words: str, kind: str = "ERROR") -> Node:
-    """Build the data of a page whose channel is unavailable. Instead of content, the page has an alert."""
+    """Build the data of a page whose channel is unavailable, which contains an alert instead of content."""
     picture = {"thumbnails": [{"url": "https://yt3.ggpht.com/a/default-user=s100", "width": 100, "height": 100}]}
     return {
         "responseContext": answer_context(channel, heavy=False),
@@ -158,7 +158,7 @@ def alert(channel: str, words: str, kind: str = "ERROR") -> Node:
 
 
 def age_gate(channel: Channel) -> Node:
-    """Build the age gate that is shown in place of an age-restricted channel."""
+    """Build the age gate that is shown instead of an age-restricted channel."""
     gate = {
         "channelTitle": channel.name,
         "avatar": {"thumbnails": [{"url": channel.avatar, "width": 144, "height": 144}]},
@@ -175,7 +175,7 @@ def age_gate(channel: Channel) -> Node:
 
 
 def topic(channel: Channel, home: Node) -> Node:
-    """Build the page of a generated channel for a game or sport. It has a special header, and no metadata."""
+    """Build the page of a generated channel for a game or sport. It has a special header and no metadata."""
     url = f"/channel/{channel.id}/featured"
     tab = {
         "tabRenderer": {

@@ -58,7 +58,7 @@ FAULTS = COMMON | {
     "lost-page": Fault("OK", "requests for the next pages get status 404"),
     "page-error": Fault("OK", "requests for the next pages get status 500"),
 }
-"""The faults by name. The name is the handle of a channel that has the fault. The code is the first page's outcome.
+"""The faults by name, which is the handle of a channel with the fault. The code is the outcome of the first page.
 """
 
 PAGE_KINDS = frozenset({"page", "browse"})
@@ -76,7 +76,7 @@ class Call:
     """Whether the response is an HTML page that contains the data. If not, the response is only the data, as JSON."""
 
     def data(self, tab: str, name: str = "") -> Node:
-        """Return the undamaged data of a channel's page with a tab open. Default: the requested channel's page."""
+        """Return the undamaged data of a channel's page with a tab open, by default the requested channel's."""
         return tab_data(self.channels.named(name) if name else self.channel, tab, heavy=self.channels.heavy)
 
     def respond(self, data: Node | bytes) -> FakeResponse:
@@ -90,7 +90,7 @@ Damage = Callable[[Call], FakeResponse]
 
 
 def applies_to(name: str, kind: str) -> bool:
-    """Return whether a fault affects this kind of request."""
+    """Whether a fault affects this kind of request."""
     return kind in _FAULTS[name][0]
 
 

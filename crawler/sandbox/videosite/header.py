@@ -123,7 +123,7 @@ def _rows(channel: Channel) -> list[Node]:
 
 
 def about_token(channel: Channel) -> str:
-    """Return the token that requests a channel's about panel. All links to the panel contain the same token."""
+    """Return the token for a channel's about panel, which all links to the panel contain."""
     return f"about-{channel.id}"
 
 

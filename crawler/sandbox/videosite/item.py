@@ -1,4 +1,4 @@
-"""Items as the simulated video site's lists have them, in every format that the real site has used in recent years."""
+"""Builds the rows for items in the simulated video site's lists, in all recent formats of the real site."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 
 
 def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tuple[str, int | None]:
-    """Return the text about views or viewers in an item's list entry, and the number of views in that text.
+    """Return the text about views or viewers in an item's row, and the number of views in that text.
 
-    The text is "" if the list shows none. The number is None if the text does not contain views.
+    The text is "" if the list shows none. The number is None if the text is not about views.
     """
     if item.state == "live":
         return f"{item.views % 9_000 + 5:,} watching", None
@@ -70,7 +70,7 @@ def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tup
 
 
 def length(item: Item) -> str:
-    """Return the text on the item's thumbnail: the video's duration, "LIVE" or "Upcoming"."""
+    """Return the text on an item's thumbnail: the duration, "LIVE" or "Upcoming"."""
     return {"live": "LIVE", "upcoming": "Upcoming"}.get(item.state, clock(item.seconds))
 
 
@@ -81,7 +81,7 @@ def age(item: Item) -> str:
 
 
 def lockup(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """Build an item in the format that lists have used since 2026 (lock-ups)."""
+    """Build an item in the format of lists since 2026 (``lockupViewModel``)."""
     badge: Node = {
         "text": length(item),
         "badgeStyle": f"THUMBNAIL_OVERLAY_BADGE_STYLE_{'LIVE' if item.state == 'live' else 'DEFAULT'}",
@@ -196,7 +196,7 @@ def _menu_button(item: Item) -> Node:
 
 
 def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """Build an item in the format that lists used until 2026 and that grids used until 2022."""
+    """Build an item in the format of lists until 2026 and of grids until 2022."""
     views, _ = listed_views(channel, item)
     style = {"live": "LIVE", "upcoming": "UPCOMING"}.get(item.state, "DEFAULT")
     words = simple(length(item)) | accessibility_label(length(item))

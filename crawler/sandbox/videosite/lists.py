@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def tab_data(channel: Channel, tab: str, *, heavy: bool) -> Node:
-    """Build the data of a channel's page with ``tab`` open. If the channel lacks this tab, its first tab is open."""
+    """Build the data of a channel's page with ``tab`` open, or with its first tab open if it lacks this tab."""
     if channel.kind == "gated":
         return extra.age_gate(channel)
     if channel.kind in {"game", "sport"}:
@@ -75,14 +75,14 @@ def _playlist_row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 
 
 def token(channel: Channel, tab: str, number: int, *, heavy: bool) -> str:
-    """Build the token for a page of a tab's list. Like real tokens, it is long, and clients need not understand it."""
+    """Build the token for a page of a tab's list. Like real tokens, it is long and opaque."""
     body = urlsafe_b64encode(orjson.dumps({"c": channel.id, "t": tab, "p": number})).decode().rstrip("=")
     padding = mark(channel.id, tab, number, size=64) * (40 if tab == "shorts" else 24) if heavy else ""
     return quote(f"4qmFsg{body}=={padding}")
 
 
 def read_token(text: object) -> dict[str, Any]:
-    """Return the content of a token, or {} if the site did not make the token."""
+    """Return the content of a token, or {} if it is not one of the site's tokens."""
     body = unquote(str(text)).removeprefix("4qmFsg").partition("==")[0]
     try:
         found = orjson.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))

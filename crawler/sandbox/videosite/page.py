@@ -1,4 +1,4 @@
-"""The simulated video site's channel pages: header, tabs, metadata, and everything around them."""
+"""The simulated video site's channel pages: header, tabs, metadata and the rest of the page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PUBLIC = "https://www.youtube.com"
 VERSION = "2.20260801.03.00"
-"""The version number of the web client, as pages contain it."""
+"""The version number of the web client in pages."""
 
 TABS = {
     "featured": ("Home", "EghmZWF0dXJlZPIGBAoCMgA%3D"),
@@ -109,7 +109,7 @@ def _tab(channel: Channel, name: str, content: Node | None) -> Node:
 
 
 def rich_grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
-    """Build the content of a tab in the format that has been used since 2022."""
+    """Build the content of a tab in the format used since 2022."""
     grid: Node = {"contents": rows, "trackingParams": mark("grid", channel.id, tab)}
     if heavy:
         target = uuid(channel.id, tab)
@@ -118,7 +118,7 @@ def rich_grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> N
 
 
 def grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
-    """Build the content of a tab in the format that was used until 2022."""
+    """Build the content of a tab in the format used until 2022."""
     inner = {"items": rows, "trackingParams": mark("grid", channel.id), "targetId": f"browse-feed{channel.id}{tab}"}
     section = {"contents": [{"gridRenderer": inner}], "trackingParams": mark("section", channel.id)}
     node: Node = {"contents": [{"itemSectionRenderer": section}], "trackingParams": mark("list", channel.id)}
@@ -132,7 +132,7 @@ def grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> Node:
 
 
 def nothing(words: str, channel: Channel) -> Node:
-    """Build the content of a tab that has no items."""
+    """Build the content of a tab without items."""
     message = {"messageRenderer": {"text": simple(words), "trackingParams": mark("message", channel.id)}}
     section = {"itemSectionRenderer": {"contents": [message], "trackingParams": mark("empty", channel.id)}}
     return {"sectionListRenderer": {"contents": [section], "trackingParams": mark("list", channel.id)}}
@@ -282,7 +282,7 @@ def _microformat(channel: Channel) -> Node:
 
 
 def document(title: str, data: object, *, person: Node | None = None, player: Node | None = None) -> bytes:
-    """Render an HTML page that contains the given data. Bytes are used as they are, even if they are not valid JSON."""
+    """Render an HTML page that contains the given data. Bytes are inserted unchanged, even invalid JSON."""
     block = data if isinstance(data, bytes) else orjson.dumps(data)
     config = orjson.dumps(
         {"INNERTUBE_CONTEXT_CLIENT_VERSION": VERSION, "INNERTUBE_CONTEXT_HL": "en", "VISITOR_DATA": mark("visitor")}

@@ -14,7 +14,7 @@ SIGN_IN = "https://accounts.google.com/ServiceLogin?service=youtube&passive=true
 
 
 def mark(*of: object, size: int = 27) -> str:
-    """Build a meaningless tracking token, such as every part of a page has. Equal arguments give equal tokens."""
+    """Build a meaningless tracking token, as in every part of a page. Equal arguments result in equal tokens."""
     return urlsafe_b64encode(blake2b(repr(of).encode(), digest_size=min(size, 64)).digest()).decode()
 
 
@@ -25,7 +25,7 @@ def uuid(*of: object) -> str:
 
 
 def logged(*of: object, spec: bool = False) -> Node:
-    """Build the logging directives, which many parts of a page have."""
+    """Build the logging directives that many parts of a page contain."""
     directives: Node = {"trackingParams": mark(*of), "visibility": {"types": "12"}}
     if spec:
         directives["clientVeSpec"] = {"uiType": 184_974, "veCounter": 468_937_718}
@@ -38,7 +38,7 @@ def context(*of: object, spec: bool = False) -> Node:
 
 
 def command(*of: object, web: Node | None = None, **endpoint: Any) -> Node:
-    """Build a command, which the page runs when a visitor clicks on something."""
+    """Build a command that the page runs when a visitor clicks on an element."""
     node: Node = {"clickTrackingParams": mark("click", *of)}
     if web is not None:
         node["commandMetadata"] = {"webCommandMetadata": web}
@@ -193,7 +193,7 @@ def accessibility_label(words: str) -> Node:
 
 
 def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, int]:
-    """Round a number down. Return its short text and the rounded number: 43,712 gives "43K" and 43,000."""
+    """Round a number down. Return the short text and the rounded number: "43K" and 43,000 for 43,712."""
     for unit, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
         if number >= unit:
             places = max(0, digits - len(str(number // unit)))
@@ -205,14 +205,14 @@ def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, 
 
 
 def clock(seconds: int) -> str:
-    """Format a duration as players show it."""
+    """Format a duration like video players."""
     hours, rest = divmod(seconds, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def ago(seconds: int) -> str:
-    """Format the time since publication as lists show it."""
+    """Format the time since publication as in lists."""
     for unit, name in ((31_536_000, "year"), (2_592_000, "month"), (604_800, "week"), (86_400, "day"), (3_600, "hour")):
         if seconds >= unit:
             number = seconds // unit

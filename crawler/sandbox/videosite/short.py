@@ -1,4 +1,4 @@
-"""Shorts as the simulated video site's lists have them, in the current and the older format."""
+"""Builds the rows for Shorts in the simulated video site's lists, in the current and the older format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def short(item: Item, *, heavy: bool, playlist: bool = False) -> Node:
-    """Build a short in the format used since 2024. In playlists, shorts have no text with the views."""
+    """Build a short in the format used since 2024. In playlists, it has no text with the number of views."""
     words, _ = compact(item.views)
     overlay: Node = {"primaryText": {"content": item.title}}
     if item.state != "hidden" and not playlist:

@@ -94,12 +94,12 @@ class Site(Channels):
         return known.get(name if segments[0] == "channel" else name.lower())
 
     def fault(self, request: FakeRequest) -> str | None:
-        """Return the fault that the requested channel has, or None if it has no fault."""
+        """Return the fault of the requested channel, or None."""
         channel = self.target(request)
         return channel.fault or None if channel else None
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the response for a fault that only this site has: damaged if the fault affects this kind of request."""
+        """Build the response for a fault that only this site has, damaged if the fault affects this kind of request."""
         kind, channel = self.kind(request), self.target(request)
         if channel is None or not applies_to(name, kind):
             return self.page(request)
@@ -198,9 +198,9 @@ class Site(Channels):
     # Expected records
 
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the record for a page of a channel. Here, the param ``page`` (from 1) takes the place of ``cursor``.
+        """Return the record for a page of a channel. The param ``page`` (from 1) replaces ``cursor`` here.
 
-        For ``scraper=videosite-profile``, the record has no data from enrichment requests.
+        For ``scraper=videosite-profile``, the record contains no data from enrichment requests.
 
         ``pagination.cursor`` is the site's token for the next page of the same tab, or "" if the tab has none.
 
@@ -225,9 +225,9 @@ class Site(Channels):
         }
 
     def _pages(self, channel: Channel, kind: str) -> list[tuple[str, int, list[Item]]]:
-        """Return the pages of a channel's lists of items, in the order in which a crawl must return them.
+        """Return the pages of a channel's lists, in the order in which a crawl must return them.
 
-        Each page has its tab, its number in the tab's list, and its items.
+        Each page is a tuple of its tab, its number in the tab's list, and its items.
         """
         tabs = (
             [KINDS[kind]]

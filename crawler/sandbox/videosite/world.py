@@ -1,4 +1,4 @@
-"""The simulated video site's data: channels and their items. The same seed produces the same data."""
+"""The simulated video site's data: channels and their items. The same seed always produces the same data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import string
 from dataclasses import dataclass, field
 
 NOW = 1_790_000_000
-"""The time at which all pages are rendered, in Unix seconds."""
+"""The time, in Unix seconds, at which all pages are supposed to be rendered."""
 _IDS = string.ascii_letters + string.digits + "-_"
 _SUBJECTS = (
     "Ferry",
@@ -75,7 +75,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel of the site, and the formats that its pages have."""
+    """A channel of the site, and the formats of its pages."""
 
     id: str
     handle: str
@@ -209,7 +209,7 @@ SPECIAL = (
 
 
 def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object) -> Channel:
-    """Invent a channel with these numbers of videos, shorts and streams. ``shown`` overrides random values."""
+    """Invent a channel with the given numbers of videos, shorts and streams. ``shown`` overrides random values."""
     rng = random.Random(f"{seed}/{name}/{shown.get('kind', '')}/{shown.get('legacy', '')}")  # noqa: S311  # invented data
     picture = f"https://yt3.googleusercontent.com/{new_id(rng, 60)}"
     drawn: dict[str, object] = {
@@ -246,7 +246,7 @@ def channels(seed: int, faults: list[str]) -> list[Channel]:
 
 
 class Channels:
-    """The channels that a seed produces. ``light``: pages omit the parts from which spiders read nothing."""
+    """The channels of a seed. ``light``: pages omit the parts from which spiders read nothing."""
 
     def __init__(self, seed: int, faults: list[str], *, light: bool) -> None:
         self.heavy = not light

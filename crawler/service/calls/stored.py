@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NAME, KIND = "calls", "calls"
 """The name and the kind of the standing jobs. Other jobs of clients have other names."""
 WAITING, RUNNING, DONE = STATES = ("waiting", "running", "done")
-"""The states of a call. ``done`` is a target's ``done``, ``failed`` or ``dead``."""
+"""The states of a call. It is ``done`` if its target is ``done``, ``failed`` or ``dead``."""
 ENDED = ("done", "failed", "dead")
 BYTES, NUMBER = "bytes", "ended"
 """The tallies of a standing job: the stored bytes of ended calls, and their number by platform."""
@@ -148,15 +148,19 @@ class FoundCall:
         """Whether the call has a response."""
         return self.call.state == DONE
 
-    def answer(self, service_url: str) -> Answer:
-        """Return the response of a call that is done, without ``Retry-After``, so that it is always the same."""
+    def answer(self, service_url: str, *, replayed: bool = False) -> Answer:
+        """Return the response of a call that is done, without ``Retry-After``, so that it is always the same.
+
+        ``replayed``: whether it is the response of a repeated call, which is not billed.
+        """
         own, outcome = self.call, self.call.outcome
         seconds = outcome.get("duration_ms", 0) / 1_000
         call = Call(own.request_id, own.client, own.scraper, service_url=service_url, started=0.0, ended=seconds)
         if "error" not in outcome:
             record = orjson.Fragment(decompress(self.record))
             warnings = tuple(map(OutcomeWarning.from_dict, outcome["warnings"]))
-            return success(call, Served(record, outcome["billable"], outcome["headers"], warnings))
+            billable = outcome["billable"] and not replayed
+            return success(call, Served(record, billable, outcome["headers"], warnings))
         found = failure(call, error_of(outcome["error"]))
         found.headers.pop("Retry-After", None)
         return found
@@ -202,9 +206,9 @@ def _refused(session: Session, client: str, ahead: int, room: Room) -> Refused |
 
 
 def _count_ahead(session: Session, platform: str, job: int, own: int | None = None) -> int:
-    """Return the number of calls ahead of a call, if clients take turns.
+    """Return the number of calls ahead of a call: clients take turns.
 
-    ``own``: the number of its client's calls ahead of it. None: the number of all waiting calls.
+    ``own``: the number of its client's calls ahead of it. None: all waiting calls of its client.
     """
     waiting: dict[int, int] = dict(session.rows(sql.WAITING_CALLS, platform=platform))
     own = waiting.get(job, 0) if own is None else own

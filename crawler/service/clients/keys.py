@@ -124,7 +124,7 @@ def monthly_quota(text: str) -> int:
 class ConfiguredKey(BaseModel):
     """An API key in the setting ``API_KEYS``: its hash, its client, its limits, and the quota of its client."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     client: Annotated[str, AfterValidator(check_client)]
     hash: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -135,11 +135,11 @@ class ConfiguredKey(BaseModel):
     """The client's quota, such as ``100000/month``. All keys of a client share it, so they must have the same quota."""
 
 
-_CONFIGURED = TypeAdapter(dict[str, ConfiguredKey])
+_CONFIGURED = TypeAdapter(dict[str, ConfiguredKey], config=ConfigDict(defer_build=True))
 
 
 class ConfiguredKeys:
-    """The API keys of the setting ``API_KEYS``. A changed setting needs a new process."""
+    """The API keys of the setting ``API_KEYS``. A change of the setting takes effect only in a new process."""
 
     failures = 0
 

@@ -51,7 +51,8 @@ class Meta(Model):
     scraper: str
     """The scraper's primary name, even if the call used an alias; "" if the route does not belong to a scraper."""
     billable: bool
-    """Whether the call is billed: true only if the data was fetched for this call."""
+    """Whether the call `request_id` is billed: true only if the data was fetched for this call, false in a response
+    with `Idempotent-Replayed`. Each `GET` of an asynchronous call returns the same value; the call is billed once."""
     duration_ms: int = Field(ge=0)
     """Milliseconds from the arrival of the call to its response."""
 
@@ -82,7 +83,8 @@ class Error(Model):
     code: str = Field(json_schema_extra={"enum": [error.code for error in documented()]})
     """The error code, which client code should test. The page at `doc_url` explains each code."""
     type: ErrorType
-    """Who has to act on the error."""
+    """The origin of the error: the API key (`auth`), the request, the target, the platform (`upstream`) or the
+    service."""
     message: str
     """Text for people. It may change."""
     details: list[Detail]
@@ -244,7 +246,7 @@ class UsageEntry(Model):
     partial: int
     """Calls whose record lacks the data of an optional source, including repeated calls with a stored response."""
     outcomes: dict[str, int]
-    """The number of calls by code. `CLIENT_GONE`: the client disconnected before the response."""
+    """The number of calls by code. `CLIENT_GONE`: the client disconnected or deleted the call before its end."""
 
 
 class QuotaReport(Model):

@@ -37,7 +37,7 @@ PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
 ONE_HOST = InvalidRequest("Send exactly one Host header.")
 
 
-DAY = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+DAY = ("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day as YYYY-MM-DD")
 ABSOLUTE_FORM = re.compile(rb"^https?://[^/?#]*", re.IGNORECASE)
 """Matches scheme and host of a request target that is a whole URL."""
 
@@ -92,7 +92,7 @@ class CappedRequest(Request):
         super().connectionLost(reason)
 
     def abort(self) -> None:
-        """Close the connection at once, in the middle of a response."""
+        """Close the connection immediately, in the middle of a response."""
         if not self.is_disconnected:
             cast("Any", self.channel).forceAbortClient()
 
@@ -190,21 +190,15 @@ def days(request: Request) -> tuple[date | None, date | None]:
     Raises:
         InvalidRequest: a value is not a day, a parameter is repeated or unknown, or ``to`` is before ``from``.
     """
-    found: dict[str, date | None] = {"from": None, "to": None}
-    for raw, values in (request.args or {}).items():
-        name = raw.decode("latin-1")
-        day = _parse_day(values[0]) if len(values) == 1 and name in found else None
-        if day is None:
-            raise InvalidRequest.of(name, "expected from and to as YYYY-MM-DD, each at most once")
-        found[name] = day
-    since, until = found["from"], found["to"]
+    query = read_query(request, {"from": DAY, "to": DAY})
+    since, until = _day(query, "from"), _day(query, "to")
     if since and until and since > until:
         raise InvalidRequest.of("from", "must not be after to")
     return since, until
 
 
-def _parse_day(text: bytes) -> date | None:
+def _day(query: Mapping[str, str], name: str) -> date | None:
     try:
-        return date.fromisoformat(text.decode()) if DAY.fullmatch(text) else None
+        return date.fromisoformat(query[name]) if name in query else None
     except ValueError:
-        return None
+        raise InvalidRequest.of(name, f"expected {DAY[1]}") from None

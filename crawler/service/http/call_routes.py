@@ -177,7 +177,7 @@ class CallRoutes:
             raise CallNotFound(NOT_FOUND)
         call.scraper = found.call.scraper
         if found.is_done:
-            answer = found.answer(call.service_url)
+            answer = found.answer(call.service_url, replayed="Idempotent-Replayed" in call.headers)
             applied = {} if call.wait is None else {"Preference-Applied": f"wait={call.wait}"}
             return replace(answer, headers=answer.headers | call.headers | applied)
         call.request_id = found.call.request_id

@@ -42,8 +42,6 @@ UPLOAD_SECONDS = 300.0
 """The time limit for the arrival of an upload, which contains the targets of a job."""
 UPLOADS = b"/v1/jobs"
 """The path to which targets of jobs are uploaded."""
-MAX_UPLOADS = 16
-"""Maximum number of uploads that arrive at the same time."""
 
 UNREAD_SECONDS = 30.0
 """If a client reads nothing of a response for this long, the connection is closed."""
@@ -79,8 +77,8 @@ class Channel(HTTPChannel):
     """Whether the transport's buffer is full, because the client has not read enough of the response."""
     _is_answering = False
     """Whether a complete request has arrived whose response is not complete, or is not read completely."""
-    _is_uploading = False
-    """Whether the arriving request is an upload, which contains the targets of a job."""
+    _free_place: Callable[[], None] | None = None
+    """Frees the place of the arriving upload, which contains the targets of a job. None: no upload is arriving."""
     _admission: asyncio.Task[None] | None = None
     """The task that checks an upload before its body is received."""
     _must_continue = False
@@ -104,7 +102,7 @@ class Channel(HTTPChannel):
         if not self._is_answering and self._arrival_timer is None and not self.refused:
             self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort_slow_request)
 
-    # Responses that are not read. The transport calls the first two when its buffer has become full or empty.
+    # Responses that are not read. The transport calls the first two methods when its buffer is full or empty.
 
     def pauseProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = True
@@ -131,7 +129,7 @@ class Channel(HTTPChannel):
     # Requests
 
     def lineReceived(self, line: bytes) -> None:
-        """Refuse a length of too many digits, and a header on two lines, which RFC 9112 forbids."""
+        """Refuse a Content-Length of too many digits, and a header that is folded over two lines (RFC 9112)."""
         if line[:1] in {b" ", b"\t"} or LONG_LENGTH.match(line):
             self.refuse(MALFORMED_REQUEST)
         if self.refused:
@@ -161,18 +159,14 @@ class Channel(HTTPChannel):
 
         A client without a valid key must not take the place of an upload.
         """
-        answer = await limits.admit(request, self._target)
+        admitted = await limits.admit(request, self._target)
         self._admission = None
-        if self.refused:  # the declared length is too large
+        if not isinstance(admitted, Answer):
+            self._free_place = admitted
+        elif not self.refused:
+            self._refuse(admitted)
+        if self.refused:  # also if the declared length is too large
             return
-        if answer is not None:
-            self._refuse(answer)
-            return
-        if self.site.uploads >= MAX_UPLOADS:
-            self.refuse(Overloaded("Too many uploads are arriving.", retry_after=5))
-            return
-        self._is_uploading = True
-        self.site.uploads += 1
         self._stop_arrival_timer()
         self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort_slow_request)
         if self._must_continue:
@@ -182,9 +176,9 @@ class Channel(HTTPChannel):
     def _end_upload(self) -> None:
         """End the upload: its body has arrived, or the client has disconnected."""
         self.max_body = MAX_BODY_BYTES
-        if self._is_uploading:
-            self._is_uploading = False
-            self.site.uploads -= 1
+        if self._free_place is not None:
+            self._free_place()
+            self._free_place = None
         if self._admission is not None:
             self._admission.cancel()
             self._admission = None
@@ -293,8 +287,8 @@ class Uploads:
 
     max_bytes: int
     """The setting ``SERVICE_MAX_JOB_BYTES``."""
-    admit: Callable[[Request, bytes], Awaitable[Answer | None]]
-    """As ``Api.admit()``."""
+    admit: Callable[[Request, bytes], Awaitable[Answer | Callable[[], None]]]
+    """``Api.admit()``, or a function with the same meaning."""
 
 
 class EdgeSite(Site):
@@ -325,8 +319,6 @@ class EdgeSite(Site):
         self.connections = 0
         self.upload_limits = uploads
         self.cors = cors or Cors()
-        self.uploads = 0
-        """Number of uploads that are arriving."""
 
     def log(self, request: Any) -> None:
         """Log nothing: ``resources.py`` logs each call."""

@@ -7,12 +7,14 @@ import io
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
-from crawler.errors import InvalidRequest, JobNotFound, ShuttingDown
+from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown
 from crawler.jobs.export import Cursor
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import MAX_ID
@@ -47,6 +49,8 @@ PATH = "/v1/jobs"
 JOB_ID = re.compile(r"[1-9][0-9]{0,17}")
 JSON = "application/json"
 PEEKED_BYTES = 64
+MAX_ARRIVING, MAX_ARRIVING_OF_CLIENT = 16, 4
+"""Maximum numbers of uploads whose bodies arrive at the same time: in a process, and of one client."""
 MAX_UPLOADS = 2
 """Maximum number of uploads that a process reads at once. Further uploads wait."""
 MAX_FILES = 2
@@ -94,6 +98,8 @@ class JobRoutes:
     def __post_init__(self) -> None:
         self.uploads = Uploads(self.jobs, self.settings.getint("JOBS_MAX"), self.settings.getbool("SANDBOX"))
         self.keep_days = self.settings.getfloat("JOBS_KEEP")
+        self._arriving: Counter[str] = Counter()
+        """Client -> the number of its uploads that are arriving."""
         self._reading = asyncio.Semaphore(MAX_UPLOADS)
         self._writing = asyncio.Semaphore(MAX_FILES)
         self._changes: set[asyncio.Task[Any]] = set()
@@ -104,7 +110,7 @@ class JobRoutes:
 
         Raises:
             JobNotFound: the client has no such job, or there is no such route.
-            MethodNotAllowed, InvalidRequest, UnsupportedMediaType, StoreUnavailable: as each route.
+            MethodNotAllowed, InvalidRequest, UnsupportedMediaType, StoreUnavailable: as for each route.
         """
         call.is_counted = False
         job_id, _, part = path.removeprefix(PATH).removeprefix("/").partition("/")
@@ -130,17 +136,29 @@ class JobRoutes:
             raise JobNotFound(NOT_FOUND)
         return job
 
-    async def admit(self, request: Request, holder: Holder, uri: bytes) -> None:
+    async def admit(self, request: Request, holder: Holder, uri: bytes) -> Callable[[], None]:
         """Check an upload before its body is read. ``uri``: its path and query.
 
+        Return the function that ends the arrival of the upload.
+
         Raises:
-            UnsupportedMediaType, InvalidRequest, ShuttingDown, StoreUnavailable: as the upload itself.
-            ConcurrencyLimited: the client has too many jobs that are not done.
+            UnsupportedMediaType, InvalidRequest, ShuttingDown, StoreUnavailable: as for the upload itself.
+            ConcurrencyLimited: the client has too many jobs that are not done, or too many uploads that are arriving.
+            Overloaded: too many uploads are arriving.
         """
         key = header(request, "Idempotency-Key")
         self._check(Upload(io.BytesIO(), header(request, "Content-Type") or "", key=key))
         if key is None and b"dry_run=true" not in uri:  # an earlier upload with the same key may have made the job
             await self.uploads.check_room(holder)
+        if self._arriving[holder.client] >= MAX_ARRIVING_OF_CLIENT:
+            raise ConcurrencyLimited(
+                f"{MAX_ARRIVING_OF_CLIENT} uploads of this client are arriving: wait until one of them is complete.",
+                retry_after=5,
+            )
+        if self._arriving.total() >= MAX_ARRIVING:
+            raise Overloaded("Too many uploads are arriving.", retry_after=5)
+        self._arriving[holder.client] += 1
+        return partial(self._arriving.subtract, [holder.client])
 
     def _check(self, upload: Upload) -> None:
         upload.check()
@@ -213,7 +231,7 @@ class JobRoutes:
     async def _selected(self, query: dict[str, str], job: Job) -> Selected:
         cursor = Cursor.parse(query.pop("after", f"{job.id}.0"))
         if cursor.job != job.id:
-            raise InvalidRequest.of("after", f"the cursor belongs to another job than {job.id}")
+            raise InvalidRequest.of("after", f"the cursor belongs to a different job than {job.id}")
         limit = query.pop("limit", None)
         until = await records.last_of(self.jobs, job, cursor.seq, None if limit is None else int(limit))
         return Selected(**query, after=cursor.seq, until=max(until, cursor.seq))
@@ -268,7 +286,7 @@ class JobRoutes:
 def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
     """Return the targets of an upload, and the spider arguments in its body.
 
-    Only a body that is one JSON object has arguments, beside the params of its target.
+    Only a body that is a single JSON object contains arguments, in addition to the params of its target.
 
     Raises:
         InvalidJson, InvalidRequest: the object or an argument is not valid.

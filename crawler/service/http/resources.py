@@ -22,7 +22,6 @@ from crawler.service.calls.envelope import (
     Answer,
     Call,
     Served,
-    StreamedAnswer,
     failure,
     json_response,
     raw_response,
@@ -92,7 +91,7 @@ class Api(Resource):
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
         self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
-        """Further routes, which need an API key, by path."""
+        """Other routes that need an API key, by path."""
         self._stored_routes = {
             call_routes.PATH: self._about_calls,
             job_routes.PATH: self._about_jobs,
@@ -113,13 +112,16 @@ class Api(Resource):
         request.notifyFinish().addErrback(cancel)
         return NOT_DONE_YET
 
-    async def admit(self, request: Request, uri: bytes) -> Answer | None:
-        """Check an upload before its body is read. Return the response that refuses it, or None."""
+    async def admit(self, request: Request, uri: bytes) -> Answer | Callable[[], None]:
+        """Check an upload before its body is read.
+
+        Return the response that refuses it, or a function to be called when the body has arrived.
+        """
         call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 holder = await self._counted_holder(request, call)
-                await self.parts.job_routes.admit(request, holder, uri)
+                free_place = await self.parts.job_routes.admit(request, holder, uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -127,14 +129,14 @@ class Api(Resource):
                 answer = failure(call, unexpected())
             else:
                 cast("CappedRequest", request).counted = call.headers
-                return None
+                return free_place
             self._done(call, answer)
             return answer
 
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
         while calls := self._tasks - self._writer.streams:
-            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of these calls may begin to send
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # meanwhile, some of them may become streams
         await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
@@ -155,11 +157,11 @@ class Api(Resource):
                 answer = failure(call, unexpected())
             try:
                 packed = await compressed(answer, request)
-                self._writer.send(request, packed)
-                if isinstance(packed, StreamedAnswer):
-                    await self._writer.stream(request, packed)
+                pieces = self._writer.send(request, packed)
             finally:
                 self._done(call, answer)
+            if pieces is not None:
+                await self._writer.stream(request, pieces)
 
     def _done(self, call: Call, answer: Answer) -> None:
         duration = call.duration_ms
@@ -292,8 +294,8 @@ class Api(Resource):
         """Return the client that owns the call's API key. ``key``: the API key, by default from the header.
 
         Raises:
-            AuthError: the key is missing, unknown or revoked. RateLimited: the key is not valid, and the caller's
-            address has sent too many such calls.
+            AuthError: the key is missing, unknown or revoked.
+            RateLimited: the key is not valid, and the caller's address has sent too many calls without a valid key.
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)

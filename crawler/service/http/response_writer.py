@@ -28,7 +28,6 @@ else:
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from twisted.internet.defer import Deferred
     from twisted.web.server import Request
 
     from crawler.service.http.body import CappedRequest
@@ -48,7 +47,7 @@ MIN_COMPRESSED_BYTES = 2_048
 MAX_LOOP_BYTES = 262_144
 """Larger responses are compressed in a thread."""
 LEVEL = 1
-"""The compression level, which takes a third of the time of the default level."""
+"""The compression level. It takes a third of the time of the default level."""
 PACKERS: dict[str, Callable[[], Any]] = {
     "gzip": partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16),
     "zstd": partial(zstd.ZstdCompressor, level=LEVEL),
@@ -102,59 +101,24 @@ class _Gate:
         """Do nothing: the task that sends is cancelled when the client disconnects."""
 
 
-async def send_pieces(request: Request, pieces: AsyncIterator[bytes] | None) -> None:
+async def send_pieces(request: Request, pieces: AsyncIterator[bytes]) -> None:
     """Send the pieces of a response. Each piece is made when the client has read enough of the former pieces."""
-    if pieces is not None:
-        gate = _Gate()
-        request.registerProducer(gate, True)  # noqa: FBT003  # Twisted's: a push producer
-        try:
-            async with aclosing(cast("Any", pieces)):
-                async for piece in pieces:
-                    for start in range(0, len(piece), PIECE_BYTES):
-                        await gate.is_open.wait()
-                        request.write(piece[start : start + PIECE_BYTES])
-        finally:
-            if request.channel is not None:  # else the client has disconnected
-                request.unregisterProducer()
+    gate = _Gate()
+    request.registerProducer(gate, True)  # noqa: FBT003  # Twisted's: a push producer
+    try:
+        async with aclosing(cast("Any", pieces)):
+            async for piece in pieces:
+                for start in range(0, len(piece), PIECE_BYTES):
+                    await gate.is_open.wait()
+                    request.write(piece[start : start + PIECE_BYTES])
+    finally:
+        if request.channel is not None:  # else the client has disconnected
+            request.unregisterProducer()
     request.finish()
 
 
-@implementer(IPushProducer)
-class Sender:
-    """Writes a body until the transport's buffer is full, and continues when the client has read it.
-
-    Twisted's ``FileSender`` would do the same, but it forms a reference cycle with the connection. The connection's
-    buffers would then stay in memory until the garbage collector runs, which is seldom.
-    """
-
-    def __init__(self, request: Request, body: bytes) -> None:
-        self.request = request
-        self.body = body
-        self._sent = 0
-        self._is_paused = False
-
-    def start(self) -> None:
-        """Begin to write. The request is finished after the last piece."""
-        self.request.registerProducer(self, True)  # noqa: FBT003  # Twisted's: a push producer
-        self.resumeProducing()
-
-    def resumeProducing(self) -> None:  # noqa: N802  # Twisted's
-        self._is_paused = False
-        while not self._is_paused and self._sent < len(self.body):
-            piece = self.body[self._sent : self._sent + PIECE_BYTES]
-            self._sent += len(piece)
-            self.request.write(piece)  # may pause this producer
-        if not self._is_paused:
-            self.request.unregisterProducer()
-            self.request.finish()
-
-    def pauseProducing(self) -> None:  # noqa: N802  # Twisted's
-        self._is_paused = True
-
-    def stopProducing(self) -> None:  # noqa: N802  # Twisted's
-        """Break the reference cycle with the request, because the client has disconnected."""
-        self._is_paused = True
-        self.request.unregisterProducer()
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 class ResponseWriter:
@@ -162,10 +126,8 @@ class ResponseWriter:
 
     def __init__(self, cors: Cors) -> None:
         self._cors = cors
-        self._unread: set[Deferred[None]] = set()
-        """Fires when a large response has been sent, for each large response."""
         self.streams: set[asyncio.Task[None]] = set()
-        """The tasks that send responses of unknown length."""
+        """The tasks that send responses piece by piece."""
 
     async def finish(self) -> None:
         """Wait at most ``SEND_SECONDS`` until the responses in progress are sent."""
@@ -173,41 +135,40 @@ class ResponseWriter:
             _, late = await asyncio.wait(self.streams, timeout=SEND_SECONDS)
             for each in late:
                 each.cancel()
-        if self._unread:
-            await asyncio.wait(
-                [each.asFuture(asyncio.get_running_loop()) for each in self._unread], timeout=SEND_SECONDS
-            )
 
-    def send(self, request: Request, answer: Answer) -> None:
-        """Send the head of a response, and its body unless ``stream`` sends it."""
+    def send(self, request: Request, answer: Answer) -> AsyncIterator[bytes] | None:
+        """Send the head of a response, and its body if it is small. Return the pieces that ``stream`` must send."""
         if request.finished or cast("CappedRequest", request).is_disconnected:
-            return
+            return None
         request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
         request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
         for name, value in answer.headers.items():
             request.setHeader(name, value)
         self._cors.add_headers(request)
-        if isinstance(answer, StreamedAnswer):
-            return
-        if answer.status not in WITHOUT_BODY:
+        if isinstance(answer, StreamedAnswer) and answer.pieces is not None:
+            return answer.pieces
+        if answer.status not in WITHOUT_BODY and not isinstance(answer, StreamedAnswer):
             request.setHeader("Content-Length", str(len(answer.body)))
-        if len(answer.body) <= MAX_WHOLE_BYTES or request.method == b"HEAD":
-            request.write(answer.body)
-            request.finish()
-            return
-        sent = request.notifyFinish()
-        self._unread.add(sent)
-        sent.addBoth(lambda _: self._unread.discard(sent))
-        Sender(request, answer.body).start()
+        if len(answer.body) > MAX_WHOLE_BYTES and request.method != b"HEAD":
+            return _whole(answer.body)
+        request.write(answer.body)
+        request.finish()
+        return None
 
-    async def stream(self, request: Request, answer: StreamedAnswer) -> None:
+    async def stream(self, request: Request, pieces: AsyncIterator[bytes]) -> None:
         """Send the pieces of a response. After an error, the connection is closed, so that the client notices it."""
-        task = asyncio.current_task()
-        assert task is not None
-        self.streams.add(task)
-        task.add_done_callback(self.streams.discard)
+        self.streams.add(_current_task())
         try:
-            await send_pieces(request, answer.pieces)
+            await send_pieces(request, pieces)
         except Exception:
             logger.exception("response_interrupted")
             cast("CappedRequest", request).abort()
+        finally:
+            self.streams.discard(_current_task())
+
+
+def _current_task() -> asyncio.Task[None]:
+    """Return the task. A local variable of ``stream`` would form a cycle with the traceback of a cancellation."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task

@@ -13,16 +13,16 @@ from crawler.targets.parser import TargetParser, name_unknown
 from crawler.targets.target import OWN_KEYS, Scraper
 
 MISSPELT_FROM = 0.66
-"""The least similarity by ``difflib`` at which an unknown name counts as a misspelt known column."""
+"""Minimum similarity (by ``difflib``) to a known column at which an unknown name counts as misspelt."""
 
 
 def candidates(parser: TargetParser) -> tuple[Scraper, ...]:
-    """Return the scrapers of rows that do not name one: the default scraper, or else any scraper of the parser."""
+    """Return the scrapers to which a row without a scraper's name may belong: the default one, or else all of them."""
     return (parser.scraper(parser.default, {}),) if parser.default else parser.scrapers
 
 
 def known_names(names: Iterable[str], parser: TargetParser) -> tuple[str, ...]:
-    """Return the names of the columns or keys of a row that are not the user's own. ``names``: all names in the row."""
+    """Return the names of columns or keys that are not the user's own. ``names``: those in the row."""
     scrapers = parser.scrapers if "scraper" in names else candidates(parser)
     return tuple(dict.fromkeys([*OWN_KEYS, *(name for each in scrapers for name in each.params.model_fields)]))
 
@@ -44,7 +44,7 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
     without one. ``line``: the line of the header.
 
     Raises:
-        UnreadableFileError: they are not. For unknown columns, the message names the most similar known ones.
+        UnreadableFileError: the check failed. For unknown columns, the message names the most similar known ones.
     """
     names = [name for name in columns if name]
     known = known_names(names, parser)
@@ -65,12 +65,12 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
             for each in scrapers
         )
         raise UnreadableFileError(
-            line, f"the columns {', '.join(names)} identify no target. Add those of one of {forms}."
+            line, f"the columns {', '.join(names)} identify no target. Add the columns of one of {forms}."
         )
 
 
 def required_params(params: type[BaseModel]) -> list[set[str]]:
-    """Return the sets of params of which a target needs one, such as ``{"cat_id"}`` and ``{"url"}``."""
+    """Return sets of params, such as ``{"cat_id"}`` and ``{"url"}``. A target must have all params of one of them."""
     always = {name for name, field in params.model_fields.items() if field.is_required()}
     alternatives: tuple[str, ...] = getattr(params, "exactly_one_of", ())
     return [always | {name} for name in alternatives] or [always]

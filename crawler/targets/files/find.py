@@ -1,4 +1,4 @@
-"""Finds files on disk and in buckets, and reads objects of JSON Lines from them."""
+"""Finds files on disk and in buckets, and reads the objects in JSON Lines files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMA
 
 @dataclass(frozen=True, slots=True)
 class TargetsFile:
-    """A targets file, which can be read several times: it is on this machine, or a copy of it is."""
+    """A targets file, which can be read several times, because it or its copy is a local file."""
 
     path: str
     """Its path or URL."""
@@ -46,7 +46,7 @@ class TargetsFile:
 def find_files(location: str) -> list[TargetsFile]:
     """Return the files that match a path, a glob or a URL, sorted by path.
 
-    A file of another machine, or a pipe such as ``/dev/stdin`` or a shell's ``<(zcat x.csv.gz)``, is copied, because
+    A file on another machine, or a pipe such as ``/dev/stdin`` or a shell's ``<(zcat x.csv.gz)``, is copied, because
     targets files are read several times: when they are checked, when repeated rows are found, and for the crawl.
 
     Raises:
@@ -68,12 +68,12 @@ def find_files(location: str) -> list[TargetsFile]:
 
 
 _copies: dict[tuple[str, str, str], Path] = {}
-"""Location, path and version of a file -> its copy. File systems cannot be keys: fsspec makes new ones in each
-thread."""
+"""Location, path and version of a file -> its copy. The file system is not in the key, because fsspec creates one for
+each thread."""
 
 
 def _rereadable(file: OpenFile, location: str) -> OpenFile:
-    """Return a regular file of this machine with the content of a file."""
+    """Return a file if it is a regular local file, else its local copy."""
     if not isinstance(file.fs, LocalFileSystem):
         version = repr(sorted(file.fs.info(file.path).items()))
     elif not stat.S_ISREG((status := Path(file.path).stat()).st_mode):

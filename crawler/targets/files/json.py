@@ -125,5 +125,5 @@ def _cause(error: ValueError) -> str:
     return f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
-# Not orjson: it takes the last of several equal keys, and turns integers of more than 64 bits into floats.
+# orjson is not used: of a repeated key it takes the last value, and it turns integers of more than 64 bits into floats.
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=refuse_constant)

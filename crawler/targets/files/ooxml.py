@@ -1,7 +1,7 @@
 """Reads the parts of Office Open XML files in bounded memory: a zip archive whose parts are XML.
 
-``expat`` parses a part in pieces, and no tree is built. openpyxl is not used, because it builds trees also in its
-read-only mode: a workbook of 24 kB with five million cells outside of rows takes it 44 s and 522 MB.
+``expat`` parses a part in pieces, and no tree is built. openpyxl is not used, because even its read-only mode builds
+trees: for a workbook of 24 kB with five million cells outside of rows, it needs 44 s and 522 MB.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 from crawler.targets.files.rows import UnreadableFileError
 
 MAX_PART_BYTES = 128 * 1024**2
-"""Bytes of the XML of a part, unless its reader allows more."""
+"""Maximum bytes of the XML of a part, unless its reader allows more."""
 MAX_ELEMENTS = 48 * 1024**2
-"""XML elements of a part."""
+"""Maximum number of XML elements in a part."""
 MAX_DEPTH = 64
 MAX_TAG_BYTES = 1024**2
 MAX_DIRECTORY_BYTES = 4 * 1024**2
-"""Bytes of the archive's list of parts, which ``zipfile`` reads at once. A workbook has some dozen parts."""
+"""Maximum bytes of the archive's list of parts, which ``zipfile`` reads at once. A workbook has a few dozen parts."""
 CHUNK_BYTES = 64 * 1024
 
 DAMAGED = "the workbook is damaged or truncated: save it again, or save the sheet as CSV (UTF-8)."
@@ -48,7 +48,7 @@ class Relation(NamedTuple):
 
 
 class Handler:
-    """Receives the elements of a part, and ignores them. Names are without their namespaces."""
+    """The base class of handlers of a part's elements, which ignores them. Names have no namespaces."""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Handle the start of an element."""
@@ -164,7 +164,7 @@ def _parse(stream: IO[bytes], handler: Handler) -> Iterator[None]:
     while chunk := stream.read(CHUNK_BYTES):
         parser.Parse(chunk)
         read += len(chunk)
-        if read - parser.CurrentByteIndex > MAX_TAG_BYTES:  # expat keeps a tag until its end
+        if read - parser.CurrentByteIndex > MAX_TAG_BYTES:  # expat buffers a tag until it is complete
             refuse(DAMAGED)
         yield
     parser.Parse(b"", True)  # noqa: FBT003  # the argument isfinal, which is positional only

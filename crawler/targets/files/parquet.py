@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 ROWS_PER_BATCH = 500
 MAX_BATCH_BYTES = 16 * 1024**2
-"""Bytes of the rows that are read at once, as the file states them. At least one row is read."""
+"""Maximum bytes, as the file states them, of the rows that are read at once. At least one row is read."""
 MAX_GROUP_BYTES = 512 * 1024**2
-"""Bytes of a row group, uncompressed. A page of a column, which is read at once, may be as large."""
+"""Maximum uncompressed bytes of a row group: a single page of a column, which is read at once, may be that large."""
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _EXACT = 2.0**53
 """Floats represent integers up to this number exactly."""
@@ -85,7 +85,7 @@ def _batch_size(metadata: FileMetaData) -> int:
 
 
 def _values(column: Array) -> list[object]:
-    """Return the values of a column, with each text of a dictionary only once."""
+    """Return the values of a column. Equal texts in a dictionary-encoded column are the same object."""
     if not hasattr(column, "dictionary"):
         return list(column.to_pylist())
     indices = column.indices.to_pylist()
@@ -94,7 +94,7 @@ def _values(column: Array) -> list[object]:
 
 
 def _short(scalar: Scalar) -> object:
-    """Return the value of a text. ``_TOO_LONG`` if it is too long, without reading it."""
+    """Return the value of a text, or ``_TOO_LONG`` if it is too long. A much too long text is not even read."""
     if scalar.as_buffer().size > 4 * MAX_CELL_CHARACTERS:
         return _TOO_LONG
     value = scalar.as_py()

@@ -17,7 +17,7 @@ MAX_SHOWN_CHARACTERS = 1_000
 UNDECODABLE = re.compile("[\udc00-\udcff]")
 """Matches the mark of a byte that is not valid in the file's encoding: the character U+DC00 plus the byte's value."""
 _DAMAGED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ufffd\ud800-\udfff]")
-"""Characters that no param has. They show that a text was damaged, or was decoded with the wrong encoding."""
+"""Matches characters that no param contains: they show that a text was damaged, or decoded with a wrong encoding."""
 
 
 class UnreadableFileError(ValueError):
@@ -42,7 +42,7 @@ class Row:
     is_text: bool = True
     """Whether all values are texts, which are converted to the types of the params. Otherwise they have JSON types."""
     columns: Sequence[str] = ()
-    """The names of the columns of a table, also of those whose cell in this row is empty."""
+    """The names of a table's columns, including those whose cell in this row is empty."""
     element: int | None = None
     """Number of the element in a JSON array, starting with 1: several elements may be on the same line."""
 
@@ -54,8 +54,8 @@ class Row:
 
 
 _REPLACED = re.compile(r"\d(?:[.,]\d+)?E[+-]\d+|#(?:N/A|NAME\?|REF!|VALUE!|DIV/0!|NULL!|NUM!)|#{3,}|\\N")
-"""Matches the texts of spreadsheets for long numbers (9.77E+05), errors and narrow columns, and of databases for
-null."""
+"""Matches what spreadsheets write instead of long numbers (9.77E+05), failed formulas and values in narrow columns, and
+databases instead of null."""
 
 
 def replaced_value(texts: Iterable[str]) -> str | None:
@@ -67,7 +67,7 @@ def replaced_value(texts: Iterable[str]) -> str | None:
 
 
 def damage(values: Iterable[Any]) -> str | None:
-    """Return an error message if one of the values is a text with a character that no param has, or None."""
+    """Return an error message if one of the values is a text with a character that no param contains, or None."""
     for value in values:
         found = _DAMAGED.search(value) if isinstance(value, str) else None
         if found:
@@ -84,7 +84,7 @@ def _description(character: str) -> str:
         )
     if character == "\ufffd":
         return "contains U+FFFD: the program that wrote the file has replaced a character that it could not convert"
-    return f"contains the character U+{ord(character):04X}, which no param has"
+    return f"contains the character U+{ord(character):04X}, which no param may contain"
 
 
 def shown(raw: str) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import orjson
 
@@ -18,41 +17,16 @@ from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
 from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
 from crawler.targets.parser import TargetParser
+from crawler.targets.shard import Shard
 from crawler.targets.sources import TargetSource, TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Target
 
 ROWS_PER_READ = 500
 """Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
 CHARACTERS_PER_READ = 8 * 1024**2
-"""Number of characters after which fewer rows are read at once."""
+"""Fewer rows are read at once if they have this number of characters together."""
 CHECKED_FILES = 20
 """Number of files that are checked before the first target. Further files of a glob are checked when they are read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One of several equal parts of the rows. 3/16 is every 16th row, starting with the third."""
-
-    number: int = 1
-    of: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse a shard such as ``3/16``.
-
-        Raises:
-            ValueError: the text is not a shard.
-        """
-        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
-        if not found or not 1 <= int(found[1]) <= int(found[2]):
-            raise ValueError(f"{text!r} is not a shard: write 3/16 for the third of sixteen parts")
-        return cls(int(found[1]), int(found[2]))
-
-    def __contains__(self, row: int) -> bool:
-        return row % self.of == self.number - 1
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
 
 
 @dataclass
@@ -125,7 +99,7 @@ class FileSource(TargetSource):
 
     @cached_property
     def _all_known(self) -> frozenset[str]:
-        """The names that cannot be columns of the user."""
+        """The names that are never the user's own columns."""
         return frozenset(known_names((), self.parser))
 
     @property
@@ -134,7 +108,7 @@ class FileSource(TargetSource):
 
     @property
     def expected(self) -> int | None:
-        """The number of rows in this shard that can be read. Known when they have been read once."""
+        """The number of rows in this shard that can be read, or None until all have been read once."""
         return self._expected
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
@@ -175,7 +149,7 @@ class FileSource(TargetSource):
         self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
-        target_id = f"{name}:{row.element or row.line}"  # an id for rows without one, which is the same in each run
+        target_id = f"{name}:{row.element or row.line}"  # the id of rows without one, the same in each run
         where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
             cells = self._cells(row)
@@ -212,7 +186,8 @@ class FileSource(TargetSource):
         """Return the values of the user's own columns.
 
         Raises:
-            InvalidRequest: no table of the outputs has the column. The message continues a sentence.
+            InvalidRequest: the outputs have no such column, because the first rows lack it. The message continues a
+                sentence that begins with the line.
         """
         names = self._own_names(row)
         new = [name for name in names if name not in self._own_columns]

@@ -1,4 +1,4 @@
-"""Decodes files of text: detects their encoding, and reads their lines with a limited length."""
+"""Decodes text files: detects their encoding, and reads their lines up to a maximum length."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TextFile:
         The byte order mark takes precedence, because the files of a glob may have different encodings.
 
         Raises:
-            UnreadableFileError: the file has another encoding than the given one.
+            UnreadableFileError: the file is UTF-8, and not in the given encoding.
         """
         head = file.read(HEAD_BYTES)
         for bom, name in _BOMS:
@@ -125,7 +125,7 @@ class TextFile:
         return b"\0" in "\n".encode(self.encoding)
 
     def _is_utf8_instead(self) -> bool:
-        """Whether the bytes are UTF-8, and hardly text in the given encoding, such as "MÃ¼sli" for "Müsli"."""
+        """Whether the file is probably UTF-8, which the given encoding would decode to "MÃ¼sli" instead of "Müsli"."""
         if self._is_wide:
             possible = b"\0" not in self.head
         else:  # a multi-byte encoding such as GBK may have the same bytes for other characters

@@ -16,14 +16,14 @@ from crawler.targets.files.ooxml import DAMAGED, Handler, Package, refuse
 from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_BYTES
 
 MAX_ROWS = 1_048_576
-"""Rows of a sheet. This limit and the limit of columns are Excel's own."""
+"""Maximum rows of a sheet. This limit and the limit of columns are Excel's own."""
 MAX_COLUMNS = 16_384
 MAX_SHEET_BYTES = 1024**3
-"""Bytes of a sheet's XML: a million rows with 16 cells have about 600 MB."""
+"""Maximum bytes of a sheet's XML: a million rows with 16 cells have about 600 MB."""
 MAX_FORMATS = 100_000
 
 _EXACT = 1e15
-"""Excel stores numbers with 15 digits. Of larger numbers, the last digits may be lost."""
+"""Excel stores 15 digits of a number. The last digits of larger numbers may be lost."""
 _END_OF_DAYS = 2_958_466
 """The number of the day after 9999-12-31, the last day of Excel."""
 _DATE_FORMATS = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
@@ -77,7 +77,7 @@ class Workbook:
     def rows(self) -> Iterator[SheetRow]:
         """Yield the rows with content of the first visible sheet that has any. The rows are read gradually.
 
-        Of merged cells, the first has the content. Of a formula, the stored result is read.
+        The content of merged cells is that of the first one. The value of a formula is its stored result.
 
         Raises:
             UnreadableFileError: the rest of the sheet cannot be read.
@@ -111,7 +111,7 @@ class _Styles(Handler):
 
     def __init__(self) -> None:
         self.is_date: list[bool] = []
-        """Whether the number format is a date's, by the index of the style."""
+        """For each cell style, in order: whether its number format shows a date or time."""
         self._own: dict[str, bool] = {}
         self._in_cells = False
 
@@ -133,7 +133,7 @@ class _Styles(Handler):
 
 
 class _Strings(Handler):
-    """The texts that cells share, as bytes one after the other: a list of them would take several times the memory."""
+    """The texts that cells share, joined as bytes, because a list of strings would take several times the memory."""
 
     def __init__(self) -> None:
         self._content = bytearray()
@@ -141,7 +141,7 @@ class _Strings(Handler):
         self._in_text = self._is_phonetic = False
 
     def __getitem__(self, index: int) -> str:
-        """Return the text of an index.
+        """Return the text with this index.
 
         Raises:
             IndexError: there is no such text.
@@ -258,7 +258,7 @@ class _Sheet(Handler):
         """Return the text of a cell.
 
         Raises:
-            ValueError: the value is not one of its type. The message describes it.
+            ValueError: the value does not have the cell's type, or is too long. The message describes the problem.
             IndexError: the workbook has no such shared text.
         """
         if self._type == "s":
@@ -308,7 +308,7 @@ def column_name(number: int) -> str:
 
 def _time(days: float, epoch: datetime) -> str:
     """Return the date, the time of day or both that a spreadsheet shows for a number of days."""
-    if epoch.year == 1899 and 1 <= days < 60:  # Excel has a 1900-02-29, so that earlier days have another number
+    if epoch.year == 1899 and 1 <= days < 60:  # Excel has a day 1900-02-29: the numbers of earlier days are one less
         days += 1
     moment = epoch + timedelta(seconds=round(days * 86_400))
     if days < 1:

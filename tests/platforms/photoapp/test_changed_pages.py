@@ -1,4 +1,4 @@
-"""The photo app's pages after a change of their keys, and posts that lack a key (findings PH-1, PH-4 to PH-9, PH3)."""
+"""Pages of the photo app with renamed keys, and posts that lack a key (findings PH-1, PH-4 to PH-9, PH3)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def html(data: Any) -> str:
 
 
 def media(**changed: Any) -> dict[str, Any]:
-    """A post as the logged-out page has it, with changed keys."""
+    """Return a post in the format of the logged-out page, with some values changed."""
     wrapper = copy.deepcopy(SITE.data(SITE.posts[EXAMPLE], "page"))["xig_polaris_media"]
     wrapper["if_not_gated_logged_out"] |= changed
     return {"xig_polaris_media": wrapper}
@@ -73,7 +73,7 @@ def test_ph_1_a_post_under_an_unknown_key_is_not_a_throttled_page(post: dict[str
     if code or several:
         assert isinstance(error, ExtractionFailed)
         assert (error.reason, error.details[0]["loc"]) == ("blind", ["xig_polaris_media"])
-    else:  # without a requested post, one key is too little
+    else:  # no post was requested: one known key does not prove that this is a post
         assert isinstance(error, UpstreamRateLimited)
 
 
@@ -232,7 +232,7 @@ def test_ph3_6_the_stub_of_the_mobile_landing_page_is_a_page_without_the_post() 
         assert (error.code, error.reason) == ("UPSTREAM_RATE_LIMITED", "throttled_shell")
 
 
-# The block of the page is cut out without decoding what is around it
+# The JSON block is cut out of the page without decoding the rest of the page
 
 
 def block(**beside: Any) -> str:
@@ -250,3 +250,123 @@ def test_a_post_in_a_later_block_is_found() -> None:
     other = SITE.data(SITE.posts[SITE.listed[1]], "page")
     first = html({"result": {"data": other, "extensions": {}}})
     assert post_of(page_of(first + block()))["id"] == PK
+
+
+# Values in the formats of other clients and other dates
+
+
+@pytest.mark.parametrize(("likes", "shown"), [("1,234", 1234), (12.0, 12), (-1, None)])
+def test_a_count_may_be_a_text_or_a_whole_float(likes: Any, shown: int | None) -> None:
+    page = page_of(html(media(like_count=likes)))
+    assert post_of(page)["edge_media_preview_like"] == {"count": shown}
+    assert page.unread == []
+
+
+@pytest.mark.parametrize("likes", ["1.2M", "many", 1.5])
+def test_a_count_that_is_not_a_number_is_a_warning(likes: Any) -> None:
+    page = page_of(html(media(like_count=likes)))
+    assert post_of(page)["edge_media_preview_like"] == {"count": None}
+    assert [str(each) for each in page.unread] == ["xig_polaris_media.if_not_gated_logged_out.like_count: type"]
+
+
+def test_the_time_and_the_kind_may_be_texts() -> None:
+    expected = post_of(page_of(html(media())))
+    wrapper = media()
+    post = wrapper["xig_polaris_media"]["if_not_gated_logged_out"]
+    post |= {"taken_at": str(post["taken_at"]), "media_type": str(post["media_type"])}
+    for edge in post["user"]["polaris_ordered_timeline_connection"]["edges"]:
+        edge["node"]["media_type"] = str(edge["node"]["media_type"])
+    page = page_of(html(wrapper))
+    assert post_of(page) == expected
+    assert page.unread == []
+
+
+def test_a_post_may_have_the_type_of_the_web_info_query() -> None:
+    """Trap 15 of the platform notes: seen in pages of 2026-10 that had fewer keys."""
+    wrapper = copy.deepcopy(SITE.data(REEL, "page"))["xig_polaris_media"]
+    expected = post_of(page_of(html({"xig_polaris_media": wrapper}), code=REEL.code))
+    post = wrapper["if_not_gated_logged_out"]
+    post["__typename"] = wrapper["__typename"] = "XDTMediaDict"
+    del post["usertags"], post["location"]
+    page = page_of(html({"xig_polaris_media": wrapper}), code=REEL.code)
+    assert post_of(page) == {**expected, "edge_media_to_tagged_user": {"edges": []}}
+    assert page.unread == []
+
+
+def test_a_reel_of_the_graph_before_2026_has_no_manifest() -> None:
+    data = SITE.data(REEL, "graph")
+    del data["xdt_shortcode_media"]["dash_info"]
+    page = page_of(orjson.dumps({"data": data}), code=REEL.code)
+    assert post_of(page)["video_duration"]
+    assert page.unread == []
+
+
+def first_with(key: str, form: str) -> tuple[str, dict[str, Any]]:
+    """Return shortcode and data (in the given format) of the first post where the key has a value or a non-empty
+    list."""
+    for each in SITE.posts.values():
+        data = SITE.data(each, form)
+        found = next(iter(data.values()), None) or {}
+        post = found.get("items", [found])[0]
+        value = post.get(key)
+        if isinstance(value, dict):
+            value = value.get("edges", value.get("in", value))
+        if value:
+            return each.code, data
+    raise AssertionError(key)
+
+
+@pytest.mark.parametrize(
+    ("form", "holder", "key", "path"),
+    [
+        ("graph", "location", "slug", "xdt_shortcode_media.location.slug"),
+        ("graph", "location", "has_public_page", "xdt_shortcode_media.location.has_public_page"),
+        ("graph", "edge_media_to_tagged_user", "full_name", "edge_media_to_tagged_user.edges[].node.user.full_name"),
+        ("item", "usertags", "full_name", "usertags.in[].user.full_name"),
+        ("item", "usertags", "usertags", "items[].usertags.in[]"),
+        ("item", "coauthor_producers", "coauthor_producers", "items[].coauthor_producers[]"),
+    ],
+)
+def test_a_part_of_a_place_or_an_account_that_is_renamed_is_a_warning(
+    form: str, holder: str, key: str, path: str
+) -> None:
+    code, data = first_with(holder, form)
+    whole = page_of(orjson.dumps({"data": data}), code=code)
+    post_of(whole)
+    assert whole.unread == []
+    text = orjson.dumps({"data": data}).replace(b'"%b":' % key.encode(), b'"new_key":')
+    page = page_of(text, code=code)
+    post_of(page)
+    assert [each.path for each in page.unread if each.path.endswith(path) and each.cause == "missing"]
+
+
+def test_a_tagged_account_of_the_app_has_another_key_for_its_id() -> None:
+    code, data = first_with("usertags", "item")
+    (item,) = data["xdt_api__v1__media__shortcode__web_info"]["items"]
+    expected = post_of(page_of(orjson.dumps({"items": [item]}), code=code))["edge_media_to_tagged_user"]
+    for tag in item["usertags"]["in"]:
+        tag["user"].pop("id", None)
+        assert tag["user"]["pk"]
+    assert expected["edges"]
+    assert post_of(page_of(orjson.dumps({"items": [item]}), code=code))["edge_media_to_tagged_user"] == expected
+
+
+def test_an_embed_page_may_lack_the_time() -> None:
+    """A reader that lists all keys of the embed pages of 2026-07 has no time among them."""
+    post = next(p for p in (SITE.posts[code] for code in SITE.listed) if p.is_video and p.timing == "embed")
+    found = graph.embedded(post)
+    del found["taken_at_timestamp"]
+    page = page_of(embed({"gql_data": {"shortcode_media": found}}, light=True), code=post.code, kind=EmbedPage)
+    assert post_of(page)["video_duration"] == post.duration
+    assert (page.unread, page.has_time) == ([], False)
+    text = orjson.dumps({"data": SITE.data(post, "graph")}).replace(b'"taken_at_timestamp"', b'"new_key"')
+    assert error_of(page_of(text, code=post.code)).reason == "missing_field"
+
+
+def test_an_error_page_that_states_an_age_is_not_that_of_a_missing_post() -> None:
+    """Readers met these keys on the error page of accounts with a minimum age (2026-07)."""
+    gone = ROUTE.replace("PolarisPostRoute", "PolarisErrorRoute")
+    stated = '<script type="application/json">{"failure_reason":"MA","restricted_age":25}</script>'
+    assert error_of(page_of(f"<html>{gone}</html>")).code == "TARGET_NOT_FOUND"
+    error = error_of(page_of(f"<html>{gone}{stated}</html>"))
+    assert (error.code, error.reason) == ("TARGET_RESTRICTED", "age_gate")

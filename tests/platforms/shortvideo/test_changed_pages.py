@@ -1,4 +1,4 @@
-"""The short-video platform's other pages, and values that its results do not state (findings SV-5 and SV-6)."""
+"""Other pages of the short-video platform, and values that its results do not contain (findings SV-5 and SV-6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse
 from crawler.downloads.page_spider import PageSpider
-from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.errors import ExtractionFailed, ScrapeError, TargetRestricted
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.payload import Music
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
@@ -132,3 +132,69 @@ def test_results_without_their_page_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     ):
         spider.keep(each, request, error)
     assert kept == [("search", "of the results"), ("search page", "of the page"), ("search page", None)]
+
+
+# Missing values that users would notice in the record
+
+
+def results(**changed: Any) -> dict[str, Any]:
+    """Return a response with two photo posts and a video. ``changed`` replaces keys of the first photo post."""
+    payload = Site().answer("whales", 0)
+    photos = [row for row in payload["item_list"] if "imagePost" in row][:2]
+    videos = [row for row in payload["item_list"] if "imagePost" not in row][:1]
+    photos[0] |= changed
+    return {**payload, "item_list": [*photos, *videos]}
+
+
+def read(payload: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    response = HttpResponse("https://www.tiktok.com/api/search/photo/full/", orjson.dumps(payload))
+    page = ResultsPage(response=response, page_params=PageParams({}))
+    item = asyncio.run(page.to_item())
+    return item, [str(each) for each in page.unread]
+
+
+@pytest.mark.parametrize("images", [[], None])
+def test_photo_posts_of_which_none_has_pictures_are_not_an_empty_success(images: Any) -> None:
+    payload = results(imagePost={"images": images, "cover": None})
+    assert len(read(payload)[0]["search_item_list"]) == 1  # a single photo post without pictures is possible
+    for row in payload["item_list"][:2]:
+        row["imagePost"]["images"] = images
+    with pytest.raises(ExtractionFailed) as raised:
+        read(payload)
+    assert [each["loc"] for each in raised.value.details] == [["item_list[]", "imagePost", "images[]"]]
+
+
+def test_a_video_may_have_an_empty_list_of_pictures() -> None:
+    payload = results()
+    payload["item_list"][-1]["imagePost"] = {"images": [], "cover": None}
+    assert read(payload) == read(results())
+
+
+def test_a_picture_without_an_address_is_a_warning() -> None:
+    payload = results()
+    pictures = [row["imagePost"]["images"] for row in payload["item_list"] if "imagePost" in row]
+    pictures[0][0]["imageURL"]["urlList"] = []
+    pictures[0].append({**pictures[0][0], "imageURL": {"urlList": ["https://cdn.example/a.jpeg"]}})
+    of = sum(map(len, pictures))
+    assert read(payload)[1] == [f"item_list[].imagePost.images[].imageURL.urlList[]: null in 1 of {of}"]
+
+
+@pytest.mark.parametrize(
+    ("likes", "shown", "unread"),
+    [("12", 12, []), (12.0, 12, []), ("1.2K", None, ["item_list[].stats.diggCount: type in 1 of 3"])],
+)
+def test_a_rounded_text_is_not_a_count(likes: Any, shown: int | None, unread: list[str]) -> None:
+    payload = results(statsV2=None)
+    payload["item_list"][0]["stats"]["diggCount"] = likes
+    item, warnings = read(payload)
+    assert (item["search_item_list"][0]["statistics"]["digg_count"], warnings) == (shown, unread)
+
+
+@pytest.mark.parametrize("key", ["cursor", "has_more"])
+def test_a_position_that_cannot_be_read_is_a_warning(key: str) -> None:
+    assert f"{key}: type" in read(results() | {key: "soon"})[1]
+
+
+def test_a_status_code_may_be_a_text() -> None:
+    with pytest.raises(TargetRestricted):
+        read({"status_code": "2483", "item_list": [], "has_more": 0, "cursor": 0})

@@ -1,0 +1,229 @@
+"""Missing values of posts and users that other values prove to exist. They were once lost without a warning."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.errors import TargetRestricted
+from crawler.sandbox.microblog.site import Site
+from tests.microblog_pages import answer, page_of, timeline_of, timeline_with, web_timeline_with
+from tests.platforms.microblog.test_variants import POST, WEB_POST, literals
+
+SHORT, OTHER = "https://t.co/abc123", "https://t.co/def456"
+LINK = {"url": SHORT, "expanded_url": "https://harbor.example/a", "indices": [7, 26]}
+PHOTO = {"media_url_https": "https://pbs.twimg.com/media/a.jpg", "type": "photo"}
+HASHTAG = {"text": "tides", "indices": [0, 6]}
+
+
+def unread(body: bytes) -> list[str]:
+    """The contradictions in a timeline's posts."""
+    page = page_of("timeline", body)
+    asyncio.run(page.to_item())
+    return [each.path for each in page.unread if each.cause == "contradiction" and not each.path.startswith("user.")]
+
+
+def api(text: str, *, note: dict[str, Any] | None = None, **legacy: Any) -> bytes:
+    return timeline_with(
+        POST
+        | {"legacy": POST["legacy"] | {"full_text": text, **legacy}}  # type: ignore[operator]  # a dict
+        | ({"note_tweet": {"note_tweet_results": {"result": note}}} if note else {})
+    )
+
+
+COUNTS = {"favorite_count": 5, "reply_count": 1, "retweet_count": 0}
+
+
+def web(text: str, **parts: Any) -> bytes:
+    details = {"full_text": text, "created_at_ms": 1_790_579_739_000}
+    return web_timeline_with(WEB_POST | {"counts": COUNTS, "views": {"count": "7"}, "details": details} | parts)
+
+
+LINKS, HASHTAGS = "legacy.entities.urls[]", "legacy.entities.hashtags[].text"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (api(f"A boat {SHORT} sails"), LINKS),
+        (api(f"A boat {SHORT} sails", entities={"urls": [LINK]}), None),
+        (api(f"A boat {SHORT} sails", entities={"urls": [LINK | {"expanded_url": None}]}), LINKS),
+        (api(f"A boat {SHORT}", extended_entities={"media": [PHOTO]}), None),
+        (api(f"A boat {SHORT} {OTHER}", extended_entities={"media": [PHOTO]}), LINKS),
+        (api("An unfinished link https://t.co/"), None),
+        (api("A boat", note={"text": f"A boat {SHORT} sails", "entity_set": {"urls": [], "hashtags": []}}), LINKS),
+        (api("#tides rise"), HASHTAGS),
+        (api("#tides rise", entities={"hashtags": [HASHTAG]}), None),
+        (api("#tides", note={"text": "#tides", "entity_set": {"urls": [], "hashtags": [HASHTAG]}}), None),
+        (api("The #1 boat in C#7, R&amp;#D and #a#b"), None),
+        (web(f"A boat {SHORT} sails"), "url_entities[]"),
+        (web(f"A boat {SHORT}", media_entities2=[PHOTO]), None),
+        (web("#tides rise"), "details.hashtag_entities[].text"),
+    ],
+)
+def test_links_and_hashtags_of_the_text_are_listed(body: bytes, expected: str | None) -> None:
+    found = unread(body)
+    assert found == [] if expected is None else found[0].endswith(expected)
+
+
+def test_the_cut_text_of_a_repost_lists_nothing() -> None:
+    legacy = {"retweeted_status_result": {"result": POST}}
+    assert unread(api(f"RT @other: #tides {SHORT}", **legacy)) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "is_article"),
+    [("http://x.com/i/article/2075490569867161600", True), ("https://x.com/other/article/12", False)],
+)
+def test_an_article_that_the_post_links_to_is_in_the_post(page: str, *, is_article: bool) -> None:
+    found = unread(api(SHORT, entities={"urls": [LINK | {"expanded_url": page}]}))
+    assert [path.endswith("article.article_results.result") for path in found] == [True] * is_article
+
+
+@pytest.mark.parametrize(
+    ("parts", "paths"),
+    [
+        ({}, []),
+        ({"counts": COUNTS | {"favorite_count": None}}, ["counts.favorite_count"]),
+        ({"counts": {}}, ["counts.favorite_count", "counts.reply_count", "counts.retweet_count"]),
+        ({"views": {}}, []),
+    ],
+)
+def test_posts_of_the_web_client_have_counts(parts: dict[str, Any], paths: list[str]) -> None:
+    assert [path.rpartition("result.")[2] for path in unread(web("A boat", **parts))] == paths
+
+
+@pytest.mark.parametrize(
+    ("views", "year", "expected"),
+    [
+        ([{}, {}, {}], 2026, True),
+        ([{}, {"count": "7"}, {}], 2026, False),
+        ([{}, {}], 2026, False),
+        ([{}] * 3, 2022, False),
+    ],
+)
+def test_views_that_all_posts_of_the_web_client_lack_are_missing(
+    views: list[dict[str, Any]], year: int, *, expected: bool
+) -> None:
+    details = {"full_text": "A boat", "created_at_ms": int(datetime(year, 9, 1, tzinfo=UTC).timestamp() * 1000)}
+    parts = {"counts": COUNTS, "details": details}
+    posts = [WEB_POST | parts | {"rest_id": str(n), "views": each} for n, each in enumerate(views, 1)]
+    found = unread(web_timeline_with(*posts))
+    assert [path.endswith("views.count") for path in found] == [True] * expected
+
+
+@pytest.mark.parametrize(("status", "expected"), [("Available", 1), ("Unavailable", 0)])
+def test_a_withheld_video_has_no_files(status: str, expected: int) -> None:
+    video = PHOTO | {"type": "video", "ext_media_availability": {"status": status}}
+    assert len(unread(api("A boat", extended_entities={"media": [video]}))) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "expected"), [("Square", None, 1), ("Square", "Business", 0), ("Circle", None, 0)]
+)
+@pytest.mark.parametrize("handle", ["quiet_harbor"])
+def test_a_user_with_a_square_picture_is_a_business(shape: str, kind: str | None, expected: int, handle: str) -> None:
+    response = orjson.loads(answer(Site(), "user", handle)[2])
+    user = response["data"]["user"]["result"]
+    user["profile_image_shape"] = shape
+    for holder in ("verification", "legacy"):
+        user.get(holder, {}).pop("verified_type", None)
+    user.setdefault("verification", {})["verified_type"] = kind
+    page = page_of("user", orjson.dumps(response))
+    profile = asyncio.run(page.to_item())["profile"]
+    assert profile["verified_type"] == (None if expected else kind or "")
+    assert len([each for each in page.unread if each.path.endswith("verified_type")]) == expected
+
+
+def test_a_hidden_post_is_a_placeholder_and_not_an_unknown_item() -> None:
+    instructions = orjson.loads(timeline_with(POST))["data"]["user"]["result"]["timeline"]["timeline"]["instructions"]
+    hidden = {"itemType": "TimelineTombstone", "tombstoneInfo": {"text": "This Post was deleted by its author."}}
+    entry = {"entryId": "tombstone-1", "content": {"entryType": "TimelineTimelineItem", "itemContent": hidden}}
+    instructions[0]["entries"].append(entry)
+    page = page_of("timeline", timeline_of(*instructions))
+    assert len(asyncio.run(page.to_item())["posts"]) == 1
+    assert [each for each in page.unread if each.cause == "unknown"] == []
+    only = timeline_of({"type": "TimelineAddEntries", "entries": [entry]})
+    with pytest.raises(TargetRestricted) as raised:
+        asyncio.run(page_of("timeline", only).to_item())
+    assert raised.value.reason == "tombstone"
+
+
+@pytest.mark.parametrize("key", ["note_tweet_results", "result"])
+@pytest.mark.parametrize("text", ["A boat", f"{'word ' * 54}…"])
+def test_a_note_under_a_renamed_key_is_missing(key: str, text: str) -> None:
+    note = {"is_expandable": True, "note_tweet_results": {"result": {"text": "A boat sails", "entity_set": {}}}}
+    renamed = orjson.loads(orjson.dumps(note).replace(b'"%b"' % key.encode(), b'"new_key"'))
+    (found,) = unread(timeline_with(POST | {"legacy": POST["legacy"] | {"full_text": text}, "note_tweet": renamed}))  # type: ignore[operator]
+    assert found.endswith("note_tweet.note_tweet_results.result")
+
+
+HEADER = {
+    "__typename": "User",
+    "rest_id": "7",
+    "core": {"screen_name": "quiet_harbor", "name": "Harbor", "created_at_ms": 1_386_995_755_000},
+    "avatar": {"image_url": "a"},
+    "profile_bio": {"description": ""},
+    "location": {"location": "Isle"},
+    "relationship_counts": {"followers": 5, "following": 6},
+    "tweet_counts": {"tweets": 7},
+    "verification": {"is_blue_verified": False},
+}
+
+
+def header(**changed: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return the profile from a public page with changed parts of the user, and the unread parts."""
+    page = page_of("page", literals(HEADER | changed, WEB_RECORD).encode(), username="quiet_harbor")
+    profile = asyncio.run(page.to_item())["profile"]
+    return profile, [each.path for each in page.unread]
+
+
+WEB_RECORD = WEB_POST | {"core": {"user_results": {"result": HEADER}}, "counts": COUNTS}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, []),
+        ({"profile_bio": {}}, ["user.profile_bio.description"]),
+        ({"verification": {}}, ["user.verification.is_blue_verified"]),
+        ({"core": {"screen_name": "quiet_harbor", "name": "Harbor"}}, ["user.core.created_at_ms"]),
+        ({"core": {"name": "Harbor", "created_at_ms": 1}}, ["user.core.screen_name"]),
+    ],
+)
+def test_a_part_of_the_users_of_a_public_page_that_is_missing(changed: dict[str, Any], expected: list[str]) -> None:
+    assert header(**changed)[1] == expected
+
+
+@pytest.mark.parametrize("date", [1_386_995_755_000, "1386995755000", "2013-12-14T04:35:55.000Z"])
+def test_a_date_of_a_user_has_one_format(date: Any) -> None:
+    profile, paths = header(core=HEADER["core"] | {"created_at_ms": date})  # type: ignore[operator]
+    assert (profile["created_at"], paths) == ("Sat Dec 14 04:35:55 +0000 2013", [])
+
+
+def test_a_date_of_a_user_that_cannot_be_read_is_a_warning() -> None:
+    profile, paths = header(core=HEADER["core"] | {"created_at_ms": "soon"})  # type: ignore[operator]
+    assert profile["created_at"] != "soon"
+    assert paths == ["user.core.created_at_ms"]
+
+
+def test_a_record_of_a_post_has_all_keys_of_its_query() -> None:
+    keys = ("article", "media_entities2", "note_tweet", "quoted_tweet_results", "reply_to_results")
+    record = {
+        "__id": "VHdlZXQ6MQ==",
+        **dict.fromkeys((*keys, "reply_to_user_results", "url_entities", "views")),
+        **WEB_RECORD,
+    }
+    entry = {"content": {"__typename": "TimelineTweet", "tweet_results": {"result": {"__ref": record["__id"]}}}}
+    entries = [{"entry_id": "tweet-1", "content": {"__typename": "TimelineTimelineItem", **entry}}]
+    timeline = {"instructions": [{"__typename": "TimelineAddEntries", "entries": entries}]}
+    for key in ("note_tweet", "quoted_tweet_results"):
+        for renamed in (record, {name: value for name, value in record.items() if name != key}):
+            page = page_of("page", literals(HEADER, renamed, timeline).encode(), username="quiet_harbor")
+            assert len(asyncio.run(page.to_item())["posts"]) == 1
+            expected = [] if renamed is record else [f"Tweet.{key}: missing"]
+            assert [str(each) for each in page.unread] == expected

@@ -1,0 +1,68 @@
+"""Listings that are rare among the recordings: misspelt searches, price lines of unknown types, emptied texts."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+import pytest
+
+from crawler.reading.unread import Unread
+from tests.platforms.retail.test_blocks import (
+    FULL,
+    LISTING,
+    PRICE,
+    ROW_PATH,
+    changed,
+    html,
+    page_of,
+    read,
+    refusal,
+)
+from tests.platforms.retail.test_rows import CURRENT, line, lines
+
+
+def searched(query: str, corrected: str | None) -> str:
+    """Return a page with the results of a search."""
+    listing = copy.deepcopy(LISTING) | {"spelling": {"correctedTerm": corrected}}
+    listing["paginationV2"]["pageProperties"] |= {"query": query, "cat_id": "0"}
+    return html({"searchResult": listing}, route="/search")
+
+
+def test_a_search_may_repeat_the_corrected_words() -> None:
+    assert read(searched("mustard", "Mustard"), search=True, query="musturd")["query"] == "musturd"
+    for corrected in (None, "custard"):
+        assert refusal(searched("mustard", corrected), search=True, query="musturd").reason == "wrong_echo"
+
+
+PRICED = {**FULL, "usItemId": "7", "priceInfo": {**PRICE, "linePrice": "$5.00"}}
+
+
+def unread_of(rows: list[dict[str, Any]]) -> list[Unread]:
+    """Return the unread parts of a page with these rows."""
+    page = page_of(changed("itemStacks", 0, "items", value=rows))
+    assert len(asyncio.run(page.to_item())["products"]) == len(rows)
+    return page.unread
+
+
+def test_a_price_in_a_line_of_an_unknown_type_is_reported() -> None:
+    known = [line("UNIT_PRICE", UNIT_PRICE="13.7 ¢/count"), line("COMPARISON", WAS_PRICE="9.00")]
+    clearance = lines(*known, line("CLEARANCE_PRICE", PRICE="3.00"))
+    rows = [PRICED, {**PRICED, "priceInfo": clearance}, {**PRICED, "priceInfo": lines(*known)}]
+    path = f"{ROW_PATH}.priceInfo.priceDetails.priceLines[].…unknown"
+    assert unread_of(rows) == [Unread(path, "unknown", 1, 3, names=("CLEARANCE_PRICE",))]
+    assert unread_of([{**PRICED, "priceInfo": lines(CURRENT, line("NEW_LINE", PRICE="1.00"))}]) == []
+
+
+def test_a_pre_owned_product_without_a_condition_is_reported() -> None:
+    used = {**PRICED, "isPreowned": True}
+    rows = [PRICED, {**used, "conditionV2": {"code": 5}}, {**used, "conditionNew": {"code": 5}}]
+    assert unread_of(rows) == [Unread(f"{ROW_PATH}.conditionV2", "contradiction", 1, 2)]
+
+
+@pytest.mark.parametrize("key", ["id", "offerId", "canonicalUrl", "image", "sellerId", "sellerName"])
+def test_a_text_that_is_empty_in_all_rows_is_reported(key: str) -> None:
+    rows = [{**PRICED, key: ""}] * 10
+    assert unread_of(rows) == [Unread(f"{ROW_PATH}.{key}", "null", 10, 10)]
+    assert unread_of([*rows, PRICED]) == []

@@ -1,0 +1,117 @@
+"""Synchronous calls beside jobs: a call waits for at most one target of a job that starts on its lane."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from crawler.jobs.job import InputLine, target_key
+from crawler.jobs.lifecycle import Jobs
+from crawler.service.clients.key_store import KeyStore
+from tests import forks
+from tests.hanging_platform import HangingPlatform, hanging_platform
+from tests.service.client import HEADERS, SEARCH, Reply, call
+from tests.service.conftest import ROOT, running
+
+TARGETS = 60
+SCRAPER = "retail-search-v4"
+
+
+def queries(platform: HangingPlatform) -> list[str]:
+    """Return the queries that have started on the platform's lane, in their order."""
+    return [parse_qs(urlsplit(path).query)["q"][0] for path in platform.requested_paths if "q=" in path]
+
+
+async def make_jobs(store: str, owners: tuple[str, ...]) -> None:
+    """Make a job for each client."""
+    jobs = Jobs(store)
+    for owner in owners:
+        job = await jobs.create("job", owner, options={"sandbox": False})
+        lines = []
+        for row in range(TARGETS):
+            params = {"query": f"hang {owner} {row}"}
+            work = {"id": str(row), "scraper": SCRAPER, "params": params}
+            lines.append(InputLine(row, str(row), target_key(SCRAPER, params), "retail", work))
+        await jobs.push(job, lines)
+        await jobs.describe(job, [SCRAPER], ())
+        await jobs.open(job)
+    await jobs.close()
+
+
+@contextmanager
+def working(settings: list[str], log: Path) -> Iterator[None]:
+    """Run ``scrapy work``."""
+    options = [part for setting in settings for part in ("-s", setting)]
+    with log.open("w") as output:
+        process = forks.Popen(
+            [sys.executable, "-m", "scrapy", "work", *options],
+            stdout=subprocess.DEVNULL,
+            stderr=output,
+            text=True,
+            cwd=ROOT,
+        )
+        try:
+            yield
+        finally:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("slots", "work"),
+    [
+        pytest.param(1, False, id="the only slot is taken"),
+        pytest.param(2, False, id="targets of two clients have taken all slots"),
+        pytest.param(1, True, id="another process has taken the only slot"),
+        pytest.param(3, True, id="another process has taken all slots"),
+    ],
+)
+def test_a_synchronous_call_waits_for_at_most_one_target_of_a_job(tmp_path: Path, slots: int, *, work: bool) -> None:
+    """The targets that start between the arrival of the call and its own start are counted. With ``scrapy work``, all
+    targets of the jobs started before it.
+    """
+    keys = KeyStore(tmp_path / "keys.sqlite")
+    headers = {**HEADERS, "X-API-Key": keys.create("caller")}
+    store = str(tmp_path / "store.sqlite3")
+    with hanging_platform() as platform, ExitStack() as stack:
+        settings = [
+            f"STORE={store}",
+            f"PLATFORM_ORIGINS={json.dumps({'retail': platform.origin})}",
+            f"PLATFORM_BUDGETS={json.dumps({'retail': {'concurrency': slots, 'delay': 0, 'sources': {}}})}",
+            f"KEYS_FILE={keys.path}",
+            "SHARED_LIMITS=True",
+            "DOWNLOAD_TIMEOUT=600",
+        ]
+        asyncio.run(make_jobs(store, ("first", "second")))
+        if work:
+            stack.enter_context(working(settings, tmp_path / "work"))
+            platform.wait_until(lambda platform: platform.unanswered == slots)
+        service = stack.enter_context(running(tmp_path / "log", *settings, sandbox=False))
+        platform.wait_until(lambda platform: platform.unanswered == slots)
+
+        def send(path: str, body: object = None, method: str = "POST") -> Reply:
+            return call(service.url, path, body, method=method, headers=headers)
+
+        def in_flight() -> int:
+            platforms = send("/v1/status", method="GET").body["platforms"]
+            return next(int(each["in_flight"]) for each in platforms if each["platform"] == "retail")
+
+        before = in_flight()
+        reply = stack.enter_context(ThreadPoolExecutor(1)).submit(send, SEARCH, {"query": "caller"})
+        while in_flight() <= before:
+            pass
+        started = len(queries(platform))
+        platform.release.set()
+        assert reply.result().status == 200
+        ahead = queries(platform)[started:].index("caller")
+        print(f"{slots} slots: {ahead} targets before the call")  # noqa: T201  # a measured figure
+    assert ahead <= 1
