@@ -27,7 +27,7 @@ def own_chromium() -> str:
 
 
 def require_chromium() -> str:
-    """Return the path of Chromium. Fail, with an install hint, where there is none: a skip would hide failures."""
+    """Return the path of Chromium. If it is not installed, fail with a hint: skipping the test would hide failures."""
     try:
         return executable({}, own_chromium())
     except ServiceError:

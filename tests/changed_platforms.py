@@ -1,6 +1,6 @@
-"""Simulated platforms whose payloads change after some pages, by a change of one value of a contract.
+"""Simulated platforms in whose payloads one declared value changes after some pages.
 
-Commands under test import this module. The true records do not change.
+Commands under test import this module. The expected records do not change.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.contracts.responses import Payload
 from tests.probe.changes import replaced
 
 BEFORE = 10
-"""Number of pages with the changed payload before the change."""
+"""Number of pages with the payload before it changes."""
 
 
 class Change(NamedTuple):
-    """What a platform does to a value in all objects of a contract."""
+    """The change of a value in all objects of a contract."""
 
     platform: str
     contract: str
@@ -38,9 +38,9 @@ class Change(NamedTuple):
     keys: list[str]
     """The keys of the value's path up to the changed one."""
     further: list[str]
-    """The keys that take their place. The same keys: the value becomes a list with it."""
+    """The keys that replace them. If they are the same keys, the value is put into a list."""
     neighbour: str = ""
-    """A new key beside it, with other values of the same type and form."""
+    """A new key in the same object, with different values of the same type and form."""
 
     @property
     def is_retyped(self) -> bool:
@@ -57,7 +57,7 @@ class Change(NamedTuple):
 
 
 def payloads(platform: str, body: bytes) -> list[Payload]:
-    """Return the payloads of contracts in the body of a response."""
+    """Return the payloads in the body of a response, with their contracts."""
     text, found = body.decode(), []
     for kind in _pages(platform):
         if not kind.recognise(text):
@@ -83,7 +83,7 @@ def _read(page: PlatformPage) -> None:
 
 
 def changed(body: bytes, change: Change) -> bytes:
-    """Return the body of a response after the change. It is the same one if it has no such objects."""
+    """Return the body of a response after the change, or the same body if it contains no objects of the contract."""
     kind = contracts_of(change.platform)[change.contract]
     pairs = []
     for payload in payloads(change.platform, body):
@@ -118,7 +118,7 @@ def _apply(row: Any, change: Change) -> bool:
 
 
 class ChangedSite:
-    """A site whose pages change. All targets with the fault ``flaky`` have data at once."""
+    """A site whose pages change. Targets with the fault ``flaky`` get their data with the first request."""
 
     def __init__(self, site: FakeSite, change: Change) -> None:
         self._site, self._change = site, change

@@ -1,7 +1,7 @@
 """A shop whose payload changes in flight. Commands under test import this module.
 
-The search ``basket`` gets pages in which a key of every row has another name, ``kettle`` pages with rows of a new type,
-and ``pillow`` both.
+On the pages of the search ``basket``, a key is renamed in every row; on those of ``kettle``, there are rows of a new
+type; on those of ``pillow``, both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ITEMS = "props.pageProps.initialData.searchResult.itemStacks[].items[]"
 RATING = f"{ITEMS}.averageRating"
 UNKNOWN = f"{ITEMS}.…unknown"
 ROWS = re.compile(rb'"items":\[(?={"__typename":"Product")')
-"""The opening of a list of products."""
+"""Matches the start of a list of products."""
 NEW_TILES = rb'{"__typename":"NewTile"},{"__typename":"Tile\u001b[2J"},'
 """Two more rows. The name of the second type would clear a terminal."""
 

@@ -1,4 +1,5 @@
-"""Shared by all tests: no traffic beyond this machine, no settings of the developer, PostgreSQL servers."""
+"""Shared by all tests: blocks traffic beyond this machine and the developer's settings, and starts PostgreSQL
+servers."""
 
 import gc
 import itertools
@@ -39,7 +40,7 @@ def is_loopback(host: object) -> bool:
 
 
 def forbid_other_hosts(event: str, args: tuple[Any, ...]) -> None:
-    """Audit hook that fails a test where it uses the network. (It covers Python's sockets, not uvloop's.)
+    """Audit hook that makes a test fail if it uses the network. (It covers Python's sockets, but not uvloop's.)
 
     Raises:
         AssertionError: for a connection or a name lookup beyond loopback.
@@ -52,8 +53,8 @@ def forbid_other_hosts(event: str, args: tuple[Any, ...]) -> None:
 
 sys.addaudithook(forbid_other_hosts)
 
-# A shell that runs the tests in the background (``scripts/test &``) has them ignore interrupts, and so would the
-# commands that they start: a test that interrupts one would wait for ever.
+# If a shell runs the tests in the background (``scripts/test &``), they ignore SIGINT, and so would the commands that
+# they start: a test that interrupts a command would wait forever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 for name in list(os.environ):
@@ -64,27 +65,29 @@ for name in list(os.environ):
 
 @pytest.hookimpl(trylast=True)  # after the fixtures
 def pytest_runtest_teardown() -> None:
-    """Remove the variable that ``get_project_settings()`` sets: Scrapy's commands in later tests would inherit it.
+    """Remove the environment variable that ``get_project_settings()`` sets. Commands in later tests would inherit it.
 
-    It replaces the settings module that the ``scrapy.cfg`` of their folder names.
+    It overrides the settings module in the ``scrapy.cfg`` of their folder.
     """
     os.environ.pop("SCRAPY_SETTINGS_MODULE", None)
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest may run without the plugin
 def pytest_xdist_auto_num_workers() -> int:
-    """Use three workers more than there are processors with ``-n auto``: half of the time, tests wait."""
+    """With ``-n auto``, use three workers more than there are processors, because tests wait half of the time."""
     return (os.cpu_count() or 1) + 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that start no processes last: they are short, so that no worker waits for another at the end."""
+    """Schedule test files that start no processes at the end. They are short, so all workers finish at about the same
+    time."""
     items.sort(key=lambda item: not QUICK.isdisjoint(item.path.parts))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect without garbage collections. Later ones leave out what is then in memory: modules and 10,000 tests."""
+    """Disable garbage collection during test collection, and exclude the objects that then exist from later
+    collections."""
     gc.disable()
     try:
         return (yield)
@@ -94,12 +97,12 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
-    """Let the end of the process free everything: libraries report what it cannot."""
+    """Skip the last garbage collection: when the process exits, libraries would report objects that it cannot free."""
     gc.unfreeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """List the commands of the documentation that were parsed, not run."""
+    """List the commands in the documentation that were only parsed, not run."""
     passed = terminalreporter.stats.get("passed", [])
     if parsed := [text for each in passed for name, text in getattr(each, "user_properties", ()) if name == "parsed"]:
         terminalreporter.section("commands of the documentation that were parsed, not run")

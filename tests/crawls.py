@@ -1,4 +1,4 @@
-"""Crawls in a process of their own, as users start them, against a sandbox in another process."""
+"""Runs crawls as users do, in separate processes, against a sandbox in another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks commands of the documentation without running them: programs, options, arguments, files."""
+"""Checks commands in the documentation without running them: programs, options, arguments, files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crawler.registry import spiders
 from tests.crawls import ROOT
 
 OTHERS = frozenset({"cd", "curl", "export", "git", "npm", "npx", "touch"})
-"""Programs whose arguments are only parsed as words."""
+"""Programs whose arguments are not checked."""
 SEPARATORS = {"&&", "||", "|", ";", "&"}
 ASSIGNMENT = re.compile(r"[A-Z_]+=")
 HERE_DOCUMENT = re.compile(r"<<'(\w+)'.*?^\1$", re.MULTILINE | re.DOTALL)
@@ -33,7 +33,7 @@ def check_block(text: str) -> list[str]:
     """Check the commands of a block. Return them, each as one line.
 
     Raises:
-        AssertionError: a command does not exist, or does not have one of its options or arguments.
+        AssertionError: a command, or one of its options or arguments, does not exist.
     """
     new: set[str] = set()
     found = commands(text)
@@ -53,7 +53,7 @@ def check_block(text: str) -> list[str]:
 
 
 def commands(text: str) -> list[list[str]]:
-    """Split a block into its commands, and these into words. Variables that are set for one command are left out.
+    """Split a block into commands, and the commands into words, without variables that are set for a single command.
 
     >>> commands("cd x && A=1 scrapy list   # all\\nscrapy crawl a \\\\\\n  -O b")
     [['cd', 'x'], ['scrapy', 'list'], ['scrapy', 'crawl', 'a', '-O', 'b']]

@@ -32,7 +32,7 @@ class Stage:
         return lines(self.requests)
 
     def clients(self) -> Counter[str]:
-        """Number of requests by egress."""
+        """Number of received requests by egress."""
         names = {source: name for name, source in self.proxies.sources.items()}
         return Counter(names[each["client"]] for each in self.seen())
 
@@ -66,7 +66,7 @@ class Run:
         return Counter({"OK": len(self.records)}) + Counter(each["code"] for each in self.failures)
 
     def check_each_target_once(self, number: int) -> None:
-        """Assert that no target is lost or answered twice."""
+        """Assert that each target has exactly one outcome."""
         ids = [each["id"] for each in (*self.records, *self.failures)]
         assert sorted(ids, key=int) == [str(n) for n in range(number)]
 
@@ -101,7 +101,7 @@ def finished(folder: Path, code: int) -> Run:
 
 
 def secrets_in(*texts: str) -> list[str]:
-    """The credentials of proxies in any form, and their headers, that texts contain."""
+    """The proxies' credentials and headers, in any encoding, that occur in the texts."""
     return [secret for secret in SECRETS if any(secret in text for text in texts)]
 
 
@@ -126,7 +126,7 @@ def queries(number: int) -> list[dict[str, Any]]:
 
 
 def egresses_by(at: Stage, key: str) -> dict[str, set[str]]:
-    """Value of a query parameter -> the clients that have requested it."""
+    """The clients that requested each value of a query parameter."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for each in at.seen():
         for value in parse_qs(urlsplit(each["uri"]).query).get(key, []):
@@ -135,17 +135,19 @@ def egresses_by(at: Stage, key: str) -> dict[str, set[str]]:
 
 
 PARTS = {"shortvideo": "/search/photo"}
-"""Platform -> path of the requests that its budget counts. A browser page also requests its scripts and data."""
+"""The path of the requests that count for a platform's budget, if only some do: a browser page also requests scripts
+and data."""
 
 
 def starts(at: Stage, name: str) -> list[float]:
-    """The times of the downloads that came through an egress."""
+    """The times at which downloads through an egress reached the sandbox."""
     own = [each for each in at.seen() if each["client"] == at.proxies.sources[name]]
     return [each["time"] for each in own if each["uri"].startswith(PARTS.get(each["platform"], "/"))]
 
 
 def check_budget(at: Stage, delay: float, *, all_used: bool = True) -> None:
-    """Assert that no egress has started more requests than its budget allows: delays vary by half."""
+    """Assert that no egress has started more requests than its budget allows, taking into account that delays vary by
+    half."""
     for name in at.proxies.relays:
         times = starts(at, name)
         assert times or not all_used, f"{name} was not used"

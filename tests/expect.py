@@ -1,7 +1,7 @@
-"""Write the expectations of the transcribed fixtures that have none: ``python -m tests.expect``.
+"""Writes the expected outputs of transcribed fixtures that have none: ``python -m tests.expect``.
 
-An expectation comes from the field map in the notes on the platform, by the small readers in ``tests/field_maps``, not
-from the page object. It is committed before the page object reads the fixture, and never overwritten.
+An expected output is computed by the small readers in ``tests/field_maps``, which follow the notes on the platform, not
+by the page object. It is committed before the page object reads the fixture, and is never overwritten.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests import transcribe
 FAILURES = {
     ("microblog", "graphql-error-144-not-found-2024-09"): "TargetNotFound",
     ("microblog", "graphql-error-214-bad-request"): "ExtractionFailed",
-    # Cut at both ends: a page without a readable script is an unknown structure, never an empty profile.
+    # The capture is cut at both ends. A page without a readable script is an error, never an empty profile.
     ("microblog", "ssr-profile-page-excerpt-logged-out-2026-09-12"): "ExtractionFailed",
     ("microblog", "user-by-screen-name-suspended"): "TargetRestricted",
     ("microblog", "tweet-result-unavailable-suspended"): "TargetRestricted",
@@ -44,7 +44,7 @@ FAILURES = {
     ("videosite", "browseid-malformed-http-400"): "TargetNotFound",
     ("videosite", "resolve-url-of-an-unknown-handle-http-404"): "TargetNotFound",
 }
-"""The errors for the failures in the captures, by the notes' tables of failures."""
+"""The expected errors for captures of failures, from the tables of failures in the notes."""
 
 
 def expected(entry: transcribe.Entry) -> dict[str, Any] | None:
@@ -62,7 +62,7 @@ def expected(entry: transcribe.Entry) -> dict[str, Any] | None:
 
 
 def main() -> None:
-    """Write the missing expectations, and print the fixtures that still have none."""
+    """Write the missing expected outputs, and print the fixtures that still have none."""
     for entry in transcribe.entries():
         if (entry.folder / "output.json").exists() or (entry.folder / "exception.json").exists():
             continue
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def write(entry: transcribe.Entry, name: str, value: dict[str, Any]) -> None:
-    """Write an expectation as web-poet does."""
+    """Write an expected output in web-poet's format."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, indent=2)
     (entry.folder / name).write_text(text, encoding="utf-8")
 

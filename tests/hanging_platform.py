@@ -14,7 +14,7 @@ from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.retail.site import Site
 
 Respond = Callable[[str, dict[str, str]], FakeResponse | None]
-"""Maps a path and its query to a response, or to None: no response at all."""
+"""Maps a path and its query to a response. None: the request gets no response."""
 CONDITION_TIMEOUT_SECONDS = 240.0
 """Seconds after which ``wait_until`` fails: far longer than any condition should take."""
 
@@ -29,7 +29,7 @@ class HangingPlatform:
     robots: bytes | None = None
     """Content of robots.txt; None: 404."""
     release: threading.Event = field(default_factory=threading.Event)
-    """When set, requests without a response get their page."""
+    """When it is set, the pending requests get their pages."""
     requested_paths: list[str] = field(default_factory=list)
     """Path and query of each request."""
     open_connections: int = 0
@@ -99,7 +99,7 @@ class HangingPlatform:
 
 @contextmanager
 def hanging_platform(respond: Respond | None = None, *, light: bool = True) -> Iterator[HangingPlatform]:
-    """Serve in a thread. Without ``respond``, queries that begin with ``hang`` get no response."""
+    """Run the server in a thread. By default, queries that begin with ``hang`` get no response."""
     platform = HangingPlatform(Site(light=light), respond)
     if respond is None:
         platform.respond = lambda path, args: (

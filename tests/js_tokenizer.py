@@ -1,4 +1,4 @@
-"""A slow parser of script literals that reads one token at a time: the oracle for ``microblog.js_literals``."""
+"""A slow parser of script literals that reads one token at a time, with which ``microblog.js_literals`` is compared."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Container = dict[str, Any] | list[Any]
 
 @dataclass
 class Literals:
-    """The values in a page's scripts, as ``js_literals.Literals`` has them."""
+    """The values in a page's scripts, in the structure of ``js_literals.Literals``."""
 
     containers: list[Container] = field(default_factory=list)
-    """Every object and array whose closing bracket was read, in the order of the opening brackets."""
+    """Every object and array that was read to its closing bracket, in the order of the opening brackets."""
     complete: bool = True
     """Whether all values were read to their end. False if a script ends in the middle of a value."""
     _slots: dict[str, Any] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class _Reader:
 
 
 def _value(kind: str | None, text: str) -> Any:
-    """Convert a token to its value: a string, number, true or false. Any other token gives None."""
+    """Convert a token to its value: a string, number, true or false. For any other token, return None."""
     if kind == "string":
         return unescaped(text[1:-1])
     if kind == "number":

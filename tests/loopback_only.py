@@ -1,6 +1,6 @@
-"""Refuses and records connections and name lookups of a process that leave loopback, once it is imported.
+"""When a process imports this module, its connections and name lookups beyond loopback are refused and recorded.
 
-``LOOPBACK_LOG`` names the file of the refused hosts.
+``LOOPBACK_LOG`` names the file to which the refused hosts are written.
 """
 
 from __future__ import annotations

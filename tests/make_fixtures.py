@@ -1,9 +1,9 @@
-"""Write the fixtures of the page objects from the sandbox's pages: ``python -m tests.make_fixtures [PLATFORM ...]``.
+"""Writes the page objects' fixtures from the sandbox's pages: ``python -m tests.make_fixtures [PLATFORM ...]``.
 
 A fixture is one response and the expected result of its page object, either data or a typed error. web-poet's pytest
 plugin replays fixtures, with one test per field. Recorded pages are other people's data: they become fixtures only with
-invented content (``tests.transcribe``), and this program leaves those alone. Run it after a change of the sandbox's
-pages or of the page objects, and review the difference.
+invented content (``tests.transcribe``). This program does not change those fixtures. Run it after a change of the
+sandbox's pages or of the page objects, and review the difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Page objects of the simulated microblog's responses, without a network."""
+"""Builds page objects for the simulated microblog's responses without a network."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def read(site: Site, handle: str, *sources: str) -> dict[str, Any]:
 
 
 def same(data: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Assert that a record is as expected. Of the cursor only the presence is compared, since the spider makes it."""
+    """Assert that a record is as expected. For the cursor, only its presence is compared, because the spider builds
+    it."""
     assert bool(data["nextCursor"]) is data["hasMore"]
     assert data["data"]["additional"] == expected["data"]["additional"]
     for mine, other in zip(data["data"]["main"], expected["data"]["main"], strict=False):

@@ -1,8 +1,8 @@
-"""Changed copies of the fixtures: every name renamed, every part removed, one row or all rows at a time.
+"""Makes changed copies of fixtures: every name renamed, every part removed, in one row or in all rows.
 
-A platform may rename any key, class, element or variable of its pages. The functions here derive those names from the
-fixtures' responses, and the field map of a page object (the names that it depends on) from its behaviour: a name
-belongs to it if renaming it changes the result. So nobody has to list them, and new fields are covered at once.
+A platform may rename any key, class, element or variable of its pages. These functions find all such names in the
+fixtures' responses, and determine by trial which of them a page object depends on: those whose renaming changes its
+result. So the names need not be listed, and new fields are covered automatically.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.make_fixtures import TRANSCRIBED
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SUFFIX = "Renamed"
-"""What is appended to a name to rename it."""
+"""The suffix that is appended to a name to rename it."""
 
 Sort = Literal["key", "bare key", "class", "id", "element", "attribute", "variable"]
 Place = tuple[str | int, ...]
@@ -44,7 +44,7 @@ class Reading:
     item: Any
     error: ScrapeError | None
     skipped: frozenset[str]
-    """Reason and details of each of these errors, and each unread part, as text."""
+    """The reason and details of each of these errors, and each unread part, as text."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PageFixture:
 
     @cached_property
     def original(self) -> Reading:
-        """The reading of the body as it is."""
+        """The result for the unchanged body."""
         return self.read(self.body)
 
     @property
@@ -132,7 +132,7 @@ _PLACES: dict[Sort, re.Pattern[bytes]] = {
     "attribute": re.compile(rb'\s(?!version=|encoding=)(?P<name>[a-z][\w:-]*)(?==")'),
     "variable": re.compile(rb"(?:var |window\[[\"'])(?P<name>" + _NAME + rb")(?=(?:[\"']\])?\s*=)"),
 }
-"""Matches the names of each sort where they are names, not content."""
+"""Patterns for each sort of name, which do not match content."""
 
 
 def _sorts(body: bytes) -> list[Sort]:
@@ -146,7 +146,8 @@ def _sorts(body: bytes) -> list[Sort]:
 
 @cache
 def names(body: bytes) -> tuple[Name, ...]:
-    """Return all names in a response, in a fixed order."""
+    """Return all names that a mutation can rename in a response (JSON keys, elements, attributes, classes, ids,
+    variables), sorted."""
     found: set[Name] = set()
     for sort in _sorts(body):
         for match in _PLACES[sort].finditer(body):
@@ -156,7 +157,7 @@ def names(body: bytes) -> tuple[Name, ...]:
 
 
 def renamed(body: bytes, *changed: Name) -> bytes:
-    """Return the response with names renamed wherever they occur as names."""
+    """Return the response with the given names renamed wherever they occur as names."""
     by_sort: dict[Sort, set[bytes]] = {}
     for name in changed:
         by_sort.setdefault(name.sort, set()).add(name.text.encode())
@@ -185,7 +186,7 @@ def mandatory_names(fixture: PageFixture) -> tuple[Name, ...]:
 
 @cache
 def _needs(fixture: PageFixture) -> dict[Name, bool]:
-    """Return the names that the page object depends on, each with whether there is no data without it."""
+    """Return the names that the page object depends on, and for each, whether it is mandatory."""
     readings = ((name, fixture.read(renamed(fixture.body, name))) for name in names(fixture.body))
     return {name: reading.item is None for name, reading in readings if reading != fixture.original}
 
@@ -201,13 +202,13 @@ class Mutation(NamedTuple):
 
 
 def removals(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
-    """Yield the response without each of the keys, in all its objects. Keys without which there is no data stay."""
+    """Yield copies of the response, each with one key removed from all objects. Mandatory keys are not removed."""
     for key in _optional_keys(fixture, changed):
         yield from _mutation(fixture, f"{key} removed", _changed_json(fixture.body, (), key, _remove))
 
 
 def nulls(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
-    """Yield the response with null as the value of each of the keys, likewise."""
+    """Yield copies of the response, each with one key set to null in all objects. Mandatory keys are not changed."""
     for key in _optional_keys(fixture, changed):
         yield from _mutation(fixture, f"{key} null", _changed_json(fixture.body, (), key, _nullify))
 
@@ -223,9 +224,9 @@ def _mutation(fixture: PageFixture, label: str, body: bytes) -> Iterator[Mutatio
 
 
 def row_changes(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
-    """Yield the response with each of the names renamed in only one row of each list: the list's last row.
+    """Yield copies of the response, each with one name renamed in only the last row of each list.
 
-    A row is an object among others in a JSON list, or an element among siblings with the same tag and class.
+    A row is an object in a JSON list of several, or an element with siblings of the same tag and class.
     """
     used = sorted(changed)
     for place in _rows(fixture.body):
@@ -289,7 +290,7 @@ def _block(start: int, text: bytes) -> Block | None:
 
 
 def _changed_json(body: bytes, place: Place, key: str, change: Change) -> bytes:
-    """Return the response with a change at each occurrence of the key, below a place: a block's number, then keys."""
+    """Return the response with a change at each occurrence of the key below a place (the block's number, then keys)."""
     for number, block in reversed(list(enumerate(blocks(body)))):
         if place and place[0] != number:
             continue
@@ -322,7 +323,8 @@ def _dicts_with(content: Any, key: str) -> Iterator[dict[str, Any]]:
 
 
 def _rows(body: bytes) -> Iterator[Place]:
-    """Yield the places of the last rows in the lists of a response, one list of those with the same keys around it."""
+    """Yield the places of the last rows of lists in a response. Of several lists at the same path of keys, only one is
+    used."""
     seen: set[Place] = set()
     waiting: list[tuple[Place, Any]] = [((number,), block.content) for number, block in enumerate(blocks(body))]
     while waiting:
@@ -363,11 +365,11 @@ def _kind(element: Any) -> tuple[Any, str, str]:
 # Differences between items
 
 EMPTY: tuple[Any, ...] = (None, "", [], {}, False)
-"""Values that a field has if its part is missing. (False: ``has_about`` and the like.)"""
+"""The values of fields whose part is missing. (False is that of ``has_about`` and similar fields.)"""
 
 
 class Difference(NamedTuple):
-    """What differs at a path: a value is missing or another one, or a row of a list is missing or new."""
+    """A difference at a path: a missing or different value, or a missing or new row."""
 
     path: str
     kind: Literal["emptied", "changed", "row lost", "row added"]
@@ -412,11 +414,11 @@ def violations(
     one_row: bool = False,
     stated: bool = False,
 ) -> list[str]:
-    """Return how the result for a changed copy of a response breaks the rules for pages that were not understood.
+    """Return the violations of the rules for changed pages in the result for a changed copy of a response.
 
-    The rules: the error, if any, is an ``ExtractionFailed`` with paths. No value is invented, no row is lost without a
-    note in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost. With ``stated``,
-    the response itself states that it lacks the parts, so that their loss needs no note.
+    The rules: the error, if any, is an ``ExtractionFailed`` with paths. No value is invented, and no row is lost
+    without an entry in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost. With
+    ``stated``, the response itself states that the parts are missing, so that no entry is required.
 
     ``alternatives`` are regular expressions for paths whose value may come from another part of the page.
     """

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the service. Building it takes a quarter of a second, so the tests share one."""
+"""The OpenAPI document of the service, which tests share, because building it takes a quarter of a second."""
 
 from crawler.service.description.openapi import document
 

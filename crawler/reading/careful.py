@@ -81,6 +81,8 @@ class Found(NamedTuple):
     """The value, or None if it is null or absent. For a path with ``[]`` or ``*``, a list of values."""
     cause: Cause | None = None
     """Why the value, or a part of the list, could not be found."""
+    has_null: bool = False
+    """Whether a part of the list is null."""
 
 
 _MISSING = Found(cause="missing")
@@ -117,13 +119,15 @@ def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
 
 def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
     """Return the values at a path below each entry of a list. If an entry lacks the path, the path is missing."""
+    has_null = None in entries
     if not path:
-        return Found([each for each in entries if each is not None])
+        return Found([each for each in entries if each is not None], has_null=has_null)
     found = [find(each, path) for each in entries if each is not None]
     cause = next((each.cause for each in found if each.cause), None)
+    has_null = has_null or any(each.has_null or (each.value is None and each.cause is None) for each in found)
     inside = [each.value for each in found if each.value is not None]
     is_list = EACH in path or ANY in path
-    return Found([one for many in inside for one in many] if is_list else inside, cause)
+    return Found([one for many in inside for one in many] if is_list else inside, cause, has_null)
 
 
 class _Place(NamedTuple):
@@ -239,8 +243,8 @@ class _Walk:
         path = join(owner.path, at)
         if found.cause and (found.cause == "type" or value.required):
             self._note(path, found.cause, owner, loses_row=lost or _holds_rows(value))
-        elif found.value is None and value.kind == "identity" and not found.cause:
-            self._note(path, "null", owner, loses_row=lost)
+        elif not value.nullable and (found.has_null or (found.value is None and not found.cause)):
+            self._note(path, "null", owner, loses_row=lost or _holds_rows(value))
         if value.many:
             entries = (self._entry(value, each, path, owner, lost=lost) for each in found.value or ())
             return [each for each in entries if each is not None]

@@ -71,6 +71,8 @@ class Contract:
         one_of: the object has at least one of the declared values, such as a row with one key for each known renderer.
             An object with none of them is unread. An empty object that is not a row is read as an object without
             values: platforms send it in place of a deleted object.
+        nulls: whether real objects of this class contain null. If not, null in place of a declared value, or of an
+            object on its path, is reported.
 
     An attribute is declared as ``T | None``, as ``list[T]`` if its path contains ``[]`` or ``*``, and as ``T`` if it is
     an identity. A list is never null: it is empty if the payload has no value.
@@ -78,6 +80,7 @@ class Contract:
 
     tag: ClassVar[tuple[str, str] | None] = None
     one_of: ClassVar[bool] = False
+    nulls: ClassVar[bool] = True
     change: ClassVar[Callable[[Value], Value] | None] = None
     """If this class is a variant of another contract: the function that changes the declared values (``names.py``)."""
 
@@ -86,9 +89,11 @@ class Contract:
         others = (value for value in values(type(self)) if value.name not in attributes)
         vars(self).update({value.name: [] if value.many else None for value in others}, **attributes)
 
-    def __init_subclass__(cls, *, tag: tuple[str, str] | None = None, one_of: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, *, tag: tuple[str, str] | None = None, one_of: bool = False, nulls: bool = True, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
-        cls.tag, cls.one_of = tag or cls.tag, one_of or cls.one_of
+        cls.tag, cls.one_of, cls.nulls = tag or cls.tag, one_of or cls.one_of, nulls and cls.nulls
 
 
 C = TypeVar("C", bound=Contract)
@@ -109,6 +114,8 @@ class Value:
     often: bool
     many: bool
     """Whether the attribute is a list."""
+    nullable: bool
+    """Whether the payload may have null in place of the value."""
     type: Any
     """The type of the value without null; for a list, the type of an entry."""
     contracts: tuple[type[Contract], ...]
@@ -172,9 +179,10 @@ def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> V
     keys = {each.tag[0] if each.tag else None for each in contracts}
     if len(contracts) > 1 and (len(keys) > 1 or None in keys):
         raise TypeError(f"{where}: all contracts of a union need a tag with the same key")
-    classes = PLAIN.intersection(options) | ({NoneType} if not many and declared.kind != "identity" else set())
+    nullable = owner.nulls and declared.kind != "identity"
+    classes = PLAIN.intersection(options) | ({NoneType} if not many and nullable else set())
     entry: Any = Union[tuple(options)]  # noqa: UP007  # Union, because the alternatives are in a variable
-    return Value(name, declared.kind, declared.paths, declared.often, many, entry, contracts, classes)
+    return Value(name, declared.kind, declared.paths, declared.often, many, nullable, entry, contracts, classes)
 
 
 def _alternatives(hint: Any) -> list[Any]:

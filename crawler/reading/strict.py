@@ -249,7 +249,10 @@ class _Compiler:
         tag = {} if kind.tag is None else {"tag_field": kind.tag[0], "tag": kind.tag[1]}
         struct = msgspec.defstruct(
             kind.__name__,
-            [self._field(key, node, fields.get(key) or field_name(key)) for key, node in root.keys.items()],
+            [
+                self._field(key, node, fields.get(key) or field_name(key), nulls=kind.nulls)
+                for key, node in root.keys.items()
+            ],
             bases=(kind, msgspec.Struct),
             namespace=namespace,
             kw_only=True,
@@ -261,31 +264,34 @@ class _Compiler:
 
     def _leaf(self, value: Value) -> Any:
         kinds = [_reference(kind) if kind in self._open else self.struct(kind) for kind in value.contracts]
-        null = () if value.kind == "identity" else (None,)
+        null = (None,) if value.nullable else ()
         return Union[(*(kinds or [value.type]), *null)]  # Union, because the alternatives are in a variable
 
-    def _field(self, key: str, node: _Node, name: str) -> tuple[str, Any, Any]:
-        kind = self._type(node)
+    def _field(self, key: str, node: _Node, name: str, *, nulls: bool) -> tuple[str, Any, Any]:
+        kind = self._type(node, nulls=nulls)
         if node.required:
             return name, kind, msgspec.field(name=key)
         # The default is an empty object, so that reading the path needs no check for an absent object.
         default = self._made[-1]() if node.keys else None
         return name, kind, msgspec.field(name=key, default=default)
 
-    def _type(self, node: _Node) -> Any:
+    def _type(self, node: _Node, *, nulls: bool) -> Any:
         if sum(map(bool, (node.leaf is not None, node.keys, node.entry, node.member))) > 1:
             raise OverlappingPathsError("a path ends where another one continues: declare a contract for the object")
+        null = (None,) if nulls and not node.never_null else ()
         if node.leaf is not None:
             return node.leaf
         if node.entry is not None:
-            return Union[list[Union[self._type(node.entry), None]], None]  # type: ignore[misc]  # noqa: UP007
+            inside: Any = Union[(self._type(node.entry, nulls=nulls), *null)]
+            return Union[(list[inside], *null)]
         if node.member is not None:
             other = (str, int, float, bool, list, None)
-            return Union[dict[str, Union[(self._type(node.member), *other)]], None]  # type: ignore[misc]  # noqa: UP007
-        fields = [self._field(key, each, field_name(key)) for key, each in node.keys.items()]
+            inside = Union[(self._type(node.member, nulls=nulls), *other)]
+            return Union[(dict[str, inside], *null)]
+        fields = [self._field(key, each, field_name(key), nulls=nulls) for key, each in node.keys.items()]
         part = msgspec.defstruct("Part", fields, frozen=True, gc=False, kw_only=True)
         self._made.append(part)
-        return part if node.never_null else Union[part, None]  # noqa: UP007
+        return Union[(part, *null)]
 
 
 def _reference(kind: type[Contract]) -> str:

@@ -1,7 +1,8 @@
-"""Crawls a page that tries to reach private networks, and prints what it reached: a program for ``test_proxy.py``.
+"""Crawls a page that tries to reach private networks, and prints the addresses that it reached. ``test_proxy.py`` runs
+it.
 
-It runs in a network namespace of its own, as root in it: ``unshare --net --mount python -m tests.browser.canary HOST
-...``. All addresses there are addresses of the loopback interface, and all names are resolved by a stub.
+It runs as root of its own network namespace: ``unshare --net --mount python -m tests.browser.canary HOST ...``. All
+addresses there are addresses of the loopback interface, and all names are resolved by a stub.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from tests.crawls import ROOT, command
 
 PORT = 8099
-"""Port of the canary: TCP and UDP, on all addresses."""
+"""The TCP and UDP port on which the canary listens, on all addresses."""
 PUBLIC = "1.2.3.4"
-"""An address that the proxy considers public, as a control."""
+"""An address that the proxy considers public. The page must reach it, which shows that the test works."""
 OWN_PUBLIC = "5.6.7.8"
 PRIVATE = ("10.1.2.3", "172.16.9.9", "192.168.7.7", "100.100.100.200", "169.254.169.254", "168.63.129.16", OWN_PUBLIC)
 PRIVATE_V6 = ("fd00::5", "fd00:ec2::254")
 NAMES = {"private.test": ["10.1.2.3"], "mixed.test": [PUBLIC, "10.1.2.3"], "public.test": [PUBLIC]}
-"""Name -> addresses. The addresses of other names change with each query: public first, and then loopback."""
+"""Addresses by name. The addresses of all other names change with each query: first a public one, then loopback."""
 REBINDING = "rebinding.test"
 HOSTS = (
     "public.test",
@@ -42,7 +43,8 @@ ONE_OF_EACH_KIND = (
 
 
 class Canary:
-    """Counts what arrives on ``PORT``, by the address that it was sent to; the page's server; the stub of DNS."""
+    """Counts the connections and packets that arrive on ``PORT``, by destination. Also serves the page, and answers DNS
+    queries."""
 
     def __init__(self) -> None:
         self.hits: Counter[str] = Counter()
@@ -66,7 +68,7 @@ class Canary:
                 "BROWSER_BLOCKED_TYPES": "[]",
                 "BROWSER_QUIET": 8,
                 "RETRY_TIMES": 0,
-                "DOWNLOAD_TIMEOUT": 600,  # a slow machine takes minutes for all hosts and ways
+                "DOWNLOAD_TIMEOUT": 600,  # a slow machine takes minutes to try all hosts in all ways
                 "LOG_LEVEL": "DEBUG",
                 "FAILURES_FEED": f"{folder}/failures.jsonl",
             }
@@ -135,7 +137,7 @@ def isolate() -> None:
         run("address", "add", f"{address}/32", "dev", "lo")
     for address in PRIVATE_V6:
         run("address", "add", f"{address}/128", "dev", "lo")
-    run("route", "add", "local", PUBLIC, "dev", "lo", "src", "127.0.0.1")  # reachable, but not an own address
+    run("route", "add", "local", PUBLIC, "dev", "lo", "src", "127.0.0.1")  # reachable, but not an address of this host
     with tempfile.TemporaryDirectory() as folder:
         for file, text in (("resolv.conf", "nameserver 127.0.0.1\n"), ("nsswitch.conf", "hosts: files dns\n")):
             own = Path(folder) / file

@@ -30,7 +30,7 @@ from tests.service.metrics_of import becomes
 
 SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
 TRIES = 8
-"""Retries of a download: more often than a test kills the browser."""
+"""Number of retries of a download, which is larger than the number of times that a test kills the browser."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ class Searches(threading.Thread):
         self.replies = asyncio.run(many(self.service.url, calls, headers=HEADERS | {"Prefer": "wait=120"}))
 
     def outcomes(self) -> Counter[tuple[str, bool]]:
-        """Return the code of each call, and whether its data is right."""
+        """Return, for each call, its code and whether its data is correct, with their numbers."""
         self.join()
         expected = [Site().expected_record({"keywords": words}) for words in self.words]
         pairs = zip(self.replies, expected, strict=True)
@@ -80,7 +80,7 @@ def test_rb_12_calls_survive_a_browser_that_is_killed(browsing: Service) -> None
 
 
 def test_rb_12_call_survives_a_crashed_page(browsing: Service) -> None:
-    """A page's process ends without the browser, such as when memory is short."""
+    """The process of a page exits and the browser continues, as when memory is short."""
     before = browsing.logged().count("event=browser_started")
     calls = Searches(browsing, ["results-slow"])
     calls.start()
@@ -119,7 +119,7 @@ def test_a_driver_that_does_not_start_is_a_typed_error(monkeypatch: pytest.Monke
 def test_an_operation_that_never_ends_is_ended_when_the_browser_is_killed(
     monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    """Playwright does not end all of them, such as the opening of a page."""
+    """Playwright does not end all operations when the browser crashes, for example the opening of a page."""
     require_chromium()
 
     others = chromium_tree(os.getpid())
@@ -169,7 +169,8 @@ def test_tiny_shared_memory_does_not_break_pages() -> None:
 
 
 class Launches:
-    """A stub of Playwright's ``BrowserType``: records the launches, and fails those in a sandbox."""
+    """A stub of Playwright's ``BrowserType`` that records launches, and raises an error for launches with Chromium's
+    sandbox."""
 
     def __init__(self, failure: str = "") -> None:
         self.failure = failure
@@ -187,7 +188,8 @@ NO_SANDBOX = "Target closed\nBrowser logs:\n[1:1:FATAL:zygote.cc(1)] No usable s
 
 @dataclass(frozen=True)
 class Host:
-    """A user, the operator's options, and the failure of launches in a sandbox; and what must follow."""
+    """A case: the user, the operator's options, the error of a launch with Chromium's sandbox; and the expected
+    result."""
 
     user: int
     options: dict[str, bool]
@@ -247,7 +249,7 @@ async def test_rb_11_browser_is_not_started_without_its_sandbox_for_another_reas
 async def test_a_browser_that_is_killed_while_it_starts_is_not_a_missing_browser(
     monkeypatch: pytest.MonkeyPatch, exit_status: str, raised: type[Exception]
 ) -> None:
-    """An ``Error`` is retried. A ``ServiceError`` tells the operator to look at the installation."""
+    """An ``Error`` is retried. A ``ServiceError`` means that the installation must be repaired."""
 
     async def fail(*_arguments: Any, **_options: Any) -> None:
         raise Error(f"Target closed\n[pid=1] <process did exit: {exit_status}>")

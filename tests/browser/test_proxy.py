@@ -1,4 +1,4 @@
-"""What a page can connect to: public addresses and configured origins."""
+"""A page can connect to public addresses and configured origins only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ PUBLIC = "93.184.215.14"
 
 @pytest.fixture(autouse=True)
 def _no_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests must not use the network, not even to look up the own address. The real page below covers it."""
+    """Tests must not use the network, not even to find this machine's own address. The test with a real page covers
+    this."""
     monkeypatch.setattr(public_addresses, "_is_own", lambda _ip: False)
 
 
@@ -97,7 +98,7 @@ async def connected(running: FilteringProxy, host: str, port: int) -> AsyncItera
 
 
 async def echoed(connection: Connection) -> bytes:
-    """Send a text and the end of the data; return what comes back until the end."""
+    """Send a text and end the stream. Return all data received until the peer ends its stream."""
     reader, writer = connection
     writer.write(b"text" * 100_000)
     writer.write_eof()
@@ -134,7 +135,8 @@ async def test_rb_10_connection_to_another_port_of_an_origin_is_refused() -> Non
 
 
 async def test_rb_10_connection_is_made_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second answer of the name's server is loopback: it must not be used, and nor may an address beside it."""
+    """The name server's second answer is a loopback address. It must not be used, even together with public
+    addresses."""
     Resolver(monkeypatch, [PUBLIC, "127.0.0.1"], ["127.0.0.1", "10.0.0.1"])
     addresses: list[str] = []
 
@@ -224,7 +226,8 @@ async def test_another_proxy_gets_the_checked_address(
     ],
 )
 def test_rb_10_page_reaches_no_private_address(hosts: tuple[str, ...]) -> None:
-    """A real page in a real browser tries every way to a private address. Each way does reach the public address."""
+    """A real page in a real browser tries all ways to connect to private addresses. Each way must reach the public
+    address."""
     require_chromium()
     isolated = ["unshare", "--map-root-user", "--net", "--mount"]
     if subprocess.run([*isolated, "true"], check=False, capture_output=True).returncode:
@@ -251,4 +254,4 @@ WAYS = {
     *("/prefetch", "/preload", "/events", "/form", "/worker"),
     *("/redirected_fetch", "/redirected_iframe", "/redirected_image", "/redirected_open"),
 }
-"""Paths that the page requests. WebRTC, WebTransport and preconnecting have no path."""
+"""The paths that the page requests. WebRTC, WebTransport and preconnections request no path."""

@@ -97,7 +97,7 @@ def test_us_7_wrong_arguments_are_explained_in_one_sentence(
         {"query": "mustard", "max_pages": "2", "explode": "products"},
         {"cat_id": "976759", "exhaustive": "true", "max_requests": "5"},
         {"targets": str(ROOT / "README.md")},
-        {"targets": "nosuchprotocol://bucket/*"},  # not found at once: the run ends with exit code 1
+        {"targets": "nosuchprotocol://bucket/*"},  # detected only after the run has started: exit code 1
     ],
     ids=str,
 )
@@ -166,7 +166,7 @@ def test_us_15_us_16_a_compressed_csv_feed_without_a_failures_feed(tmp_path: Pat
 
 
 class Parser(ArgumentParser):
-    """A parser whose errors the command replaces."""
+    """A parser whose error messages the command replaces."""
 
 
 def command_of(name: str) -> Any:
@@ -199,7 +199,7 @@ def test_us_25_no_help_text_becomes_a_heading(name: str, monkeypatch: pytest.Mon
     parser = ScrapyArgumentParser(formatter_class=ScrapyHelpFormatter, conflict_handler="resolve")
     command.add_options(parser)
     headings: set[str] = set()
-    for columns in range(62, 200):  # Scrapy's own option -L has such a text at 60
+    for columns in range(62, 200):  # at 60 columns, the help of Scrapy's own option -L is broken in this way
         monkeypatch.setenv("COLUMNS", str(columns))
         headings.update(re.findall(r"^(.*)\n[=-]+$", parser.format_help(), re.MULTILINE))
     assert headings <= {
@@ -251,7 +251,7 @@ def test_us_18_outside_of_the_project_a_command_says_where_to_run_it(tmp_path: P
 
 def test_us_18_every_command_has_an_entry_point() -> None:
     assert social_retail_crawler.WRONG_USE == WRONG_USE
-    own = set(COMMANDS) - {"crawl", "settings"}  # Scrapy has its own, and explains crawl
+    own = set(COMMANDS) - {"crawl", "settings"}  # Scrapy has commands with these names, and documents crawl
     assert entry_points() == dict.fromkeys(sorted(own), f"{OutsideProject.__module__}:{OutsideProject.__name__}")
 
 

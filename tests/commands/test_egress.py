@@ -1,4 +1,5 @@
-"""``scrapy egress check``: which egresses rest, for which sources and why. ``test_egresses.py`` runs the command."""
+"""``scrapy egress check`` shows suspended egresses, with sources and reasons. ``test_egresses.py`` runs the command
+itself."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ BREAKERS = {
     "photoapp:page@a": (0, ""),
     "photoapp:(platform)": (45, "login_wall"),
 }
-"""Shared breakers by their keys: seconds until the end of the cooldown, and the reason."""
+"""The open circuit breakers in the store, by key: the seconds until the end of the cooldown, and the reason."""
 
 
 def rows(monkeypatch: pytest.MonkeyPatch, *platforms: str) -> dict[tuple[str, str], Row]:

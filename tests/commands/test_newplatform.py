@@ -1,4 +1,5 @@
-"""``scrapy newplatform`` in a copy of the project: its files work, are tested, and only lists of scrapers change."""
+"""``scrapy newplatform`` in a copy of the project: the new files work and are tested, and of the existing files only
+the lists of scrapers change."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def test_only_new_files_appear_and_each_is_named_after_the_platform(written: lis
 )
 def test_the_new_tests_pass(project: Path, written: list[str], own_and: tuple[str, ...]) -> None:
     own = {path for path in written if Path(path).name.startswith("test_")}
-    # Scrapyd and the runner of Scrapy Cloud take a minute; test_scrapyd.py and test_cloud.py test them.
+    # The tests for Scrapyd and Scrapy Cloud's runner take a minute. They are test_scrapyd.py and test_cloud.py.
     chosen = f"({NAME} or test_imports or test_identifiers) and not scrapyd and not cloud_runner"
     tested = run(project, "pytest", "-p", "no:cacheprovider", "-v", "-k", chosen, FIXTURES, *own, *own_and)
     assert tested.returncode == 0, tested.stdout

@@ -1,4 +1,5 @@
-"""``scrapy newscraper``: a scraper is added to each platform, works, and what it lacks or breaks is named."""
+"""Tests of ``scrapy newscraper``: it can add a working scraper to every platform, and the checks name each part that is
+missing or broken."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tests.crawls import ROOT
 from tests.scaffolds import check_format, content, copy_of_the_project, failed, run
 
 NAME, PLATFORM = "review", "photoapp"
-"""The photo app joins several pages, and converts the params of ``scrapy extract``."""
+"""The platform whose spider has the most special cases: it joins several pages, and converts the params of ``scrapy
+extract``."""
 PAGES = f"crawler/platforms/{PLATFORM}/{NAME}.py"
 PAGE_CLASS = f"crawler.platforms.{PLATFORM}.{NAME}.ReviewPage"
 FIXTURES = f"tests/fixtures/{PAGE_CLASS}"
@@ -34,7 +36,8 @@ CHANGED = {
 }
 SCRAPER = f"{PLATFORM}-{NAME}"
 RECORDED = f"{SCRAPER}: no golden row"
-"""The part that the command leaves to its user: to record the outcomes, all targets of the platform are crawled."""
+"""The only part that is missing after the command: recording the outcomes means crawling all targets of the
+platform."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,8 @@ def missing_parts(project: Path) -> list[str]:
 
 
 def test_ct_12_the_new_scraper_has_all_parts(project: Path, written: list[str]) -> None:
-    """Such a scraper passed all tests without a fixture, a truth and a target, and ``extract`` could not read it."""
+    """Once, a new scraper passed all tests although it had no fixture, expected record and golden target, and ``scrapy
+    extract`` could not use it."""
     assert [path for path in written if NAME not in path.lower()] == []
     (left,) = missing_parts(project)
     assert left == f"{RECORDED}: python -m scripts.golden write tests/golden.jsonl --platform {PLATFORM}"

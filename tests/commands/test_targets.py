@@ -94,7 +94,7 @@ FAILURES = [
 @pytest.mark.parametrize(
     ("retry_all", "code", "ids"), [(False, 0, ["a", "e"]), (True, 4, ["a", "b", "d", "e"])], ids=["retryable", "all"]
 )
-def test_failures_become_a_targets_file(  # the flag is the option --all
+def test_failures_become_a_targets_file(  # retry_all: the option --all
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     retry_all: bool,  # noqa: FBT001

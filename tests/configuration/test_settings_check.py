@@ -1,4 +1,4 @@
-"""Every declared setting is checked: wrong types, values out of range, misspelled names."""
+"""Every declared setting is checked for wrong types, values out of range and misspelled names."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ SPECIAL: dict[str, list[object]] = {
     "SERVICE_URL": ["data.example.com", "ftp://data.example.com", "https://data.example.com?x=1"],
     "SQL_SINK": ["mysql://user:password@host/db"],
 }
-"""Values of the right Python type that are wrong, for types whose bounds are not numbers."""
+"""Invalid values of the right Python type, for types whose limits are not numbers."""
 WITHOUT_BOUNDS = {
     "API_KEYS",  # scrapy serve checks the keys
     "BROWSER_BLOCKED_TYPES",
@@ -113,7 +113,7 @@ WITHOUT_BOUNDS = {
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The JSON schema of a setting's type. For an optional setting, that of its values other than None."""
+    """The JSON schema of a setting's type; for an optional setting, without None."""
     schema = schemas()[name]
     return next((each for each in schema.get("anyOf", []) if each != {"type": "null"}), schema)
 
@@ -134,7 +134,7 @@ def out_of_range(name: str) -> list[object]:
 
 
 def settings_with(**values: object) -> Settings:
-    """The project's settings, of which some have other values."""
+    """The project's settings with some values replaced."""
     settings = Settings()
     settings.setmodule(crawler.settings, priority="project")
     settings.setdict(values, priority="cmdline")
@@ -327,7 +327,7 @@ def test_us_12_names_of_scrapy_and_of_packages_are_accepted(name: str) -> None:
 
 
 def misspellings(name: str) -> Iterator[str]:
-    """The name with two letters swapped, a letter left out, doubled and replaced, in the middle."""
+    """The name with letters in the middle swapped, omitted, doubled and replaced."""
     middle = next(n for n in range(len(name) // 2, len(name)) if name[n - 1] != name[n])
     before, letter, after = name[:middle], name[middle], name[middle + 1 :]
     yield before[:-1] + letter + before[-1] + after

@@ -1,9 +1,8 @@
-"""Tools for contracts, on the captures of this machine.
+"""Tools for contracts, which use the captures on this machine.
 
-``python -m tests.contracts count PLATFORM`` writes ``counts.json`` of a platform, and prints the declarations that the
-counts do not support.
-``python -m tests.contracts kinds`` prints how many values of each kind each platform declares.
-``python -m tests.contracts mutants PLATFORM`` prints all mutants that nothing notices.
+``python -m tests.contracts count PLATFORM`` writes a platform's ``counts.json``, and prints the declarations that the
+counts contradict. ``python -m tests.contracts kinds`` prints how many values of each kind each platform declares.
+``python -m tests.contracts mutants PLATFORM`` prints all mutants that are not detected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Counts over whole captures: in how many objects a key is, and in how many it is null.
+"""Counts over whole captures the objects that have a key, and those in which it is null.
 
-``<platform>/counts.json`` has them, so that the evidence for the kind of each declared value can be looked up.
-``<platform>/documented.json`` has patterns of values whose kind rests on a document, with the document, because there
-are too few whole captures.
+The counts are in ``<platform>/counts.json``: they are the evidence for the kind of each declared value.
+``<platform>/documented.json`` lists, as patterns, values whose kind is taken from a document because there are too few
+whole captures.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MIN_WHOLE = 5
 
 @dataclass
 class Count:
-    """What whole captures have at a path."""
+    """The numbers of objects at a path in whole captures."""
 
     objects: int = 0
     present: int = 0
@@ -43,7 +43,7 @@ class Count:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the objects are enough to tell that a key is in all of them."""
+        """Whether there are enough objects to declare that a key is in all of them."""
         return (self.payloads >= MIN_PAYLOADS and self.objects >= MIN_ROWS) or self.payloads >= MIN_WHOLE
 
     def add(self, found: list[tuple[bool, Any]]) -> None:
@@ -59,7 +59,7 @@ class Count:
 
 
 def key_of(kind: type[Contract], value: Value) -> str:
-    """Return the name of a value in the counts."""
+    """Return the key of a value in the file of counts."""
     return f"{kind.__module__.removeprefix('crawler.platforms.')}.{kind.__qualname__}.{value.name}"
 
 
@@ -87,7 +87,7 @@ def _add(payload: Payload, counts: dict[str, Count]) -> None:
 
 
 def wrong_kinds(kind: type[Contract], counts: dict[str, Count]) -> Iterator[str]:
-    """Yield the declarations of a contract, and of the contracts in it, that the counts do not support."""
+    """Yield the declarations in a contract, and in contracts inside it, that the counts contradict."""
     documented = listed("documented")
     for each in contracts(kind):
         for value in values(each):

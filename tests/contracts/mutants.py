@@ -1,7 +1,8 @@
 """Changed copies of payloads, generated from contracts: each declared key renamed, removed, retyped or set to null.
 
-A contract says for each change whether it must be noticed. Silent by design is only: any change of a ``sometimes`` key,
-null in an ``always`` key that is not also ``often``, and a change of an ``often`` key in one row.
+The contract determines whether a change must be detected. Only these changes may stay undetected: any change of a
+``sometimes`` key, null in an ``always`` key that is not also ``often``, and a change of an ``often`` key in a single
+row. In contracts without nulls, each null must be detected.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Mutant:
     value_paths: tuple[str, ...]
     """All paths of the value. A missing value is reported under one of them."""
     places: tuple[Place, ...] = field(repr=False)
-    """Where the key is."""
+    """The places of the key in the payload."""
     scope: Literal["page", "row"]
     kind: str
     """The kind of the value, or ``tag``."""
@@ -102,7 +103,8 @@ def objects_in(payload: Payload) -> Iterator[Objects]:
 
 
 def _read_places(payload: Payload, objects: Objects, value: Value) -> dict[str, list[Place]]:
-    """Return where a value is read in each object, by its path: at the first of its paths with a value."""
+    """Return the places where a value is read in all objects, by declared path. In each object, the first path with a
+    value is read."""
     read: dict[str, list[Place]] = {}
     for start in objects.places:
         for path in value.paths:
@@ -155,7 +157,9 @@ class _Key(NamedTuple):
     is_leaf: bool
     value_paths: tuple[str, ...] = ()
     has_fallback: bool = False
-    """Whether the payload also has another path of the value."""
+    """Whether another path of the value also exists in the payload."""
+    nulls: bool = True
+    """Whether real objects of the contract contain null."""
 
 
 def _of_objects(payload: Payload, objects: Objects) -> Iterator[Mutant]:
@@ -174,7 +178,7 @@ def _of_objects(payload: Payload, objects: Objects) -> Iterator[Mutant]:
                 is_leaf = path[length:] in {(), (EACH,)}
                 own = join(objects.path, _joined(path[:length]))
                 all_paths = tuple(join(objects.path, each) for each in value.paths)
-                key = _Key(own, places, value, rows, is_leaf, all_paths, len(present) > 1)
+                key = _Key(own, places, value, rows, is_leaf, all_paths, len(present) > 1, objects.kind.nulls)
                 yield from _of_key(payload, key)
 
 
@@ -218,12 +222,13 @@ def _must_be_noticed(key: _Key, operation: Operation, scope: str) -> bool:
         return scope == "page" and any(each.kind == "identity" for kind in value.contracts for each in values(kind))
     often = value.often and scope == "page" and key.rows >= OFTEN_ROWS
     if operation == "null":
-        return often or (value.kind == "identity" and key.is_leaf)
+        return not key.nulls or often or (value.kind == "identity" and key.is_leaf)
     return often or value.required
 
 
 def is_noticed(mutant: Mutant, response: Response) -> bool:
-    """Whether reading the mutant gives an error or a warning with its path that the original does not have."""
+    """Whether reading the mutant results in an error, or in a warning with the value's path that the original does not
+    have."""
 
     def change(kind: type[Contract], data: Any) -> Any:
         fits = kind is mutant.contract and all(_exists(data, place) for place in mutant.places)

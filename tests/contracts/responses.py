@@ -1,7 +1,7 @@
 """The responses on which contracts are tested: captures, and the project's own fixtures.
 
 ``<platform>/captures.json`` lists the captures that are read by contracts: the name, the scraper, and whether the
-payload is whole. In a payload that is not whole, somebody has left keys out: the absence of a key proves nothing.
+payload is whole. From a payload that is not whole, somebody removed keys, so the absence of a key proves nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Payload(NamedTuple):
 
 @dataclass
 class Result:
-    """What a page object has read: its item or an error, what it could not read, and the payloads."""
+    """The result of a page object: its item or error, the unread parts, and the payloads."""
 
     item: Any = None
     error: ScrapeError | None = None
@@ -75,19 +75,19 @@ class Response:
 
     @cached_property
     def original(self) -> Result:
-        """What the page object reads without a change."""
+        """The result for the unchanged response."""
         return self.read()
 
 
 def listed(name: str, platform: str = "") -> dict[str, Any]:
-    """Return the entries of the JSON files with a name, of all platforms or of one: ``retail/captures.json``."""
+    """Return the entries of a JSON file such as ``retail/captures.json``, of all platforms or of one."""
     files = sorted(FOLDER.glob(f"{platform or '*'}/{name}.json"))
     return {key: value for file in files for key, value in json.loads(file.read_bytes()).items()}
 
 
 @contextmanager
 def _payloads_changed(change: Change, payloads: list[Payload]) -> Iterator[None]:
-    """Change the data of all contracts that are read in the meantime, and add the original data to ``payloads``."""
+    """In this context, change the data of all contracts that are read, and append the original data to ``payloads``."""
     decoded, read_plain = strict.decoded, careful.read_plain
 
     def changed(kind: type[Contract], body: bytes) -> bytes:
@@ -126,7 +126,7 @@ def _page(scraper_name: str, capture: str) -> PlatformPage:
 
 @cache
 def captured(platform: str = "") -> tuple[Response, ...]:
-    """Return the captures of the list that this machine has, of all platforms or of one."""
+    """Return the listed captures that exist on this machine, of all platforms or of one."""
     return tuple(
         Response(name, find_scraper(each["scraper"]).platform, partial(_page, each["scraper"], name), each["whole"])
         for name, each in listed("captures", platform).items()
@@ -140,6 +140,6 @@ def _is_complete(result: Result) -> bool:
 
 @cache
 def of_fixtures(platform: str = "") -> tuple[Response, ...]:
-    """Return the fixtures that are read by a contract, completely and without an error, of all platforms or of one."""
+    """Return the fixtures that contracts read completely and without an error, of all platforms or of one."""
     found = (Response(each.name, each.platform, partial(each.page, each.body)) for each in fixtures(platform))
     return tuple(each for each in found if _is_complete(each.original))

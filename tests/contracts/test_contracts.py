@@ -18,9 +18,9 @@ from tests.contracts.responses import FOLDER, Response, captured, listed, of_fix
 from tests.reading.test_contract import plain
 
 SILENT = listed("silent")
-"""Mutants that are silent by design, as ``str(mutant)``, each with its reason: ``<platform>/silent.json``."""
+"""Mutants that may stay undetected, as ``str(mutant)``, each with its reason, from ``<platform>/silent.json``."""
 FAST_MUTANTS = 100
-"""Number of mutants per platform in the fast tests. The soak tests have all."""
+"""Number of mutants per platform in the fast tests. The soak tests use all mutants."""
 
 needs_captures = pytest.mark.skipif(
     not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not available"
@@ -55,7 +55,7 @@ def test_both_passes_read_the_same(response: Response) -> None:
 @needs_captures
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_counts_of_captures_have_not_changed(platform: str) -> None:
-    """After a change of a contract or of the captures: ``python -m tests.contracts count PLATFORM``."""
+    """After a change of a contract or of the captures, run ``python -m tests.contracts count PLATFORM``."""
     assert count(captured(platform)) == load(platform)
 
 
@@ -68,7 +68,7 @@ def test_kinds_are_counted_not_guessed(platform: str) -> None:
 
 
 def test_every_kind_of_value_occurs() -> None:
-    """A contract in which every value is ``sometimes`` notices nothing."""
+    """A contract in which every value is ``sometimes`` detects nothing."""
     for platform in PLATFORMS:
         kinds = {
             each.kind for root in roots(of_fixtures(platform)) for kind in contracts(root) for each in values(kind)
@@ -77,7 +77,7 @@ def test_every_kind_of_value_occurs() -> None:
 
 
 def every_mutant(platform: str) -> Iterator[tuple[Response, Mutant]]:
-    """All mutants of the whole captures and the fixtures of a platform that must be noticed."""
+    """All mutants of a platform's whole captures and fixtures that must be detected."""
     for response in (*(each for each in captured(platform) if each.whole), *of_fixtures(platform)):
         for payload in response.original.payloads:
             for mutant in mutants(payload):
@@ -86,7 +86,7 @@ def every_mutant(platform: str) -> Iterator[tuple[Response, Mutant]]:
 
 
 def silent(chosen: list[tuple[Response, Mutant]]) -> list[str]:
-    """The mutants that are not noticed, except those that are silent by design."""
+    """The mutants that are not detected, except those that may stay undetected."""
     unnoticed = [str(mutant) for response, mutant in chosen if not is_noticed(mutant, response)]
     return [each for each in unnoticed if each not in SILENT]
 

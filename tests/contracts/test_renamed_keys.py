@@ -1,4 +1,4 @@
-"""Keys of captures that are not in every payload, and whose renaming must be reported nevertheless."""
+"""Keys in captures whose renaming must be reported although they are not in every payload."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs the steps of a Dockerfile in a bare folder, without Docker.
 
-``/srv`` and ``/data`` of the image are folders of this machine, its Python is a virtual environment. Steps that would
-change the machine (apt-get, useradd) are recorded instead.
+The image's ``/srv`` and ``/data`` are ordinary folders here, and its Python is a virtual environment. Steps that would
+change the machine (apt-get, useradd) are only recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def instructions(dockerfile: str) -> list[tuple[str, str]]:
 
 
 def context() -> set[str]:
-    """The paths that .dockerignore lets into the build's context: it excludes all, and then includes some."""
+    """The paths that .dockerignore includes in the build context, after excluding everything."""
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert lines[0] == "*"
     return {line.removeprefix("!") for line in lines if line.startswith("!")}
@@ -39,7 +39,7 @@ def context() -> set[str]:
 
 @dataclass(frozen=True)
 class Container:
-    """What a manifest says about a container."""
+    """A container as a manifest describes it."""
 
     args: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -51,13 +51,13 @@ class Image:
     """The image of a Dockerfile, as a folder."""
 
     def __init__(self, folder: Path, build_args: Mapping[str, str], *, offline: bool) -> None:
-        """``offline``: pip uses the packages that this environment has, instead of an index."""
+        """``offline``: pip uses the packages of this environment instead of an index."""
         self.root = folder / "image"
         self.root.mkdir()
         self.workdir = self.root
         self.entrypoint: list[str] = []
         self.commands: dict[str, list[str]] = {}
-        """Stage -> its CMD."""
+        """The CMD of each stage."""
         self.healthcheck: list[str] = []
         self._stage = ""
         self._build_args = dict(build_args)
@@ -87,7 +87,7 @@ class Image:
         )
 
     def run(self, *args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a container with the image's entrypoint to its end."""
+        """Run a container with the image's entrypoint, and wait for its end."""
         return self.finish(self.start(Container(args, environment)))
 
     def finish(self, process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
@@ -96,16 +96,21 @@ class Image:
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """Run a command beside the entrypoint, as ``docker exec`` does."""
+        """Run a command in addition to the entrypoint, like ``docker exec``."""
         return subprocess.run(
             command, cwd=self.workdir, env=self._environment, capture_output=True, text=True, check=False, timeout=60
         )
 
     def _path(self, folder: Path, *, offline: bool) -> str:
-        """Create the image's Python, and the commands that are recorded."""
+        """Create the image's Python, and stubs of the commands that are only recorded."""
         subprocess.run([sys.executable, "-m", "venv", folder / "python"], check=True, timeout=300)
         if offline:
-            remove = [str(folder / "python/bin/pip"), "uninstall", "--yes", "setuptools"]  # older than the shared one
+            remove = [
+                str(folder / "python/bin/pip"),
+                "uninstall",
+                "--yes",
+                "setuptools",
+            ]  # the shared environment's is newer
             subprocess.run(remove, check=True, capture_output=True, timeout=60)
             (packages,) = folder.glob("python/lib/*/site-packages")
             (packages / "shared.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
@@ -121,7 +126,7 @@ class Image:
         path.chmod(0o755)
 
     def _placed(self, text: str) -> str:
-        """A text with the image's folders in place of absolute paths."""
+        """Return the text with the image's absolute paths (/srv, /data, /var) moved below the image's folder."""
         return IMAGE_FOLDERS.sub(f"{self.root}/", text)
 
     # The instructions

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.soak
 
 KUBERNETES = ROOT / "deploy/kubernetes"
 INSTALLED = "sql,postgresql,parquet,s3,monitors"
-"""The extras that the environment of the tests has. Those of the bucket file systems are missing."""
+"""The extras installed in the tests' environment: all except those for bucket file systems."""
 NO_PLATFORM = '{"retail": "http://127.0.0.1:1"}'
 
 
@@ -36,7 +36,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 def container(manifest: str, secrets: dict[str, str], **values: str) -> Container:
     """The container of a Kubernetes manifest.
 
-    ``secrets``: "secret/key" -> value. ``values``: values of this machine that replace or add to its environment.
+    ``secrets``: the values of secrets, by "secret/key". ``values``: environment variables to add or replace for this
+    machine.
     """
     template = next(yaml.safe_load_all((KUBERNETES / manifest).read_text()))["spec"]["template"]
     (spec,) = template["spec"]["containers"]
@@ -71,7 +72,7 @@ def serving(image: Image, given: Container) -> Iterator[str]:
 
 
 def new_key(image: Image) -> tuple[str, str]:
-    """A client's key, and the content of the secret with its hash, from another machine with the project."""
+    """Return a client's API key, and the content of the secret with its hash, both created outside the image."""
     file = {"CRAWLER_KEYS_FILE": "/data/elsewhere/keys.sqlite"}
     key = image.run("keys", "create", "my-client", **file).stdout.strip()
     return key, image.run("keys", "export", **file).stdout.strip()

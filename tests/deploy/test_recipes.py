@@ -30,7 +30,7 @@ VARIABLES = {"CRAWLER_API_KEYS": "{}", "POSTGRES_PASSWORD": "secret", "GRAFANA_P
 
 
 def check(program: str, package: str, *arguments: str, **variables: str) -> None:
-    """Run a program that checks a recipe. Skips the test where the program is missing."""
+    """Run a program that checks a recipe. If the program is not installed, skip the test."""
     path = shutil.which(program)
     if path is None:
         pytest.skip(f"needs {program} ({package})")
@@ -47,7 +47,7 @@ def services() -> dict[str, Any]:
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    """The pod of each Kubernetes manifest that has one."""
+    """The pods in the Kubernetes manifests, by name."""
     resources = [each for manifest in MANIFESTS for each in yaml.safe_load_all(manifest.read_text())]
     return {
         each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in resources if "template" in each["spec"]
@@ -55,7 +55,7 @@ def pods() -> dict[str, dict[str, Any]]:
 
 
 def mounted(service: str) -> dict[str, Path]:
-    """The path of each file that a service of the compose file mounts, with the file."""
+    """The files that a service of the compose file mounts, by the path in the container."""
     parts = [volume.split(":") for volume in services()[service]["volumes"]]
     return {target: COMPOSE.parent / source for source, target, *_ in parts if source.startswith(".")}
 

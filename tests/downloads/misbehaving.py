@@ -1,8 +1,8 @@
 """A server on loopback whose responses break HTTP, and the ``scrapy`` process that downloads them.
 
 ``python -m tests.downloads.misbehaving`` reads ``Case.as_dict()`` of each case from its input, downloads them with the
-project's download handler, and prints the outcomes as its last line. Scrapy's
-retries are off: each outcome is that of one download.
+project's download handler, and prints the outcomes as its last line. Scrapy's retries are disabled, so each outcome is
+that of a single download.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ EGRESS = "misbehaving"
 
 @dataclass
 class Case:
-    """Downloads, one after another, from a server that serves only them."""
+    """A case: consecutive downloads from a server that serves nothing else."""
 
     serve: Serve
     """Serves one request. The connection is then closed, unless the function raises ``Kept``."""
     downloads: int = 1
     tls: bool = False
-    """Whether the server's certificate is for another name and signed by itself."""
+    """Whether the server uses TLS, with a self-signed certificate for another name."""
     as_proxy: bool = False
     """Whether the server is the proxy of an egress."""
     listens: bool = True
@@ -65,7 +65,7 @@ class Case:
     settings: dict[str, Any] = field(default_factory=dict)
     port: int = 0
     heads: list[str] = field(default_factory=list)
-    """The heads of the received requests."""
+    """The request lines and headers of the received requests."""
     connections: int = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -84,7 +84,7 @@ class Case:
         writer.close()
 
     def as_dict(self) -> dict[str, Any]:
-        """What the process needs to know."""
+        """The part of the case that the downloading process needs."""
         scheme = "https" if self.tls else "http"
         settings = SETTINGS | self.settings
         url = f"{scheme}://127.0.0.1:{self.port}{self.path}"
@@ -140,7 +140,7 @@ def serving(cases: list[Case], certificate: Path) -> Iterator[None]:
 
 
 def outcomes(cases: list[Case], loop: str | None) -> tuple[list[list[str]], str]:
-    """Download the cases at the same time. Return their outcomes, and what the process logs."""
+    """Download all cases at the same time. Return their outcomes and the log of the process."""
     command = [sys.executable, "-X", "dev", "-m", __name__, loop or ""]
     given = json.dumps([case.as_dict() for case in cases])
     run = subprocess.run(command, input=given, capture_output=True, text=True, cwd=ROOT, check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Facts of several processes that share a store."""
+"""Shared state (``SharedFacts``) of several processes that use one store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ UNREACHABLE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 @asynccontextmanager
 async def processes(store: str, number: int = 2) -> AsyncIterator[tuple[SharedFacts, ...]]:
-    """The facts of several processes. Without the store, each has its share of the limits."""
+    """Yield the shared state of several processes. While the store is unavailable, each uses its share of the
+    limits."""
     found = tuple(SharedFacts(store, number) for _ in range(number))
     try:
         yield found

@@ -1,4 +1,4 @@
-"""Lanes of invented egresses, and requests that are sent through them."""
+"""Helpers that build lanes of invented egresses and send requests through them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def made(*names: str, delay: float = 0, **settings: Any) -> Lanes:
 
 
 def released_again(each: Target) -> Target:
-    """What the tracker does if the egress of a target has failed."""
+    """Restart a target, as the tracker does if the target's egress has failed."""
     each.release.end()
     again = each.release.successor = replace(each)
     again.release.failed = each.release.lane

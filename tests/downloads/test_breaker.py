@@ -1,4 +1,4 @@
-"""Circuit breakers, of one process and shared through SQLite and PostgreSQL: the same behaviour."""
+"""Circuit breakers behave the same in one process and if they are shared through SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEY = BreakerKey("shop", "listing")
 
 @asynccontextmanager
 async def breakers(store: str | None, policy: BreakerPolicy) -> AsyncIterator[tuple[CircuitBreaker, CircuitBreaker]]:
-    """The breakers of one source in two processes that share a store; the same one twice without a store."""
+    """Yield a source's breakers in two processes that share a store. Without a store, yield one breaker twice."""
     if store is None:
         local = CircuitBreaker(policy, KEY, Facts())
         yield local, local
@@ -164,7 +164,7 @@ async def test_each_failed_trial_doubles_the_cooldown(clock: list[float]) -> Non
 
 
 async def test_ph_2_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(clock: list[float]) -> None:
-    """Their results arrive after the breaker has opened. Only a longer Retry-After changes something."""
+    """Their results arrive after the breaker has opened. Only a longer Retry-After has an effect."""
     breaker = local(BreakerPolicy(threshold=2, cooldown=60))
     assert await recorded(breaker, BLOCK, BLOCK, BLOCK, BLOCK, None)
     assert breaker.cooldown_left == 60
@@ -239,7 +239,7 @@ async def test_ph_2_a_throttling_status_counts_even_if_the_page_is_not_recognise
 
 
 async def test_a_request_that_was_not_sent_does_not_count() -> None:
-    """Its error must not end the trial of another request either."""
+    """Its error must not end another request's trial, either."""
     found = of_platform(BreakerPolicy(threshold=1, cooldown=0))
     await found["page"].record(BLOCK)
     assert await found["page"].enter() == 0

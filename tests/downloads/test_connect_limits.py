@@ -1,4 +1,4 @@
-"""The limits of a proxy's response to ``CONNECT``; ``test_egresses_hostile.py`` has real proxies that break them."""
+"""The limits of a proxy's response to ``CONNECT``. In ``test_egresses_hostile.py``, real proxies exceed them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 proxy\r\n\r\n"
 
 
 def received(*pieces: bytes) -> tuple[list[bytes], list[str]]:
-    """What is passed on, and the failures."""
+    """Return the data that is passed on, and the failures."""
     passed: list[bytes] = []
     failures: list[str] = []
     receive = limited_head(passed.append, failures.append)

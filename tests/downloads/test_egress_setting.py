@@ -1,4 +1,4 @@
-"""The setting EGRESSES: what it accepts, what it refuses, and that credentials stay in it."""
+"""The setting EGRESSES: valid values, invalid values, and that no message contains credentials."""
 
 from __future__ import annotations
 

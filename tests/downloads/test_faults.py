@@ -1,4 +1,4 @@
-"""What a download ends with if the server, or the proxy of an egress, misbehaves: the same with both event loops."""
+"""The outcomes of downloads from servers and proxies that misbehave. They are the same with both event loops."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TEXT = b"0123456789"
 GOOD = "200 b'Content-Length: 10' b'0123456789'"
 FAILED = "connection: The download failed before the response was complete. Retried."
 LOST = "connection: The connection was lost before the response was complete. Retried."
-TIMED_OUT = "timeout: The platform did not answer in time. Retried."
-TOO_LARGE = "connection: The download was cancelled, as for a response larger than DOWNLOAD_MAXSIZE."
+TIMED_OUT = "timeout: The platform did not respond in time. Retried."
+TOO_LARGE = "connection: The download was cancelled, for example because it is larger than DOWNLOAD_MAXSIZE."
 EGRESS = "egress_failed: The egress misbehaving failed: "
 
 
@@ -80,7 +80,8 @@ def repeats(first: bytes, piece: bytes, seconds: float = 0) -> Serve:
 
 
 class Once:
-    """Serves one request of the first connection, and ends it with the next request. Serves all later ones."""
+    """Serves the first request of the first connection, closes the connection at the second one, and serves all later
+    ones."""
 
     def __init__(self, end: Serve) -> None:
         self.end = end
@@ -92,7 +93,7 @@ class Once:
 
 
 CASES: dict[str, tuple[Case, list[str], int]] = {
-    # name: the case, the outcome of each download, and the number of requests that the server receives
+    # By name: the case, the outcome of each download, and the number of requests that the server receives
     "well": (Case(sends(OK + TEN + TEXT)), [GOOD], 1),
     "in pieces": (Case(sends(*(bytes([each]) for each in OK + TEN + TEXT))), [GOOD], 1),
     "a request as given": (
@@ -263,7 +264,7 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
 
 @pytest.fixture(scope="module", params=[pytest.param(LOOP, id="uvloop"), pytest.param(None, id="asyncio")])
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Name -> the outcomes and the number of requests that the server has received. ``log``: the process's log."""
+    """The outcomes and the number of received requests, by name of the case. ``log``: the log of the process."""
     cases = [case for case, *_ in CASES.values()]
     for case in cases:
         case.heads.clear()

@@ -1,4 +1,4 @@
-"""scrapy-poet's injection: one plan per callback, and a new plan where the cached one could be wrong."""
+"""scrapy-poet's injection: one plan per callback, and a new plan if the cached one could be wrong."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_callback_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_override_rules_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     middleware, callback = injection(needs_page)
     assert type(injected(middleware, Request("https://a.example/", callback=callback))["page"]) is Page
-    # The matcher of a real rule downloads the list of public suffixes.
+    # A real rule's matcher would download the list of public suffixes.
     monkeypatch.setattr(middleware.registry, "get_rules", lambda: ["a rule"])
     monkeypatch.setattr(
         middleware.registry, "overrides_for", lambda url: {Page: Other} if "//b.example" in str(url) else {}

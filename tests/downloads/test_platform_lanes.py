@@ -94,7 +94,7 @@ async def test_only_a_failure_of_its_own_suspends_an_egress_at_once(error: Scrap
 
 
 async def test_an_egress_is_suspended_after_two_targets_in_a_row_have_lost_their_connections() -> None:
-    """One target alone may be the cause itself."""
+    """If there is only one such target, the target itself may be the cause."""
     lane = next(iter(made()))
     for _ in range(3):
         await lane.count_lost("1")
@@ -149,7 +149,7 @@ async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.M
 
 
 async def test_parallel_requests_of_an_abandoned_release_count_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks of the first release may still send requests, or have them in flight, when the target is released again."""
+    """When a target is restarted, tasks of its first start may still send requests or have requests in flight."""
     sending = Sending(made("a", "b"), monkeypatch)
     each = target("1")
     first = await sending.egress(each)
@@ -168,7 +168,7 @@ async def test_parallel_requests_of_an_abandoned_release_count_nowhere(monkeypat
 async def test_at_3_a_failure_counts_for_the_egress_of_its_request_after_the_outcome_of_its_target(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The call's deadline is over when the check of its stalling proxy ends. Another egress would be free next."""
+    """The call's deadline passes while its stalled proxy is being checked. Then another egress would be free."""
     sending = Sending(made("stall", "good"), monkeypatch)
     for number in range(6):
         each = target(str(number))
@@ -181,7 +181,8 @@ async def test_at_3_a_failure_counts_for_the_egress_of_its_request_after_the_out
 
 
 async def test_a_target_that_was_sent_nowhere_still_has_its_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it waits for a slot, its lanes are suspended one after the other. Then it is sent, and its egress fails."""
+    """While the target waits for a slot, one lane after the other is suspended. Then it is sent, and its egress
+    fails."""
     sending = Sending(made(delay=0.05), monkeypatch)
     a, b, c = sending.lanes
     for lane in sending.lanes:
@@ -211,7 +212,7 @@ class SimulatedTime(selectors.DefaultSelector):
 
 
 def test_no_unsent_target_waits_for_a_suspended_lane(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The photo app's budget with three egresses: one of them is suspended after 120 s, until the end."""
+    """The photo app's budget with three egresses, one of which is suspended from 120 s until the end."""
     clock = SimulatedTime()
     loop = asyncio.SelectorEventLoop(clock)
     monkeypatch.setattr(loop, "time", lambda: clock.now)
@@ -243,7 +244,7 @@ def test_no_unsent_target_waits_for_a_suspended_lane(monkeypatch: pytest.MonkeyP
 async def test_a_request_that_waits_for_a_slot_is_not_sent_after_its_target_has_its_outcome(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """For example a remaining request of an enrichment, which could be sent through another egress."""
+    """For example, a remaining enrichment request, which could otherwise be sent through another egress."""
     sending = Sending(made("a", "b"), monkeypatch)
     each = target("1")
     async with sending.download(each):
@@ -258,7 +259,7 @@ async def test_a_request_that_waits_for_a_slot_is_not_sent_after_its_target_has_
 async def test_a_request_that_waits_for_a_slot_is_not_sent_if_its_target_is_released_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The request belongs to the first release. The second one makes its own requests."""
+    """The request belongs to the target's first start. After the restart, the target makes its own requests."""
     sending = Sending(made("a", "b"), monkeypatch)
     each = target("1")
     async with sending.download(each):
@@ -303,7 +304,7 @@ async def test_a_request_that_was_not_sent_does_not_end_the_rest_of_an_egress(er
 
 
 async def test_a_crawl_gives_up_only_if_all_egresses_have_rested_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One egress has failed for hours. The others have begun to rest just now."""
+    """One egress has failed for hours. The others have only just been suspended."""
     sending = Sending(made(), monkeypatch)
     sending.middleware.give_up_after = 3_600
     first, *others = sending.lanes

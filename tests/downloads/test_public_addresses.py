@@ -1,4 +1,5 @@
-"""Private addresses, which webhooks may have with ``WEBHOOK_PRIVATE``. ``tests/browser/test_proxy.py``: public ones."""
+"""The private addresses that ``WEBHOOK_PRIVATE`` allows for webhooks. ``tests/browser/test_proxy.py`` tests public
+ones."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ async def test_after_an_outage_slots_that_were_released_meanwhile_are_free(locat
 async def test_in_an_outage_a_process_keeps_only_its_own_slots(location: str) -> None:
     async with shared(location, concurrency=4) as (one, two):
         held = [await one.acquire(), await two.acquire(), await two.acquire()]
-        (await one.acquire())()  # now it knows the slots of the other
+        (await one.acquire())()  # now it knows the other process's slots
         for each in (one, two):
             await each.facts.change(Starts, "another", lambda *_: None)  # stores the release, too
         for each in (one, two):
@@ -182,7 +182,7 @@ def test_a_lease_that_began_before_the_clock_was_set_back_ends() -> None:
 
 
 def decisions(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list to which each decision over a throttle is added when it is stored."""
+    """Return a list to which each stored decision about a throttle is appended."""
     assert isinstance(facts, SharedFacts)
     found: list[str] = []
     original = facts.store.transact
@@ -253,7 +253,7 @@ def test_a_free_slot_is_left_to_a_process_that_has_none_and_waits() -> None:
 
 
 def test_a_free_slot_is_left_to_a_download_that_is_not_in_the_background() -> None:
-    """Also if its process has other slots."""
+    """This applies even if its process has other slots."""
     starts = Starts(0.0, {"one:0": 160.0, "two:0": 160.0})
     take = partial(starts.take, processes=1, limit=Limit(2, 0.0, 60.0))
     assert take(100.0, token="one:1") is None

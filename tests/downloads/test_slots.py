@@ -47,7 +47,7 @@ def left_downloader(crawler: Crawler, request: Request) -> None:
 
 
 async def is_free(middleware: ThrottleMiddleware) -> bool:
-    """Whether another request gets the slot at once."""
+    """Whether another request gets the slot immediately."""
     probe = Request(URL)
     try:
         async with asyncio.timeout(0.01):

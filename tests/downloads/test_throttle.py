@@ -47,7 +47,7 @@ def test_downloads_start_a_delay_apart() -> None:
 
     begin, starts = asyncio.run(scenario())
     assert starts == sorted(starts)
-    # Not from the measured first start, which may be late: the delays count from when the download was allowed.
+    # The delays are not measured from the first start, which may be late, but from the time at which it was allowed.
     assert starts[-1] - begin >= 0.02 * 4 - 0.001, "not before the sum of the delays"
 
 

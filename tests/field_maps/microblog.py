@@ -1,4 +1,4 @@
-"""Microblog: the notes' field map of a user and of a timeline, in the three generations of the API."""
+"""Microblog: reads users and timelines of the three API generations, independently of the page objects."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def timeline(payload: Any) -> dict[str, Any] | None:
     rows = [item for entry in [*pins, *entries] for item in items(entry)]
     posts = {found["post_id"]: found for row in rows if (found := post(at(row, "tweet_results.result")))}
     pinned = [post(at(row, "tweet_results.result")) for entry in pins for row in items(entry)]
-    # A page of posts has the member as the author of posts only; without a requested handle, the first one is meant.
+    # A page of posts contains the profile's user only as the author of posts. Without a requested handle, the first
+    # author is used.
     author = next((user for row in rows if (user := at(row, f"tweet_results.result.{AUTHOR}"))), None)
     cursors = [each for each in (at(entry, "content") for entry in entries) if each.get("cursorType") == "Bottom"]
     cursors += [row for row in rows if row.get("cursorType") == "Bottom"]
@@ -71,14 +72,14 @@ def timeline(payload: Any) -> dict[str, Any] | None:
 
 
 def items(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The contents of an entry, without advertisements: its own, or a module's."""
+    """The contents of an entry or of the items of its module, without advertisements."""
     own = at(entry, "content.itemContent")
     nested = [at(each, "item.itemContent") for each in at(entry, "content.items") or []]
     yield from (each for each in [own, *nested] if each and "promotedMetadata" not in each)
 
 
 def post(found: Any) -> dict[str, Any] | None:
-    """The contract's post; None for the remains of a deleted one."""
+    """The contract's post, or None for the placeholder of a deleted post."""
     found = at(found, "tweet") or found
     legacy = at(found, "legacy")
     if not legacy:
@@ -91,7 +92,7 @@ def post(found: Any) -> dict[str, Any] | None:
     own = quoted(found)
     assert own is not None
     del own["creator_name"]
-    shown = source if inner else found  # hashtags and media of a repost are usually only on the inner post
+    shown = source if inner else found  # hashtags and media of a repost are usually only in the inner post
     if is_repost:  # the wrapper's text is cut, and its counts are placeholders
         own |= {"caption": inner["caption"] if inner else own["caption"], "comment_count": None, "like_count": None}
     user = at(found, AUTHOR)
@@ -116,7 +117,7 @@ def post(found: Any) -> dict[str, Any] | None:
 
 
 def quoted(found: Any) -> dict[str, Any] | None:
-    """The contract's quoted post; None for the remains of a deleted one."""
+    """The contract's quoted post, or None for the placeholder of a deleted post."""
     found = at(found, "tweet") or found
     legacy, user = at(found, "legacy"), at(found, AUTHOR)
     if not legacy:
@@ -141,14 +142,16 @@ def quoted(found: Any) -> dict[str, Any] | None:
 def caption(found: Any, legacy: dict[str, Any]) -> str:
     """The whole text: links expanded, the link to media at the end removed. A note's text is not escaped.
 
-    The post of an article is only a link: it has the article's title and text (the blank line between them is chosen).
+    The post of an article is only a link: its caption is the article's title and text, separated by a blank line (our
+    choice).
     """
     note, article = at(found, f"{NOTE}.text"), at(found, ARTICLE)
     text: str = html.unescape(legacy["full_text"]) if note is None else note
     if article and re.fullmatch(r"https://t\.co/\w+", text):
         return f"{article['title']}\n\n{article['preview_text']}"
     media = at(legacy, "extended_entities.media") or at(legacy, "entities.media") or []
-    # Links behind the shown text are removed. A link in which an invented range ends is kept (real ranges never do so).
+    # Links after the shown text are removed. A link is kept if the invented range ends inside it, which real ranges
+    # never do.
     end = at(legacy, "display_text_range.1")
     for url in {each["url"] for each in media}:
         if text.endswith(url) and (note or not len(text) - len(url) < end < len(text)):
@@ -159,7 +162,7 @@ def caption(found: Any, legacy: dict[str, Any]) -> str:
 
 
 def qualities(media: list[dict[str, Any]]) -> dict[str, str | None]:
-    """The MP4 files of the first video by bitrate: highest, lowest, and the one between."""
+    """The MP4 files of the first video with the highest, lowest and a medium bitrate."""
     variants: list[dict[str, Any]] = next(
         (each["video_info"]["variants"] for each in media if "video_info" in each), []
     )

@@ -19,7 +19,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def first(value: Any, *paths: str) -> Any:
-    """Return the value at the first path where there is one."""
+    """Return the value at the first path that has one."""
     return next((found for path in paths if (found := at(value, path)) is not None), None)
 
 

@@ -1,4 +1,5 @@
-"""Photo app: the notes' field maps of a post in the dialects XIG, XDT and XDTITEM, and of a profile's newest reels."""
+"""Photo app: reads posts in the formats XIG, XDT and XDTITEM, and a profile's newest reels, independently of the page
+objects."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def graph_post(media: dict[str, Any]) -> dict[str, Any]:
-    """The contract's post from an XDT payload, whose keys it has."""
+    """The contract's post from an XDT payload, which has the same keys."""
     kept = ("clips_music_attribution_info", "comments_disabled", "has_audio", "is_ad", "is_affiliate")
     texts = ("__typename", "accessibility_caption", "display_url", "id", "product_type", "shortcode", "thumbnail_src")
     views, plays = media.get("video_view_count"), media.get("video_play_count")
@@ -55,13 +56,13 @@ def graph_post(media: dict[str, Any]) -> dict[str, Any]:
         ),
         "location": location(media.get("location")),
         "owner": owner(media["owner"] | {"pk": media["owner"]["id"], "id": ""}),
-        # A 0 beside a positive play count is missing.
+        # A view count of 0 next to a positive play count means that it is missing.
         "video_view_count": None if not views and plays else views,
     }
 
 
 def media_post(media: dict[str, Any], comment_edges: list[Any]) -> dict[str, Any]:
-    """The contract's post from an XIG or XDTITEM payload, which share their names."""
+    """The contract's post from an XIG or XDTITEM payload, which have the same keys."""
     caption, video = at(media, "caption.text"), media["media_type"] == 2
     user = media["user"]
     has_second_id = user.get("id") not in {None, user["pk"]}
@@ -93,7 +94,7 @@ def media_post(media: dict[str, Any], comment_edges: list[Any]) -> dict[str, Any
 
 
 def owner(user: dict[str, Any]) -> dict[str, Any]:
-    """The contract's owner: ``id`` and ``pk`` are the classic id, ``app_id`` the other one ("" here where missing)."""
+    """The contract's owner: ``id`` and ``pk`` are the classic id, ``app_id`` is the secondary id ("" if missing)."""
     texts = ("__typename", "full_name", "pk", "profile_image_uri", "profile_pic_url", "username")
     edges = at(user, "polaris_ordered_timeline_connection.edges") or []
     return {
@@ -106,7 +107,7 @@ def owner(user: dict[str, Any]) -> dict[str, Any]:
 
 
 def timeline_item(node: dict[str, Any]) -> dict[str, Any]:
-    """The contract's timeline item: the platform's, without the number of a carousel's pictures."""
+    """The contract's timeline item: the platform's item without the number of pictures in a carousel."""
     kept = ("__isXIGPolarisMedia", "__typename", "code", "display_uri", "id", "media_type", "pk", "product_type")
     return {
         **{key: node[key] for key in kept},
@@ -127,7 +128,7 @@ def coauthor(user: dict[str, Any]) -> dict[str, Any]:
 
 
 def likes(media: dict[str, Any], count: int | None) -> dict[str, Any]:
-    """The likes; null where the author hides them."""
+    """The number of likes; null if the author hides it."""
     hidden = media.get("like_and_view_counts_disabled") or (count or 0) < 0
     return {"count": None if hidden else count}
 
@@ -138,7 +139,7 @@ def captions(text: str | None) -> dict[str, Any]:
 
 
 def comments(count: int | None, edges: list[Any] | None) -> dict[str, Any]:
-    """The comments of an XDT payload; the other captures have none."""
+    """The comments in an XDT payload. Captures in other formats contain none."""
     nodes = [
         {
             **{key: node[key] for key in ("created_at", "id", "text")},
@@ -151,7 +152,7 @@ def comments(count: int | None, edges: list[Any] | None) -> dict[str, Any]:
 
 
 def tagged(users: Any) -> dict[str, Any]:
-    """The tagged users with their places on the picture."""
+    """The tagged users with their positions in the picture."""
     kept = ("full_name", "id", "is_verified", "profile_pic_url", "username")
     return {"edges": [{"node": {"user": {key: user[key] for key in kept}, "x": x, "y": y}} for user, x, y in users]}
 
@@ -185,13 +186,13 @@ def music(clip: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def stream(media: dict[str, Any]) -> str | None:
-    """The URL of the version 101, else of the first."""
+    """The URL of the video version of type 101, else of the first version."""
     urls: dict[int, str] = {each["type"]: each["url"] for each in reversed(media.get("video_versions") or [])}
     return urls.get(101) or next(reversed(urls.values()), None)
 
 
 def duration(media: dict[str, Any]) -> float | None:
-    """The seconds of the manifest, else those in the video's URL."""
+    """The duration in seconds from the manifest, else from the video's URL."""
     found = re.search(
         r'mediaPresentationDuration="PT(?:(\d+)H)?(?:(\d+)M)?([\d.]+)S', media.get("video_dash_manifest") or ""
     )

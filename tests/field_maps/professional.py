@@ -1,8 +1,8 @@
-"""Professional: the notes' field map of a member's page, of the sections that the captures have.
+"""Professional: reads the sections of a member's page that occur in captures, independently of the page objects.
 
-The notes are silent on the wording of ``data_availability.note`` and of an exact number of followers, on the keys in
-the rows of volunteering, projects, recommendations, awards and languages, and on the date range of a position whose
-dates are only in the linked data: these are the project's, as its documentation and other fixtures show them.
+The notes on the platform do not specify the wording of ``data_availability.note`` and of an exact number of followers,
+the keys in the rows of volunteering, projects, recommendations, awards and languages, and the date range of a position
+whose dates are only in the linked data. For these, this module follows the project's documentation and other fixtures.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def expected(_page: str, page: Selector | dict[str, Any]) -> dict[str, Any] | No
 
 
 def availability(found: dict[str, Any], *, masked: bool, has_head: bool) -> dict[str, Any]:
-    """What the page kept back."""
+    """The fields that the page withheld."""
     experience, education = found["experience"], found["education"]
     note = MASKED_NOTE.format(len(experience)) if masked else FULL_NOTE if has_head else LINKED_NOTE
     withheld = [name for name in MASKED_WITHHELD if name != "education" or any(each["masked"] for each in education)]
@@ -120,7 +120,7 @@ def words(found: SelectorList[Selector] | Selector, *, lines: bool = False) -> s
 
 
 def address(url: str | None) -> str:
-    """A URL without tracking; of a redirect, its destination."""
+    """A URL without tracking parameters; for a redirect, its destination."""
     parts = urlsplit(url or "")
     if parts.path == "/redir/redirect":
         return parse_qs(parts.query)["url"][0]
@@ -172,7 +172,7 @@ def counts(page: Selector, data: list[dict[str, Any]]) -> dict[str, str]:
 
 def photo(page: Selector, data: list[dict[str, Any]]) -> str:
     shown = image(page.css(f"{CARD} [data-section=picture] img")) or meta(page, "og:image")
-    # Resolved against the page's address: a capture has a text where the URL was removed.
+    # Resolved against the page's URL, because in a capture a text replaces the removed URL.
     return shown or urljoin(SITE, at(person(data), "image.contentUrl") or "")
 
 
@@ -193,7 +193,7 @@ def websites(page: Selector) -> list[dict[str, str]]:
 
 
 def dates(row: Selector | SelectorList[Selector]) -> tuple[str, list[str], str]:
-    """The range as shown, its two ends, and the duration."""
+    """The range as shown, its start and end, and the duration."""
     shown = row.css(".date-range")
     times = [words(each) for each in shown.css("time")]
     ends = [*times, "Present"] if len(times) == 1 else times
@@ -261,7 +261,8 @@ def school(row: Selector) -> dict[str, Any]:
 
 
 def masked_rows(page: Selector) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Positions and schools of the list that has both. Schools show years. The logos of masked rows are not used."""
+    """Positions and schools from the masked list, which contains both. Schools show years. The logos of masked rows are
+    not used."""
     listed = page.css(".experience-education__list li")
     own = link_of(page.css(f"{CARD} [data-section=currentPositionsDetails]"))
     jobs = [masked_position(row, own) for row in listed if not row.css(".date-range")]
@@ -277,7 +278,7 @@ def masked_position(row: Selector, own: dict[str, str | None]) -> dict[str, Any]
     return found | known | {"company_name_source": "top_card", "company_slug": slug(own["url"] or "")}
 
 
-# Linked data: the only source of some pages
+# Linked data, the only source for some pages
 
 
 def is_masked(value: Any) -> bool:
@@ -285,7 +286,8 @@ def is_masked(value: Any) -> bool:
 
 
 def linked_positions(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Employers, then past employers, which are among the schools. Titles are those of the current positions."""
+    """Present employers, then past employers, which the linked data lists among the schools. Only present positions
+    have titles."""
     current = at(person(data), "worksFor") or []
     titles = at(person(data), "jobTitle") or []
     titles = titles if len(titles) == len(current) else [""] * len(current)
@@ -314,7 +316,7 @@ def linked_position(employer: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def linked_schools(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Schools. A masked page masks them, though its linked data has them in clear: masked stays masked."""
+    """Schools. On a masked page, they stay masked, although the linked data may contain them in clear."""
     listed = [each for each in at(person(data), "alumniOf") or [] if each["@type"] == "EducationalOrganization"]
     masked = is_masked(at(person(data), "jobTitle"))
     return [
@@ -360,7 +362,7 @@ def tab_card(card: Selector) -> dict[str, Any]:
     acted = next(
         link for link in links if re.search(r"(shared|reposted|liked|reacted on|commented on) this$", words(link))
     )
-    # The author of a post; of a card about another's post, the nested card's.
+    # The author of a post. On a card about another member's post, it is in the nested card.
     author = card.css(".profile-activity-original-author") or card.css(".profile-activity-card .publisher-author-card")
     return {
         "action": words(acted),

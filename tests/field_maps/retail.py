@@ -1,4 +1,4 @@
-"""Retail: the notes' field map of a listing and its rows (envelope, rows, product, the three price layouts)."""
+"""Retail: reads listings and their rows in all three price formats, independently of the page objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
     if not isinstance(listing, dict):
         return None
     if not at(listing, "paginationV2.pageProperties.page"):
-        rows = listing["itemStacks"][0]["items"]  # without types: the capture was cut
+        rows = listing["itemStacks"][0]["items"]  # without types, because the capture was trimmed
         return rows_alone(page, [{"__typename": "Product"} | row for row in rows], more=True)
     echo = at(listing, "paginationV2.pageProperties")
     rows = [
@@ -29,7 +29,7 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
     ]
     products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
     number, last = int(echo["page"]), at(listing, "paginationV2.maxPage")
-    # A search has the query where a category has its name: a search has no category.
+    # In a search, the query is under the key of a category's name: a search has no category.
     named = first(listing, "catInfo.name", "requestContext.categories.name") or ""
     name = "" if echo["cat_id"] == "0" else named
     total = first(listing, "aggregatedCount", "itemStacks.0.count", "itemStacks.0.meta.totalItemCount")
@@ -56,10 +56,10 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def rows_alone(page: str, rows: list[dict[str, Any]], *, more: bool = False) -> dict[str, Any]:
-    """What rows show without their listing's paging: no totals, no title.
+    """The item for rows that were saved without their listing, so that there are no totals and no title.
 
-    The notes are silent on three fields: the page number (1, the default of the request), the URL (the response's), and
-    whether more follows (not after rows alone; for a page without a last page, the next one shows it).
+    The notes on the platform do not specify three fields: the page number (1, the default of the request), the URL
+    (that of the response), and whether more follows (false for rows alone, true for a page without a last page number).
     """
     products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
     texts = dict.fromkeys(("category_name", "heading", "sort", "title"), "")
@@ -71,7 +71,7 @@ def rows_alone(page: str, rows: list[dict[str, Any]], *, more: bool = False) -> 
 
 
 def is_grid(stack: dict[str, Any]) -> bool:
-    """Whether a stack has the listing's own rows."""
+    """Whether a stack contains the listing's own rows."""
     layout = first(stack, "layoutEnum", "meta.layoutEnum")
     return layout in {None, "GRID"} and at(stack, "meta.subType") != "SECONDARY_STACK"
 
@@ -112,9 +112,10 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def variants(row: dict[str, Any]) -> int | None:
-    """The number of variants; None if a row lists none and is a variant, or has no part of a row that would list some.
+    """The number of variants; None if a row lists none although it is a variant, or lacks the part that would list
+    them.
 
-    The notes leave both None cases open ("null is more honest"); the contract wants no invented 0.
+    The notes on the platform leave both cases open ("null is more honest"); the contract allows no invented 0.
     """
     criteria = row.get("variantCriteria") or []
     listed = len(row.get("variantList") or []) or sum(len(each.get("variantList") or []) for each in criteria)
@@ -123,7 +124,7 @@ def variants(row: dict[str, Any]) -> int | None:
 
 
 def price(row: dict[str, Any]) -> dict[str, Any]:
-    """The price in the layouts A (lines), B (flat texts) and C (nested objects), in this order."""
+    """The price, from the format A (lines), B (flat texts) or C (nested objects), tried in this order."""
     lines = {
         (line["lineType"], each["key"]): amount(each["value"])
         for line in at(row, "priceInfo.priceDetails.priceLines") or []
@@ -158,7 +159,7 @@ def amount(text: Any) -> float | None:
 
 
 def payload_of(body: str) -> Any:
-    """The page's JSON, with the page's title beside it."""
+    """The JSON in the page's ``__NEXT_DATA__`` script, with the page's title added under the key ``title``."""
     script = re.search(r'<script id="__NEXT_DATA__"[^>]*>(.*?)</script>', body, re.DOTALL)
     title = re.search(r"<title[^>]*>(.*?)</title>", body, re.DOTALL)
     return json.loads(script[1]) | {"title": title[1] if title else ""} if script else None

@@ -1,4 +1,4 @@
-"""Short videos: the notes' field maps of a list's envelope and of a photo post in the app's shape."""
+"""Short videos: reads lists and photo posts in the app's format, independently of the page objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ PHOTO = 150
 
 
 def expected(_page: str, payload: Any) -> dict[str, Any] | None:
-    """Return what a page object must extract; None for photo posts in the web's shape, of which there is no capture."""
+    """Return what a page object must extract, or None for photo posts in the web API's format, because no response in
+    that format was recorded."""
     if any(list(values(payload, key)) for key in ("imagePost", "images")) and not list(rows(payload)):
         return None
     inner = payload.get("data", payload) if isinstance(payload, dict) else {}
@@ -29,7 +30,7 @@ def expected(_page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def rows(payload: Any) -> Iterator[dict[str, Any]]:
-    """The posts of the app's answers: of a search, of a feed, of one post and of a search that was flattened."""
+    """The posts in the app's responses: a search, a feed, a single post and a search that its recorder flattened."""
     for row in at(payload, "search_item_list") or []:
         yield row["aweme_info"]
     yield from at(payload, "aweme_list") or []
@@ -39,7 +40,7 @@ def rows(payload: Any) -> Iterator[dict[str, Any]]:
 
 
 def unflattened(row: dict[str, Any]) -> dict[str, Any]:
-    """A post as the app has it: flattened ones have an ``id``, a textual time and the slides' URLs."""
+    """Convert a flattened post, which has an ``id``, a time as text and the slides' URLs, back to the app's format."""
     created = int(datetime.fromisoformat(row["create_time"]).timestamp())
     slides = [{"display_image": url} for url in row.get("images") or []]
     return row | {"aweme_id": row["id"], "create_time": created, "image_post_info": {"images": slides}}
@@ -55,7 +56,7 @@ def post(row: dict[str, Any]) -> dict[str, Any]:
         "author": author(row["author"]),
         "author_user_id": row["author"]["uid"],
         "aweme_id": number,
-        "aweme_type": row.get("aweme_type", PHOTO),  # silent on trimmed posts: taken from what the type means
+        "aweme_type": row.get("aweme_type", PHOTO),  # missing in trimmed posts: all of these are photo posts
         "commerce_info": commerce(row.get("commerce_info") or {}),
         "create_time": row["create_time"],
         "create_time_utc": created.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
@@ -66,14 +67,15 @@ def post(row: dict[str, Any]) -> dict[str, Any]:
         "music": music(row.get("music") or {}),
         "region": row.get("region") or "",
         "statistics": statistics(row.get("statistics") or {}),
-        # Silent on posts without a handle: their own URL is the only one.
+        # For posts without a handle, the URL in the response is the only one.
         "url": f"{SITE}/@{name}/photo/{number}" if name else row["url"],
         "video": video(row.get("video") or {}),
     }
 
 
 def image(value: Any) -> dict[str, Any]:
-    """The contract's image: its ``uri`` is a URL, where the app often has a storage key. Also of a bare URL."""
+    """The contract's image, from the app's object or a bare URL. Its ``uri`` is a URL, unlike the app's, which is often
+    a storage key."""
     if isinstance(value, str):
         value = {"uri": value, "url_list": [value]}
     urls, key = at(value, "url_list") or [], at(value, "uri") or ""
@@ -87,7 +89,7 @@ def image(value: Any) -> dict[str, Any]:
 
 
 def pictures(info: dict[str, Any]) -> dict[str, Any]:
-    """The slides, and the cover, which is the first slide where it is missing."""
+    """The slides, and the cover, which is the first slide if the post has no cover."""
     return {
         "image_post_cover": {
             "display_image": image(first(info, "image_post_cover.display_image", "images.0.display_image")),
@@ -110,7 +112,7 @@ def author(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def commerce(value: dict[str, Any]) -> dict[str, Any]:
-    """The contract's commerce info: always all keys."""
+    """The contract's commerce info, with all keys."""
     kept = ("adv_promotable", "auction_ad_invited", "branded_content_type", "is_diversion_ad")
     return {
         **{key: value.get(key) for key in (*kept, "with_comment_filter_words")},
@@ -119,7 +121,7 @@ def commerce(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def music(value: dict[str, Any]) -> dict[str, Any]:
-    """The contract's music: ``id`` is a number that is rounded, so ``id_str`` is read."""
+    """The contract's music. ``id_str`` is read, because ``id`` is a rounded number."""
     return {
         **{key: image(value.get(key)) for key in ("cover_large", "cover_medium", "cover_thumb", "play_url")},
         **{key: value.get(key) for key in ("duration", "is_original", "is_original_sound", "user_count")},
@@ -140,7 +142,7 @@ def statistics(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def video(value: dict[str, Any]) -> dict[str, Any]:
-    """The contract's stub of a video."""
+    """The contract's video object, which is nearly empty for photo posts."""
     images = ("cover", "dynamic_cover", "origin_cover", "download_addr", "play_addr")
     return {
         **{key: image(value.get(key)) for key in images},

@@ -1,4 +1,4 @@
-"""Video site: the notes' field maps of the responses about a channel or a video, and the choice of the map."""
+"""Video site: reads responses about a channel or a video, independently of the page objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from tests.field_maps.videosite_channel import (
 
 
 def payload_of(body: str) -> Any:
-    """The elements of a feed, or the linked data of a page of which nothing else was saved; None for other markup."""
+    """The root element of a feed, or the linked data of a page of which nothing else was saved; None for other
+    markup."""
     if linked := re.match(r'<script type="application/ld\+json"[^>]*>(.*)</script>\s*$', body, re.DOTALL):
         return json.loads(linked[1])
     is_feed = body.lstrip().startswith("<?xml")
@@ -52,14 +53,14 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def resolved(payload: Any) -> dict[str, Any]:
-    """A channel by the address that leads to it."""
+    """The channel to which a URL was resolved."""
     channel = at(payload, "endpoint.browseEndpoint.browseId")
     profile = PROFILE | {"profile_id": channel, "profile_link": f"{SITE}/channel/{channel}"}
     return {"channel": channel, "profile": profile, "url": ""}
 
 
 def video(payload: Any) -> dict[str, Any]:
-    """A video by its player state: exact date, likes, views and length."""
+    """A video from the player's data: exact date, likes, views and length."""
     micro = next(values(payload, "playerMicroformatRenderer"))
     number = at(payload, "videoDetails.videoId")
     short = bool(micro.get("isShortsEligible")) or "/shorts/" in micro.get("canonicalUrl", "")
@@ -114,7 +115,7 @@ def about_page(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def unwrapped(link: dict[str, Any]) -> str:
-    """The address behind a redirect."""
+    """The destination of a redirect."""
     url: str = at(link, "commandRuns.0.onTap.innertubeCommand.urlEndpoint.url")
     target = parse_qs(urlsplit(url).query).get("q", []) if "/redirect?" in url else [url]
     return target[0] if target else f"https://{link['content']}"
@@ -163,7 +164,8 @@ def feed_page(feed: ET.Element) -> dict[str, Any]:
 
 
 def comments_page(data: dict[str, Any]) -> dict[str, Any]:
-    """The number of a video's comments. The notes are silent on the rest of this response, which is what it shows."""
+    """A video's number of comments, and the other values that this response shows. The notes on the platform specify
+    only the former."""
     number, title = (
         at(data, "currentVideoEndpoint.watchEndpoint.videoId"),
         next(values(data, "videoPrimaryInfoRenderer")),

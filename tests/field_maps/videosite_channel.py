@@ -1,4 +1,4 @@
-"""Video site: the notes' field maps of a channel's page and of its lists."""
+"""Video site: reads a channel's page and its lists, independently of the page objects."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
         for part in row.get("metadataParts") or []
     ]
     videos = next((each for each in parts if re.search(r"\d.* videos?$", each)), "")
-    # In other languages, no part contains "subscriber": it is the other part beside the number of videos.
+    # In other languages, no text contains "subscriber": the number of subscribers is the text next to the number of
+    # videos.
     shown = next((each for each in parts if "subscriber" in each), "") or next(
         (each for each in parts[1:] if each != videos and each[0].isdecimal()), ""
     )
@@ -125,12 +126,12 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def topic_image(topic: dict[str, Any]) -> str:
-    """The picture of a topic (silent for games, whose header has only the box)."""
+    """The picture of a topic. For games, whose header shows only the box, the notes specify none."""
     return first(topic, "avatar.thumbnails.-1.url", "boxArt.thumbnails.-1.url") or ""
 
 
 def saved_person(data: dict[str, Any]) -> dict[str, Any]:
-    """What a page's linked data has of a channel, where nothing else of the page was saved."""
+    """The channel from a page's linked data, if nothing else of the page was saved."""
     person = data["mainEntity"]
     handle = person["alternateName"].removeprefix("@")
     found = PROFILE | {
@@ -146,7 +147,7 @@ def saved_person(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def gated_profile(data: dict[str, Any], gate: dict[str, Any]) -> dict[str, Any]:
-    """What an age gate shows of a channel."""
+    """The channel as far as an age gate shows it."""
     return PROFILE | {
         "display_name": gate["channelTitle"],
         "profile_id": browse_id(data),
@@ -156,7 +157,7 @@ def gated_profile(data: dict[str, Any], gate: dict[str, Any]) -> dict[str, Any]:
 
 
 def continuation_page(data: dict[str, Any]) -> dict[str, Any] | None:
-    """A further page of a list, or a single saved item."""
+    """A continuation page of a list, or a single saved item."""
     rows = next(values(data.get("onResponseReceivedActions"), "continuationItems"), None)
     if rows is None:
         rows = [{"lockupViewModel": data}] if "contentId" in data else []
@@ -164,14 +165,14 @@ def continuation_page(data: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def playlist_page(data: dict[str, Any]) -> dict[str, Any]:
-    """A playlist of a channel's uploads; empty where the platform has none."""
+    """A playlist of a channel's uploads; empty if it does not exist."""
     grid: dict[str, Any] = next(values(data.get("contents"), "richGridRenderer"), {"contents": []})
     number = next(values(data, "playlistId"), "")
     return listed(re.sub("^UU(?:LF|SH|LV)", "UC", number), *posts_of(grid["contents"], "shorts"))
 
 
 def listed(channel: str, posts: list[dict[str, Any]], continuation: str) -> dict[str, Any]:
-    """The posts of a list that says no more about its channel than the id."""
+    """The posts of a list that contains only the id of its channel."""
     link = f"{SITE}/channel/{channel}" if channel else ""
     about = PROFILE | {"profile_id": channel, "profile_link": link}
     return {
@@ -184,7 +185,7 @@ def listed(channel: str, posts: list[dict[str, Any]], continuation: str) -> dict
 
 
 def tab_rows(tab: dict[str, Any]) -> list[Any]:
-    """The rows of a tab: those of its grid, of the new or of the old kind."""
+    """The rows in the grid of a tab, in the newer or the older format."""
     grid = next(values(tab.get("content"), "richGridRenderer"), None)
     old = next(values(tab.get("content"), "gridRenderer"), None)
     return grid["contents"] if grid else old["items"] if old else []
@@ -264,7 +265,7 @@ def renderer(row: dict[str, Any], label: str) -> dict[str, Any]:
 
 
 def short(row: dict[str, Any], _label: str) -> dict[str, Any]:
-    """A short; its label for screen readers has the views that the overlay lacks."""
+    """A short. The number of views that its overlay lacks is in its label for screen readers."""
     spoken = re.search(r", ([^,]*? views?) [–-] play Short$", row.get("accessibilityText") or "")
     shown = text_of(at(row, "overlayMetadata.secondaryText")) or (spoken[1] if spoken else "")
     return post(
@@ -283,7 +284,7 @@ def browse_id(data: dict[str, Any]) -> str:
 
 
 def text_of(node: Any) -> str:
-    """The text of a node in one of its four shapes."""
+    """The text of a node, in any of the four formats."""
     if isinstance(node, str):
         return node
     runs = "".join(each["text"] for each in at(node, "runs") or [])
@@ -291,7 +292,7 @@ def text_of(node: Any) -> str:
 
 
 def count(text: str) -> int | None:
-    """The number that a text states, such as ``1.07m subscribers``; None if its unit is not known."""
+    """The number in a text such as ``1.07m subscribers``; None if its unit is unknown."""
     found = re.match(
         r"([\d.,]+)\s?(k|m|b|thousand|million|billion|)\s+(?:subscribers?|videos?|views?|comments?)$",
         text,
@@ -306,7 +307,7 @@ def views(text: str) -> int | None:
 
 
 def seconds(text: str) -> int | None:
-    """The length of ``1:07:32``; None for words."""
+    """The seconds in a text such as ``1:07:32``; None for words."""
     if not re.fullmatch(r"\d+(?::\d\d)+", text):
         return None
     total = 0

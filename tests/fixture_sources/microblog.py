@@ -1,4 +1,4 @@
-"""Microblog: fixtures of every source in each of its shapes, and of every kind of failure."""
+"""Microblog: fixtures of every source in each of its formats, and of every kind of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Photo app: fixtures of a post in each kind and form, and of every kind of failure."""
+"""Photo app: fixtures of every kind of post in each format, and of every kind of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retail: listings in each price layout, a search, an empty page, and every failure of a page."""
+"""Retail: listings in each price format, a search, an empty page, and every failure of a page."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SCRAPY = [sys.executable, "-m", "scrapy"]
 
 @cache
 def client_command() -> list[str]:
-    """The command line of ``client.py``. Starts the server for this test process when it is first needed."""
+    """Return the command line of ``client.py``. The first call starts the server of this test process."""
     address = f"{tempfile.mkdtemp(prefix='forks-')}/socket"
     start = [sys.executable, "-m", "tests.forks.server", address]
     server = subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -32,7 +32,7 @@ def client_command() -> list[str]:
 class Popen(subprocess.Popen[Any]):
     """``subprocess.Popen`` for ``python -m scrapy``. Signals reach the command; ``pid`` is the client's.
 
-    ``before`` is Python code that the command's process runs first: changes of the simulated platforms, for example.
+    ``before`` is Python code that the command's process runs first, for example to change the simulated platforms.
     """
 
     def __init__(

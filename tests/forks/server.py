@@ -1,7 +1,7 @@
 """A process that has imported the project, and forks for each ``scrapy`` command that ``client.py`` requests.
 
-A command that starts in an interpreter of its own imports for about two seconds. Most tests that run commands run them
-here: the command, its process, its files and its connections are the same, only the imports are shared.
+In its own interpreter, a command needs about two seconds for imports, so most tests run commands here. The command
+still has its own process, files and connections; only the imports are shared.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 
 SETTINGS = "crawler.settings"
 NOT_IMPORTED = (SETTINGS, "crawler.service")
-"""Modules that depend on environment variables when they are imported, and so does what they import: the metrics."""
+"""Modules that read environment variables when they are imported, or import modules that do (the metrics)."""
 DOCUMENTS = tuple(f"crawler.service.description.{name}" for name in ("catalogue", "llms", "openapi", "viewer"))
-"""Modules of the service that do not."""
+"""Modules of the service that do not depend on environment variables."""
 
 
 def import_project() -> None:
-    """Import what commands import: Scrapy, and the modules of the project. Build what is the same for many commands."""
+    """Import Scrapy and the project's modules, and build the objects that are the same for many commands."""
     import crawler  # noqa: PLC0415
 
     for module in walk_packages(crawler.__path__, "crawler."):
@@ -61,11 +61,11 @@ def build() -> None:
 
 
 def serve(address: str) -> None:
-    """Fork for each connection to a Unix socket, until the end of standard input: the tests have ended."""
+    """Fork for each connection to a Unix socket, until standard input ends, which means that the tests have ended."""
     import_project()
     gc.collect()
     gc.freeze()  # a collection in a fork would copy the memory of all imported objects
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks of this process
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # this process does not wait for its forks
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
@@ -99,7 +99,7 @@ def serve(address: str) -> None:
 
 
 def run(request: dict[str, Any], streams: list[int]) -> None:
-    """Become the command of a request, as if its interpreter had just been started."""
+    """Run the requested command in this process, as if its interpreter had just been started."""
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""A file system like a bucket: a file is there as a whole or not at all, and some uploads fail."""
+"""A file system like a bucket: a file exists completely or not at all, and some uploads fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import fsspec
 from fsspec.spec import AbstractFileSystem
 
 FAIL = "BUCKET_FAILURES"
-"""Environment variable: the share of uploads that fail, half of them after the file is stored."""
+"""The environment variable with the share of uploads that fail, half of them after the file was stored."""
 VERSIONS = "versions"
 """The folder in which each stored version of each file is kept."""
 
@@ -44,4 +44,4 @@ class Bucket(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
 fsspec.register_implementation("bucket", Bucket, clobber=True)
 
 IMPORT = f"import {__name__}"
-"""Code that makes the file system known to a process."""
+"""Code that registers the file system in a process."""

@@ -1,4 +1,4 @@
-"""A job whose workers and database suffer random faults, and whose books must be right at the end.
+"""Runs a job whose workers and database suffer random faults, and checks its outcomes and counters at the end.
 
 ``python -m tests.jobs.chaos sqlite|postgresql SEED`` runs it alone.
 """
@@ -41,23 +41,23 @@ FAKETIME = next(map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run consists of."""
+    """The parameters of a run."""
 
     seed: int
     targets: int = 600
     pace: float = 1.5
-    """Maximum seconds that a worker scrapes a target."""
+    """Maximum number of seconds for which a worker scrapes a target."""
     locked: float = 10.0
     """Seconds for which a lock is held."""
     full: float = 4.0
     """Seconds for which the disk is full."""
     faults_until: float = 1e9
-    """Seconds after which no more faults are made."""
+    """Seconds after which no more faults are caused."""
 
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[bool]:
-    """Mount a small file system on a folder. Yield whether that is allowed."""
+    """Mount a small file system on a folder. Yield whether this was permitted."""
     options = f"size={TMPFS_MB}m,mode=777"
     command = [shutil.which("mount") or "mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     mounted = os.getuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -76,12 +76,12 @@ class Chaos:
     folder: Path
     server: PostgreSqlServer | None
     disk: bool
-    """Whether the database is on a small file system, which can be filled."""
+    """Whether the database is on a small file system that can be filled up."""
     clock: Path | None
-    """The file with the offset of the clock, if the clock can be changed."""
+    """The file with the clock's offset, None if the clock cannot be changed."""
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     stopped: dict[int, float] = field(default_factory=dict)
-    """Process ids of suspended workers -> when to continue them."""
+    """When to continue each suspended worker, by process id."""
     counts: Counter[str] = field(default_factory=Counter)
     """How often each fault occurred."""
     started: int = 0
@@ -101,7 +101,7 @@ class Chaos:
     # Workers
 
     def keep_running(self, job: Job) -> None:
-        """Start workers for those that ended, and continue suspended ones in time."""
+        """Replace workers that have exited, and continue suspended workers when it is time."""
         for process in self.workers:
             if self.is_stopped(process) and process.pid not in self.stopped:  # within a transaction
                 self.counts["suspended within a transaction"] += 1
@@ -150,7 +150,7 @@ class Chaos:
         process.wait()
 
     def restart(self) -> None:
-        """End a worker in order: it releases its targets."""
+        """Shut down a worker, which releases its targets."""
         process = self.chance.choice(self.workers)
         if process.pid not in self.stopped:
             process.terminate()
@@ -163,12 +163,12 @@ class Chaos:
             process.send_signal(signal.SIGSTOP)
 
     def lock(self) -> None:
-        """Hold a lock of the database, as a backup or a console does."""
+        """Hold a lock of the database, like a backup or a console."""
         with suppress(sqlite3.Error, psycopg.Error):
             if self.server:
                 with psycopg.connect(self.location) as connection:
-                    # A worker that is suspended within a transaction is only continued after this fault. The server
-                    # does not end its transaction in time if its clock was set back meanwhile.
+                    # A worker that is suspended within a transaction is continued only after this fault. If the
+                    # server's clock was set back meanwhile, the server does not end the transaction in time.
                     connection.execute("SET lock_timeout = '20s'")
                     connection.execute("LOCK TABLE jobs")
                     time.sleep(self.plan.locked)
@@ -184,7 +184,7 @@ class Chaos:
         self.server.start()
 
     def terminate(self) -> None:
-        """End all connections: the results of their commits are unknown."""
+        """End all connections, so that the results of their commits are unknown."""
         sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend'"
         with suppress(psycopg.Error), psycopg.connect(self.location) as connection:
             connection.execute(f"{sql} AND pid <> pg_backend_pid()")
@@ -194,12 +194,12 @@ class Chaos:
         filler = self.folder / "disk/filler"
         with filler.open("wb", buffering=0) as file:
             while shutil.disk_usage(filler.parent).free:
-                with suppress(OSError):  # a worker may have written meanwhile
+                with suppress(OSError):  # a worker may have written in the meantime
                     file.write(bytes(4_096))
         time.sleep(self.plan.full)
         filler.unlink()
         if self.server:
-            self.server.start()  # it ends if it cannot write its log
+            self.server.start()  # it exits if it cannot write its log
 
     def jump(self) -> None:
         """Set the clock of the database, by 26 hours or 20 seconds, for 4 seconds."""
@@ -239,7 +239,8 @@ class Chaos:
         await jobs.close()
 
     async def assert_books(self, jobs: Jobs, job: Job) -> None:
-        """Each target and each follow-up has one outcome, which is announced at most once, and a record if it is OK."""
+        """Assert that each target and follow-up has one outcome, was reported at most once, and has a record if it is
+        OK."""
         assert await jobs.check(job) == []
         roots = [line.key for line in lines(self.plan.targets)]
         expected = roots + [key for root in roots for key in followups_of(root)]
@@ -264,16 +265,17 @@ class Chaos:
 
 
 def fake_time(clock: Path) -> dict[str, str]:
-    """Environment of a process whose wall clock has the offset in a file. Its monotonic clocks are real."""
+    """Environment of a process whose wall clock is shifted by the offset in a file. Its monotonic clocks are not
+    shifted."""
     names = {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     return {"LD_PRELOAD": FAKETIME, **names}
 
 
 def run(kind: str, plan: Plan) -> tuple[Counter[str], float]:
-    """Run a job on a database. Return the faults, and the seconds that it took.
+    """Run a job on a database. Return the faults, and the duration in seconds.
 
     Raises:
-        AssertionError: the books are wrong.
+        AssertionError: outcomes or counters are wrong.
     """
     begin = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="jc-", dir="/tmp"))  # the path of a socket must be short

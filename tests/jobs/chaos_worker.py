@@ -1,7 +1,7 @@
 """A worker process of the chaos program: ``python -m tests.jobs.chaos_worker STORE JOB LOG SEED PACE LEASE``.
 
-It "scrapes" each target for a random time, and notes each outcome in its log after the commit. It loses the answers to
-some commits, and is suspended within some transactions, until the chaos program continues it.
+It "scrapes" each target for a random time, and writes each outcome to its log after the commit. It loses the responses
+to some commits, and suspends itself within some transactions, until ``chaos.py`` continues it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from crawler.jobs.worker import Worker, WorkerStoppedError
 
 IN_FLIGHT = 8
 EXITS = 10_000
-"""Targets must not end as dead: the books would then depend on the faults."""
+"""So many that no target becomes ``dead``: the expected outcomes would then depend on the faults."""
 LOST_ANSWERS = 0.02
 SUSPENSIONS = 0.01
 
@@ -52,11 +52,12 @@ def outcome(claim: Claim) -> Finished:
 
 
 class LostAnswerError(sqlite3.OperationalError, OSError):
-    """The error of a connection that ends before the answer to a commit. Both databases treat it as an outage."""
+    """The error for a connection that ends before the response to a commit. For both databases, it counts as an
+    outage."""
 
 
 def lose_answers(chance: random.Random) -> None:
-    """Let some transactions fail after their commit."""
+    """Make some transactions fail after their commit."""
     run: Callable[..., Any] = Store._run
 
     def _run(store: Store, work: Callable[[Session], Any], *, write: bool) -> Any:
@@ -87,7 +88,7 @@ class ScrapingProcess:
         self.log.write(finished.claim.key.hex() + "\n")
 
     def lost(self, claim: Claim) -> None:
-        """Stop to scrape a target."""
+        """Stop scraping a target."""
         if task := self.scrapes.pop(claim.target, None):
             task.cancel()
 
@@ -118,7 +119,7 @@ class ScrapingProcess:
         self.log.close()
 
     async def is_done(self, job: int) -> bool:
-        """Whether the job is done, as far as is known."""
+        """Whether the job is known to be done."""
         with suppress(StoreUnavailable):
             found = await self.jobs.get(job)
             return found is None or found.state == "done"

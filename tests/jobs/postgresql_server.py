@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test's own, which can be killed and started again."""
+"""A PostgreSQL server for a single test, which can be killed and started again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PostgreSqlServer:
         self.start()
 
     def start(self) -> None:
-        """Start the server if it does not run, and wait until it answers."""
+        """Start the server if it is not running, and wait until it accepts connections."""
         options = ["listen_addresses=", "fsync=off", "max_wal_size=8MB", "min_wal_size=2MB"]
         deadline = time.monotonic() + 60
         while True:

@@ -183,7 +183,7 @@ async def test_a_job_that_is_loading_is_not_listed_and_only_its_own_upload_remov
     await jobs.push(job, lines(3))
     assert await jobs.newest("acme", 9) == []
     await jobs.open(job)
-    await jobs.remove(job, of=("loading",))  # a second upload with the same key, whose client has disconnected
+    await jobs.remove(job, of=("loading",))  # an upload with the same key; its client disconnected
     assert [each.id for each in await jobs.newest("acme", 9)] == [job.id]
 
 
@@ -210,7 +210,7 @@ async def test_a_file_that_becomes_too_large_is_refused_and_leaves_nothing(
 
 
 async def test_the_follow_ups_of_a_listing_are_reserved_page_by_page(jobs: Jobs) -> None:
-    """Of six pages, as many are billed as the quota has, whatever the number of pages in flight."""
+    """Of six pages, the quota's number of pages is billed, however many pages are in flight."""
     keys = Keyring()
     job = await jobs.create("listing", "acme", options={"quota": 3}, whole_roots=True)
     line = replace(next(lines(1)), work={"scraper": SCRAPER})

@@ -248,7 +248,7 @@ def test_further_pages_belong_to_the_job(commands: Commands) -> None:
 
 
 def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:
-    """Neither a store nor a folder ``.scrapy``, also with targets from a file."""
+    """It creates neither a store nor a folder ``.scrapy``, even with targets from a file."""
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
     write(tmp_path / "targets.jsonl", searches(2))
     program = [sys.executable, "-m", "scrapy", "crawl", "retail", "-s", "SANDBOX=1", "-O", "out.jsonl"]
@@ -261,7 +261,7 @@ def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:
         assert sorted(each.name for each in tmp_path.rglob("*")) == ["out.jsonl", "scrapy.cfg", "targets.jsonl"]
 
 
-# Workers beside each other, and kills
+# Concurrent workers, and kills
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +276,7 @@ def in_shop(tmp_path: Path, location: str, shop: dict[str, Any], delay: float) -
 
 
 def assert_complete(commands: Commands, job: str, n: int) -> None:
-    """Each target has one outcome, and the output is what the simulated platform has."""
+    """Assert that each target has one outcome, and that the output equals the simulated platform's data."""
     out = commands.folder / "all.jsonl"
     assert commands.run("jobs", "export", job, "-O", out).returncode == 0
     found = lines(out)
@@ -299,7 +299,7 @@ async def counted(location: str, name: str) -> int:
 
 
 def wait_until_done(commands: Commands, job: str, done: int) -> None:
-    """Wait until so many targets of a job are done."""
+    """Wait until the given number of a job's targets are done."""
     deadline = time.monotonic() + 60
     while asyncio.run(counted(commands.location, job)) < done:
         assert time.monotonic() < deadline
@@ -307,7 +307,8 @@ def wait_until_done(commands: Commands, job: str, done: int) -> None:
 
 
 def kill_after(commands: Commands, job: str, done: int, *arguments: object) -> None:
-    """Start a worker, and kill it when so many targets of the job are done. It must be running then."""
+    """Start a worker, and kill it when the given number of the job's targets are done. It must still be running
+    then."""
     process = commands.start(*arguments)
     wait_until_done(commands, job, done)
     assert process.poll() is None, process.communicate()

@@ -1,4 +1,4 @@
-"""The events of clients' jobs are stored with the change that causes them, once. Issue 47."""
+"""The events of clients' jobs are stored exactly once, in the transaction of the change that causes them. Issue 47."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def be_paused(jobs: Jobs, job: Job) -> None:
 
 
 async def be_paused_as_a_whole(jobs: Jobs, job: Job) -> None:
-    """There is no room to resume it."""
+    """No quota is left to resume it."""
     await work(jobs, 1, paused)
     await work(jobs, answer=paused)
     await jobs.resume(job)

@@ -46,7 +46,7 @@ def test_wrong_cursors_are_refused(text: str) -> None:
 
 
 async def test_lines_in_the_order_of_the_input(jobs: Jobs) -> None:
-    """A line for each input line, also for targets that were given twice; follow-ups after their target."""
+    """There is a line for each input line, even for repeated targets. Follow-ups come after their target."""
     job = await jobs.create("job")
     first = list(lines(700))
     again = [InputLine(700 + each.row, f"again {each.row}", each.key, each.platform, each.work) for each in first[:3]]
@@ -78,7 +78,7 @@ async def test_a_target_without_new_data_has_no_record(jobs: Jobs) -> None:
 
 
 async def test_a_part_that_is_uploaded_again_has_the_same_lines(jobs: Jobs, location: str) -> None:
-    """Uploads fail, and processes are killed before they have stored that they succeeded."""
+    """Uploads fail, and processes are killed before they have stored that an upload succeeded."""
     job = await new_job(jobs, 200)
     chance = random.Random(1)  # noqa: S311  # no secret
     other = Jobs(location)

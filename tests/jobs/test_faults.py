@@ -36,9 +36,9 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Faults:
-    """Raises an error at the n-th operation of a store: a statement, a commit, or the answer to a commit.
+    """Raises an error at the n-th operation of a store: a statement, a commit, or the response to a commit.
 
-    The transaction of that operation is rolled back, unless only the answer to its commit is lost.
+    The operation's transaction is rolled back, unless only the response to its commit is lost.
     """
 
     def __init__(self, at: int, error: Callable[[], BaseException]) -> None:
@@ -216,7 +216,7 @@ async def test_a_row_that_the_database_refuses_fails_alone(jobs: Jobs, location:
 
 
 async def test_what_else_is_stored_with_outcomes_is_in_their_transaction(jobs: Jobs) -> None:
-    """For example a bill. If it cannot be stored, the outcome is not stored, either."""
+    """For example, usage is billed. If it cannot be stored, the outcome is not stored, either."""
     job = await new_job(jobs, 40)
     billed: list[int] = []
 
@@ -269,7 +269,7 @@ async def test_two_jobs_in_one_batch(jobs: Jobs) -> None:
 
 @pytest.mark.parametrize("fault", ["deleted", "replaced"])
 async def test_a_worker_stops_if_its_store_is_lost(tmp_path: Path, fault: str) -> None:
-    """SQLite would store on in a file that no other process can open."""
+    """SQLite would continue to write to a file that no other process can open."""
     path = tmp_path / "jobs.sqlite3"
     jobs = Jobs(str(path))
     job = await new_job(jobs, 10)

@@ -1,4 +1,4 @@
-"""Jobs whose workers, database and exports are killed at random: the output is complete, and has nothing twice."""
+"""Jobs whose workers, database and exports are killed at random: the output is complete and contains nothing twice."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def server() -> Iterator[PostgreSqlServer]:
 def test_three_workers_and_the_server_are_killed(
     tmp_path: Path, server: PostgreSqlServer, shop: dict[str, Any], targets: int, kills: int
 ) -> None:
-    """``scrapy work``, three times on one machine. The server is killed twice while they run."""
+    """Three ``scrapy work`` processes run on one machine. The database server is killed twice while they run."""
     commands = in_shop(tmp_path, server.url, shop, 0.05)
     assert commands.run("jobs", "push", "killed", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
     commands.settings["JOB_EXITS"] = kills + 1
@@ -69,7 +69,7 @@ def test_three_workers_and_the_server_are_killed(
 
 @contextmanager
 def drained(worker: forks.Popen) -> Iterator[list[str]]:
-    """Read what a worker writes, so that it is not blocked by a full pipe."""
+    """Read a worker's output, so that a full pipe does not block it."""
     read: list[str] = []
     thread = threading.Thread(target=lambda: read.append(worker.communicate()[1]), daemon=True)
     thread.start()

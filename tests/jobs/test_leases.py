@@ -1,4 +1,4 @@
-"""Leases: what becomes of the targets of workers that exit, are suspended, or have another time."""
+"""Leases: the targets of workers that exit, are suspended, or have a wrong clock."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_worker_that_was_suspended_stores_nothing_for_targets_that_it_lo
     other = Jobs(location)
     process = Process(other, options={"lease": 0.5})
     await process.run(job)
-    async with suspended.worker:  # continues, with results of its own
+    async with suspended.worker:  # continues, and has results
         for claim in claims:
             suspended.worker.finish(Finished(claim, "failed", "UPSTREAM_ERROR", {}))
         await until(lambda: len(suspended.lost) == 6)
@@ -218,7 +218,8 @@ async def test_at_9_the_time_of_a_worker_does_not_matter_on_postgresql(
 async def test_after_an_outage_workers_can_renew_before_their_targets_expire(
     jobs: Jobs, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None of the workers could renew its leases. The first one that reaches the database must not take them."""
+    """During the outage, no worker could renew its leases. The first worker that reaches the database must not take the
+    others' targets."""
     monkeypatch.setattr(worker_module, "RETRY_SECONDS", 0.05)
     job = await new_job(jobs, 8)
     others = Jobs(location)

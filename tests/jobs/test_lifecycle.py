@@ -216,7 +216,7 @@ async def test_a_removed_job_leaves_nothing(jobs: Jobs, location: str) -> None:
         pages = await jobs.reads.transact(lambda session: session.rows("PRAGMA freelist_count")[0][0], write=False)
         assert pages == 0
     again = await jobs.create("job")
-    assert again.id > other.id  # ids are not used again: a cursor of the removed job fits no other
+    assert again.id > other.id  # ids are not reused, so that a cursor of the removed job is valid for no other job
     with pytest.raises(JobError, match="was removed"):
         await jobs.push(job, lines(1))
     await jobs.remove(job)
@@ -313,11 +313,12 @@ async def test_at_12_scrapy_work_begins_with_the_owner_who_has_the_fewest_runnin
 
 
 SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo": (3, 5), "videosite": (2, 2)}
-"""Platform -> the number of its slots, and the rounds for which a target runs."""
+"""For each platform: its number of slots, and the number of rounds for which a target runs."""
 
 
 async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
-    """Two processes claim a target for each free slot, in 30 rounds. One of the owners has also another platform."""
+    """In 30 rounds, two processes claim a target for each free slot. One of the owners also has targets of another
+    platform."""
     for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():
         job = await jobs.create("job", owner)
         for number, platform in enumerate(platforms):
@@ -369,7 +370,7 @@ async def test_the_first_job_is_claimed_first(jobs: Jobs) -> None:
 
 
 async def test_one_worker_takes_a_root_whole(jobs: Jobs, location: str) -> None:
-    """In jobs of whole roots, follow-ups belong to the worker that has their root, until it loses it."""
+    """In jobs with whole roots, follow-ups belong to the worker that claimed their root, until it loses the root."""
     job = await new_job(jobs, 3, whole_roots=True)
     other = Jobs(location)
     first, second = Process(jobs, unanswered), Process(other, unanswered)
@@ -384,7 +385,8 @@ async def test_one_worker_takes_a_root_whole(jobs: Jobs, location: str) -> None:
         assert len(claims) == 2
         assert root.key not in {each.root for each in claims}
         first.worker.finish(done(first.own[0], note={"page": 2}))
-    # The first worker has released the rest of its root: it is taken whole, even by a claim of one.
+    # The first worker has released the remaining targets of its root. A claim takes all of them, even if it asks for
+    # one.
     whole = await second.claim(1)
     assert {each.key for each in whole} == {each.key for each in first.own[1:]}
     assert await notes(jobs, job.id, root.key) == [("OK", {"page": 1}), ("OK", {"page": 2})]

@@ -20,7 +20,7 @@ OTHER = {"source": "feed", "code": "UPSTREAM_ERROR", "reason": "no_feed"}
 
 
 def warned(claim: Claim) -> Finished:
-    """Every third line has an unread part, every second another warning, as its second page has."""
+    """Every third line has an unread part, and every second line has another warning, and so has its second page."""
     row = -1 if claim.row is None or claim.parent else claim.row
     warnings = [UNREAD] * (row % 3 == 0) + [OTHER] * (row % 2 == 0)
     made = done(claim, followups=row == 4)

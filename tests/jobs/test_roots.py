@@ -228,7 +228,7 @@ def test_a_listing_that_another_worker_continues_is_seen_as_a_whole(tmp_path: Pa
     assert [post for page in pages for post in page] == site.posts
     new_job(location, "tuesday", ["ann"])
     assert work(tmp_path, location, site, "tuesday") == {"ann": [[60, 59, 58]]}
-    site.posts = site.posts[3:]  # the newest are deleted: those of the first worker's pages are known, too
+    site.posts = site.posts[3:]  # the newest posts are deleted, but the posts on the first worker's pages are known
     new_job(location, "wednesday", ["ann"])
     assert work(tmp_path, location, site, "wednesday") == {"ann": [[57, 56, 55]]}
 

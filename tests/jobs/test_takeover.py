@@ -1,4 +1,5 @@
-"""Stores of version 0.2, made by its own code from git: their usage stays, and nothing in them is lost silently."""
+"""Stores that version 0.2 (its code is taken from git) has written: their usage is kept, and nothing in them is lost
+silently."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ async def test_three_workers_share_a_job(jobs: Jobs, location: str) -> None:
     job = await new_job(jobs, 300)
     stores = [Jobs(location) for _ in range(3)]
     processes = [Process(store, lambda claim: done(claim, followups=1)) for store in stores]
-    for process in processes:  # each has targets before one of them can take all
+    for process in processes:  # each worker gets targets before one of them can take all
         assert len(await process.claim(10)) == 10
     await asyncio.gather(*(process.run(job) for process in processes))
     await assert_books(jobs, job, done=600)

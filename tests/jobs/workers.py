@@ -43,7 +43,8 @@ def done(claim: Claim, followups: int = 0, **values: Any) -> Finished:
 
 @dataclass
 class Process:
-    """A worker, and what it reported. ``answer`` makes the outcome of a claim; None leaves it in flight."""
+    """A worker, and the outcomes that it reported. ``answer`` returns the outcome of a claim; None leaves it in
+    flight."""
 
     jobs: Jobs
     answer: Callable[[Claim], Finished | None] = done
@@ -94,7 +95,7 @@ async def outcomes(jobs: Jobs, job: Job) -> list[Line]:
 
 
 async def assert_books(jobs: Jobs, job: Job, **counts: int) -> None:
-    """The counters are equal to the states and the records, and to the given numbers."""
+    """Assert that the counters equal the states and records, and the given numbers."""
     assert await jobs.check(job) == []
     found = await jobs.get(job.id)
     assert found is not None

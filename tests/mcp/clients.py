@@ -24,7 +24,7 @@ MAX_BYTES = 20_000
 
 
 def with_client(url: str, use: Callable[[Client], Awaitable[T]], *, key: str = "sandbox", mode: str = "auto") -> T:
-    """Return what ``use`` returns for the official client of a server in this process, which calls ``url``."""
+    """Run ``use`` with the official client of an MCP server in this process, which calls the endpoint at ``url``."""
 
     async def run() -> T:
         async with EndpointClient(url, key) as endpoint, Client(Scrapers(endpoint).server(), mode=mode) as client:

@@ -1,4 +1,4 @@
-"""A running endpoint, and the tools that ``scrapy mcp`` makes of its scrapers."""
+"""A running endpoint, and the tools that ``scrapy mcp`` offers for its scrapers."""
 
 from __future__ import annotations
 

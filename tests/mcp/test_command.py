@@ -36,7 +36,8 @@ def message(number: int | str, method: str, **params: Any) -> str:
 
 
 def test_standard_output_has_only_json_rpc_with_the_sandbox(tmp_path: Path) -> None:
-    """Even with ``LOG_LEVEL=DEBUG``. The process ends when its input ends, and leaves no processes behind."""
+    """This holds even with ``LOG_LEVEL=DEBUG``. The process exits when its input ends, and leaves no processes
+    running."""
     info = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     with (tmp_path / "log").open("w") as stderr:
         process = subprocess.Popen(
@@ -51,7 +52,7 @@ def test_standard_output_has_only_json_rpc_with_the_sandbox(tmp_path: Path) -> N
     assert process.stdin
     assert process.stdout
     lines = []
-    process.stdin.write(message("\ud800", "tools/list"))  # cannot be answered: no text can have this id
+    process.stdin.write(message("\ud800", "tools/list"))  # cannot be answered, because no text can contain this id
     for sent in (
         message(1, "initialize", **info),
         message(2, "tools/list"),

@@ -52,7 +52,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def over_http(
     url: str, use: Callable[[Client], Awaitable[T]], *, headers: dict[str, str] | None = None, mode: str = "auto"
 ) -> T:
-    """Return what ``use`` returns for the official client of ``/mcp``."""
+    """Run ``use`` with the official client of ``/mcp``."""
 
     async def run() -> T:
         sent = headers or {"Authorization": "Bearer sandbox"}
@@ -102,7 +102,7 @@ async def collected(client: Client) -> tuple[list[Any], list[Any]]:
 
 
 def over_stdio(url: str, use: Callable[[Client], Awaitable[T]]) -> T:
-    """Return what ``use`` returns for the official client, which starts ``scrapy mcp``."""
+    """Run ``use`` with the official client, which starts ``scrapy mcp``."""
     parameters = StdioServerParameters(
         command=COMMAND[0], args=[*COMMAND[1:], "--url", url], cwd=ROOT, env=environment(CRAWLER_MCP_API_KEY="sandbox")
     )
@@ -116,7 +116,7 @@ def over_stdio(url: str, use: Callable[[Client], Awaitable[T]]) -> T:
 
 @pytest.mark.parametrize("over", [over_http, over_stdio])
 def test_twenty_links_are_collected_and_read(service: Service, over: Callable[..., Any]) -> None:
-    """Over HTTP, and over standard input and output. Results that are too large skip no record."""
+    """Both over HTTP and over standard input and output. No record is skipped if a result would be too large."""
     records, failures = over(service.url, collected)
     queries = [each["params"]["query"] for each in records if each["scraper"] == "retail-search-v4"]
     assert sorted(queries) == sorted(f"mustard {number}" for number in range(16))
@@ -176,7 +176,7 @@ def test_other_requests_are_refused_with_an_envelope(
 
 
 def test_a_client_that_disconnects_cancels_its_tool(tmp_path: Path) -> None:
-    """And the endpoint ends in order while another tool waits."""
+    """The endpoint also shuts down in order while another tool call waits."""
     key = KeyStore(tmp_path / "keys.sqlite3").create("acme")
 
     async def use(client: Client) -> None:

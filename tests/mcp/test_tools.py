@@ -41,7 +41,7 @@ def test_a_scraper_that_the_document_lacks_is_a_tool_without_a_schema() -> None:
 
 
 def test_us3_18_the_definitions_of_all_tools_are_small(tools: dict[str, Tool]) -> None:
-    """They were 136 kB, which a model reads before the first call."""
+    """A model reads all of them before its first call. They once had 136 kB."""
     assert sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools.values()) < 20_000
 
 

@@ -35,7 +35,8 @@ REQUEST_ID = "req_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 @dataclass
 class Endpoint:
-    """An endpoint whose calls are completed by the test: asynchronous as in docs/service.md, or only synchronous."""
+    """A stub of the endpoint, whose calls the test completes. It supports asynchronous calls as in docs/service.md, or
+    only synchronous ones."""
 
     is_synchronous: bool = False
     completed: threading.Event = field(default_factory=threading.Event)
@@ -44,7 +45,7 @@ class Endpoint:
     waiting: threading.Event = field(default_factory=threading.Event)
     """Set when a client waits for a response."""
     restarts: int = 0
-    """How many of the next requests for an asynchronous call fail: alternately without and with a response."""
+    """Number of the next requests for an asynchronous call that fail, alternately without and with a response."""
     disconnected: threading.Event = field(default_factory=threading.Event)
     """Set when the client of a synchronous call has closed its connection."""
     deleted: threading.Event = field(default_factory=threading.Event)
@@ -172,7 +173,7 @@ def test_an_asynchronous_call_without_an_endpoint_is_given_up(monkeypatch: pytes
 
 
 def test_a_call_that_cannot_be_cancelled_is_logged() -> None:
-    """The cancellation must go on, although the endpoint does not respond."""
+    """The cancellation must end, although the endpoint does not respond."""
 
     async def work() -> None:
         async with EndpointClient("http://127.0.0.1:9", "x", trust_env=False) as client:

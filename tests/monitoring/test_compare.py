@@ -1,4 +1,4 @@
-"""Comparison of a run with the last ones: only significant differences are reported."""
+"""The comparison of a run with the last runs: only significant differences are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A platform changes its page between two runs: the monitors report the missing content."""
+"""If a platform changes its page between two runs, the monitors report the missing fields."""
 
 from __future__ import annotations
 

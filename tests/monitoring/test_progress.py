@@ -36,7 +36,7 @@ def targets(tmp_path: Path) -> Path:
 
 
 def on_terminal(start: list[str], before: str = "") -> str:
-    """The output of a command on a terminal of its own. ``before`` is Python code that its process runs first."""
+    """Return a command's output on a pseudo-terminal. ``before`` is Python code that its process runs first."""
     terminal, stderr = pty.openpty()
     written = b""
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}

@@ -1,4 +1,4 @@
-"""What a crawl says it did: a summary on a terminal, log lines elsewhere."""
+"""The result of a crawl is shown as a summary on a terminal, and as log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -179,7 +179,8 @@ def test_us_23_a_terminal_shows_a_summary_instead_of_the_log(tmp_path: Path, set
 
 
 def test_us_23_us_30_elsewhere_the_log_is_complete(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """The lines of the crawl's end do not have the last target's id, and a single target has no failures file."""
+    """The log lines at the end of the crawl do not contain the last target's id, and a single target has no failures
+    file."""
     start = command("retail", {"cat_id": "1_2_3"}, {**settings, "MONITORS": 1, "MONITORS_DIR": tmp_path / "monitors"})
     before = {*(ROOT / "failures").glob("*")}
     run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""One description of a data model, from which all table formats are made."""
+"""The description of a data model's columns, from which all table formats are derived."""
 
 from __future__ import annotations
 

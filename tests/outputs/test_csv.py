@@ -1,4 +1,4 @@
-"""CSV that spreadsheets open: columns, ``-a fields=``, formulas, byte order mark, appended rows."""
+"""CSV for spreadsheets: columns, ``-a fields=``, formulas, byte order mark, appended rows."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def exporter(  # noqa: PLR0913  # the arguments of a crawl
     settings: dict[str, Any] | None = None,
     **options: Any,
 ) -> CsvExporter:
-    """An exporter as a crawl of the scraper's spider makes it."""
+    """The exporter of a crawl of the scraper's spider."""
     its = spiders()[scraper.platform].scrapers
     selection = None if fields is None else Selection.parse(fields, its, row_path, sliced=False)
     spider = SimpleNamespace(
@@ -288,7 +288,7 @@ def test_ct_1_a_file_with_other_columns_is_refused_before_the_first_request(shop
     feeds = {str(table): {"format": "csv"}, str(second): {"format": "jsonlines", "overwrite": True}}
     first = shop.crawl("-a", "cat_id=976759", "-a", "explode=products", "-o", str(table))
     assert first.returncode == 0, first.stderr
-    table.write_bytes(table.read_bytes().removesuffix(b"\r\n"))  # a spreadsheet may leave out the last line's end
+    table.write_bytes(table.read_bytes().removesuffix(b"\r\n"))  # a spreadsheet may omit the line end of the last line
     before, requests = table.read_bytes(), []
     shop.alter = lambda body: requests.append(body) or body  # type: ignore[func-returns-value]
     for way in ({"FEEDS": json.dumps(feeds)}, {}):

@@ -223,7 +223,7 @@ class ListPage(VideositePage):
 
         Also add an error to ``skipped`` if items are not in English, because the numbers in them cannot be read.
         """
-        if self.kind and self.kind not in TABS.values():  # other tabs, such as albums and posts, have no videos
+        if self._is_without_items:
             unknown = [each for each in self.unread if each.cause == "unknown" and each.path.startswith(self.rows_path)]
             self.unread = [each for each in self.unread if each not in unknown]
             return
@@ -237,6 +237,11 @@ class ListPage(VideositePage):
             self.skip_language("The list", (self.rows_path,))
             return
         self._report_unread_views()
+
+    @property
+    def _is_without_items(self) -> bool:
+        """Whether the list is of a tab without videos, such as albums and posts."""
+        return bool(self.kind) and self.kind not in TABS.values()
 
     @property
     def _is_in_other_language(self) -> bool:

@@ -99,8 +99,6 @@ class ChannelPage(ListPage):
         self._raise_for_other_pages()
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
-        if self._is_of_other_tab:
-            self.unread = [each for each in self.unread if not each.path.startswith(self.rows_path)]
         self.raise_for_unread_rows()
         self._report_unread_badge()
         self._report_unread_banner()
@@ -200,9 +198,13 @@ class ChannelPage(ListPage):
     def _is_of_other_tab(self) -> bool:
         """Whether the page shows a tab other than the requested one, because the channel lacks the requested tab.
 
-        Its list is not read, because the home tab contains more kinds of shelves than are documented.
+        Its unknown rows are not reported, because the home tab contains more kinds of shelves than are documented.
         """
         return bool(self.requested_tab) and self.tab != self.requested_tab
+
+    @property
+    def _is_without_items(self) -> bool:
+        return self._is_of_other_tab or super()._is_without_items
 
     # Validation
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crawler.platforms.videosite.payload_about import PanelHolder
+from crawler.platforms.videosite.payload_about import Answer, PanelHolder
 from crawler.platforms.videosite.payload_rows import LeftOut, Row, Text
-from crawler.reading.declaration import Contract, always, sometimes
+from crawler.reading.declaration import always, sometimes
 
 _HEADER = "header.pageHeaderRenderer.content.pageHeaderViewModel"
 _METADATA = "metadata.channelMetadataRenderer"
@@ -20,21 +20,21 @@ BANNER_MARK = b'"imageBannerViewModel"'
 _ICON = "element.type.imageType.image.sources[].clientResource.imageName"
 
 
-class Tracked(Contract):
+class Tracked(Answer):
     """A value from the request that the response repeats, such as the requested id."""
 
     key: str | None = sometimes("key")
     value: str | int | float | bool | None = sometimes("value")
 
 
-class Alert(Contract):
+class Alert(Answer):
     """A message above the page's content, or instead of it."""
 
     type: str | None = sometimes("type")
     text: Text | None = sometimes("text")
 
 
-class Response(Contract):
+class Response(Answer):
     """The part that responses with a page or a list have in common."""
 
     tracked: list[Tracked] = sometimes("responseContext.serviceTrackingParams[].params[]")
@@ -51,7 +51,7 @@ class Response(Contract):
         return next((str(each.text or "") for each in self.alerts if each.type == "ERROR"), None)
 
 
-class Tab(Contract):
+class Tab(Answer):
     """A tab of a channel. Titles are translated, and the order varies."""
 
     url: str | None = always("endpoint.commandMetadata.webCommandMetadata.url")
@@ -72,26 +72,26 @@ class UnnamedTab(Tab):
     params: str | None = sometimes("endpoint.browseEndpoint.params")
 
 
-class TabEntry(Contract, one_of=True):
+class TabEntry(Answer, one_of=True):
     """An entry in the list of a channel's tabs."""
 
     tab: Tab | None = sometimes("tabRenderer")
     search: LeftOut | None = sometimes("expandableTabRenderer")
 
 
-class Attachment(Contract):
+class Attachment(Answer):
     """An icon after the channel's name: the badge of a verified channel or of an artist."""
 
     icons: list[str] = always(_ICON)
 
 
-class HeaderLine(Contract):
+class HeaderLine(Answer):
     """A line of texts in the header: handle and pronouns, or numbers of subscribers and videos."""
 
     parts: list[str] = always("metadataParts[].text.content")
 
 
-class Banner(Contract):
+class Banner(Answer):
     """The banner of the header. For channels without a banner, the key is absent."""
 
     image: str | None = always("imageBannerViewModel.image.sources[-1].url")
@@ -142,7 +142,7 @@ class Channel(Page):
         return [each.tab for each in self.entries if each.tab is not None]
 
 
-class Game(Contract):
+class Game(Answer):
     """The header of a generated channel of a game."""
 
     title: Text | None = sometimes("title")
@@ -151,7 +151,7 @@ class Game(Contract):
     banner: str | None = sometimes("banner.thumbnails[-1].url")
 
 
-class Topic(Contract):
+class Topic(Answer):
     """The header of a generated channel of a topic, such as sports."""
 
     title: Text | None = sometimes("title")
@@ -194,13 +194,13 @@ def page_kind(block: bytes) -> type[Channel | OtherChannel | OtherPage]:
     return OtherChannel if any(mark in block for mark in _OTHER_CHANNEL_MARKS) else OtherPage
 
 
-class Addition(Contract):
+class Addition(Answer):
     """The rows that a command adds to a list."""
 
     rows: list[Row] = always("continuationItems[]")
 
 
-class Action(Contract):
+class Action(Answer):
     """A command for the page that shows the list. Only these two commands add rows."""
 
     addition: Addition | None = sometimes("appendContinuationItemsAction", "reloadContinuationItemsCommand")

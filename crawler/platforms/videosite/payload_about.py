@@ -12,14 +12,18 @@ _SHOWN = (
 )
 
 
-class Link(Contract):
+class Answer(Contract, nulls=False):
+    """An object in a JSON response. No object of the 66 recorded responses contains null: an empty value has no key."""
+
+
+class Link(Answer):
     """A link in the panel. Its URL usually contains the platform's redirect; its text is the URL without a scheme."""
 
     url: str | None = sometimes("commandRuns[0].onTap.innertubeCommand.urlEndpoint.url")
     text: str | None = sometimes("content")
 
 
-class Panel(Contract, one_of=True):
+class Panel(Answer, one_of=True):
     """A channel's about panel.
 
     Only one recorded response contains a panel; to declare a key as ``always``, at least five are needed.
@@ -36,7 +40,7 @@ class Panel(Contract, one_of=True):
     links: list[Link] = sometimes("links[].channelExternalLinkViewModel.link")
 
 
-class PanelHolder(Contract):
+class PanelHolder(Answer):
     """A response that may contain the about panel: that of the panel's API call, or the page on which it is open.
 
     The panel is not read from the page's contents, because shelves there contain the panels of other channels.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crawler.reading.declaration import Contract, always, identity, often, sometimes, values
+from crawler.platforms.videosite.payload_about import Answer
+from crawler.reading.declaration import always, identity, often, sometimes, values
 
 _URL = "commandMetadata.webCommandMetadata.url"
 _TAP = "onTap.innertubeCommand"
@@ -14,7 +15,7 @@ _OVERLAYS = "contentImage.thumbnailViewModel.overlays[]"
 _NEXT = "continuationCommand.token"
 
 
-class Text(Contract, one_of=True):
+class Text(Answer, one_of=True):
     """A text in the older formats."""
 
     simple: str | None = sometimes("simpleText")
@@ -25,7 +26,7 @@ class Text(Contract, one_of=True):
         return self.simple or self.content or "".join(self.runs)
 
 
-class Lockup(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
+class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     """A video, or a live stream, in the format since 2026.
 
     433 of 433 recorded rows, on 13 whole pages of seven channels, have the keys that are declared ``always``. According
@@ -49,19 +50,19 @@ class Lockup(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     playlist: str | None = sometimes(f"rendererContext.commandContext.{_TAP}.watchEndpoint.playlistId")
 
 
-class Playlist(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
+class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
     """A list of videos. It is left out."""
 
 
-class Podcast(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_PODCAST")):
+class Podcast(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PODCAST")):
     """A list of videos. It is left out."""
 
 
-class Album(Contract, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
+class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
     """A list of videos. It is left out."""
 
 
-class Short(Contract):
+class Short(Answer):
     """A short. In playlists, the number of views is only in the text for screen readers.
 
     110 of 110 recorded rows since 2026-01, on three whole pages, have the keys that are declared ``always``.
@@ -75,14 +76,14 @@ class Short(Contract):
     playlist: str | None = sometimes(f"{_TAP}.reelWatchEndpoint.playlistId")
 
 
-class TimeStatus(Contract):
+class TimeStatus(Answer):
     """The label on the picture of an item in the older format: its length, or a mark that it is live or a short."""
 
     style: str | None = always("style")
     text: Text | None = always("text")
 
 
-class PlaylistVideo(Contract):
+class PlaylistVideo(Answer):
     """A video in a playlist, in the older format. No recorded page contains one."""
 
     id: str = identity("videoId")
@@ -111,7 +112,7 @@ class Video(PlaylistVideo):
     statuses: list[TimeStatus] = often("thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer")
 
 
-class NextPage(Contract):
+class NextPage(Answer):
     """The row that leads to the next page of a list. Its content changed in 2026."""
 
     token: str = identity(
@@ -122,24 +123,24 @@ class NextPage(Contract):
     )
 
 
-class NextPageModel(Contract):
+class NextPageModel(Answer):
     """The same row in the newer format, which is used in playlists since 2026-06."""
 
     token: str = identity(f"continuationCommand.innertubeCommand.{_NEXT}", f"continuationEndpoint.{_NEXT}")
 
 
-class AgeGate(Contract):
+class AgeGate(Answer):
     """The age gate, which an age-restricted channel shows instead of its items."""
 
     title: str | None = sometimes("channelTitle")
     image: str | None = sometimes("avatar.thumbnails[-1].url")
 
 
-class LeftOut(Contract):
+class LeftOut(Answer):
     """A row that is known not to be an item, and is left out."""
 
 
-class Formats(Contract, one_of=True):
+class Formats(Answer, one_of=True):
     """A row of a list, with one attribute for each known format. In a row of an unknown format, none of them is set."""
 
     lockup: Lockup | Playlist | Podcast | Album | None = sometimes("lockupViewModel")
@@ -197,13 +198,13 @@ class Row(Formats):
     grid: Grid | None = sometimes("gridRenderer")
 
 
-class Rows(Contract):
+class Rows(Answer):
     """A list, or a part of a page that contains lists."""
 
     rows: list[Row] = always("contents[]")
 
 
-class Grid(Contract):
+class Grid(Answer):
     """A list in the oldest format."""
 
     rows: list[Row] = always("items[]")

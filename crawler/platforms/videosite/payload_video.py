@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from crawler.platforms.videosite.payload_about import Answer
 from crawler.platforms.videosite.payload_rows import Text
-from crawler.reading.declaration import Contract, always, sometimes
+from crawler.reading.declaration import always, sometimes
 
 
-class Metadata(Contract):
+class Metadata(Answer):
     """A video's metadata. 6 of 6 recorded videos of 2026 have the keys that are declared ``always``.
 
     Numbers are texts. ``viewCount`` is 0 before a stream starts, and ``lengthSeconds`` is 0 while it is live.
@@ -29,7 +30,7 @@ class Metadata(Contract):
     live: Broadcast | None = sometimes("liveBroadcastDetails")
 
 
-class Broadcast(Contract):
+class Broadcast(Answer):
     """The start and the end of a live stream."""
 
     is_now: bool | None = sometimes("isLiveNow")
@@ -37,7 +38,7 @@ class Broadcast(Contract):
     end: str | None = sometimes("endTimestamp")
 
 
-class Player(Contract):
+class Player(Answer):
     """The player's response. Even if the video cannot be played, it may contain the metadata."""
 
     id: str | None = sometimes("videoDetails.videoId")
@@ -46,14 +47,14 @@ class Player(Contract):
     metadata: Metadata | None = sometimes("microformat.playerMicroformatRenderer")
 
 
-class Owner(Contract):
+class Owner(Answer):
     """A channel that a video belongs to."""
 
     id: str | None = sometimes("browseId")
     url: str | None = sometimes("canonicalBaseUrl")
 
 
-class JointOwner(Contract):
+class JointOwner(Answer):
     """A channel in the dialog that lists the owners of a collaboration."""
 
     name: str | None = sometimes("title.content")
@@ -68,7 +69,7 @@ _SECTION = "videoSecondaryInfoRenderer"
 _VIEWS = "videoPrimaryInfoRenderer.viewCount.videoViewCountRenderer"
 
 
-class Section(Contract):
+class Section(Answer):
     """A section of a video's page: title and views, or description and owner. Other sections are not read."""
 
     title: Text | None = sometimes("videoPrimaryInfoRenderer.title")
@@ -86,7 +87,7 @@ class Section(Contract):
     """The owners of a collaboration. The first one is the channel that published the video."""
 
 
-class SidePanel(Contract):
+class SidePanel(Answer):
     """A panel next to a video, such as the comments."""
 
     name: str | None = sometimes("panelIdentifier")
@@ -96,7 +97,7 @@ class SidePanel(Contract):
 SECTIONS_PATH = "contents.twoColumnWatchNextResults.results.results.contents[]"
 
 
-class WatchPage(Contract):
+class WatchPage(Answer):
     """The data of a video's page, except the player's data."""
 
     id: str | None = sometimes("currentVideoEndpoint.watchEndpoint.videoId")
@@ -104,7 +105,7 @@ class WatchPage(Contract):
     panels: list[SidePanel] = sometimes("engagementPanels[].engagementPanelSectionListRenderer")
 
 
-class Endpoint(Contract, one_of=True):
+class Endpoint(Answer, one_of=True):
     """The destination of one of the platform's URLs."""
 
     channel: str | None = sometimes("browseEndpoint.browseId")
@@ -118,13 +119,13 @@ class Endpoint(Contract, one_of=True):
         return not (self.channel or self.url or self.video or self.playlist)
 
 
-class Resolved(Contract):
+class Resolved(Answer):
     """The response with the destination of a URL."""
 
     endpoint: Endpoint | None = sometimes("endpoint")
 
 
-class Failure(Contract):
+class Failure(Answer):
     """A response that only states an error."""
 
     code: int | str | None = sometimes("error.code")

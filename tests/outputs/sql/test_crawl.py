@@ -1,4 +1,4 @@
-"""Crawls into both databases: after runs with changed prices they have equal rows and the price history."""
+"""Crawls into both databases: after runs with changed prices, their rows and price histories are equal."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_rejected_record_does_not_fail_other_targets(shop: Shop, tmp_path: Pat
 
 
 def test_a_killed_crawl_has_committed_the_rows_of_all_outcomes(shop: Shop, tmp_path: Path) -> None:
-    """A line is written to the feed after the outcome. The rows of each line must be in the database."""
+    """Lines are written to the feed after the outcome. The database must contain the rows of each line."""
     path, feed = tmp_path / "out.db", tmp_path / "out.jsonl"
     big = Site().big_category
     options = [part for k, v in (shop.settings() | {"SQL_SINK": str(path)}).items() for part in ("-s", f"{k}={v}")]

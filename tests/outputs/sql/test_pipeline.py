@@ -23,7 +23,7 @@ CATEGORY = scrapers()["retail-category-v4"]
 
 
 class Pipeline:
-    """The pipeline with a fake sink, in a fake crawler that records the reasons for closing."""
+    """The pipeline with a fake sink, in a fake crawler that records why it is closed."""
 
     def __init__(self, write: Callable[[list[str]], None]) -> None:
         self.batches: list[list[str]] = []

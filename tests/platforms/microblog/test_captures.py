@@ -1,4 +1,4 @@
-"""Recorded responses of the microblog, with the values in their notes. They are other people's data: not shipped."""
+"""Recorded responses of the microblog are compared with noted values. They are other people's data, and not shipped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def profile_of(*names: str, **params: Any) -> dict[str, Any]:
 
 
 def raw_posts() -> Iterator[dict[str, Any]]:
-    """Every post of the older shapes in every capture, however deep."""
+    """Every post in an older format in every capture, at any depth."""
     for name, path in captures().items():
         if (
             path.parent.name != "microblog"

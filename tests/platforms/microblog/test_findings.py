@@ -1,4 +1,4 @@
-"""Responses that were read wrongly once, each with the smallest payload that shows it."""
+"""Responses that were once read incorrectly, each reduced to the smallest payload that shows the problem."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_a_module_under_a_renamed_key_is_not_lost_in_silence(key: str) -> None:
 
 
 def unread(body: bytes) -> list[str]:
-    """The parts that could not be read, apart from those that the payloads of these tests lack."""
+    """The unread parts, except those that the minimal payloads of these tests lack."""
     page = page_of("timeline", body)
     asyncio.run(page.to_item())
     return [str(each) for each in page.unread if each.cause != "missing" and not each.path.startswith("user.")]
@@ -350,7 +350,7 @@ def test_linked_data_is_found_after_any_end_of_a_script_and_after_comments(befor
 
 @pytest.mark.parametrize("repeated", [b"<script ", b"<script>", b"<script></script ", b"<!--", b"<meta ", b"<title "])
 def test_at_5_unclosed_markup_is_read_in_linear_time(repeated: bytes) -> None:
-    """Otherwise, each of these would take minutes."""
+    """Each of these would take minutes if reading took quadratic time."""
     with pytest.raises(ScrapeError):
         asyncio.run(page_of("page", b"<html>" + repeated * 100_000).to_item())
     assert not EmbedPage.recognise("<html>" + repeated.decode() * 100_000)

@@ -83,7 +83,7 @@ def test_a_script_that_ends_within_a_value_is_incomplete(script: str) -> None:
     ids=lambda script: f"{script[:9]} {len(script)}",
 )
 def test_deep_and_malformed_scripts_do_not_raise(script: str) -> None:
-    """They are read in linear time. Otherwise, some of these would take minutes."""
+    """They are also read in linear time: otherwise some of these would take minutes."""
     read(script)
 
 
@@ -114,7 +114,7 @@ def test_written_values_are_read_back(value: dict[str, Any]) -> None:
     assert found == value
 
 
-# The oracle: a parser that reads one token at a time
+# Comparison with a parser that reads one token at a time
 
 PIECES = r"""
 { } [ ] ( ) , ; : = => == === != !== + - . ? / ... $R[0] $R[1] $R[2] $R[1]= $R[2]={ $R[3]=[ x:$R[4]= $R $R[
@@ -177,7 +177,8 @@ def damaged(pick: random.Random) -> str:
 
 
 def described(found: Any) -> tuple[Any, ...]:
-    """Everything that a parser has read. Objects and arrays have numbers: sharing one is not the same as equal ones."""
+    """Describe everything that a parser has read. Objects and arrays are numbered, to distinguish shared ones from
+    equal ones."""
     numbers: dict[int, int] = {}
 
     def name(value: Any) -> Any:

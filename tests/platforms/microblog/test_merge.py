@@ -1,4 +1,5 @@
-"""Whether a record without a timeline has more, and its cursor: from the timeline's start, without returned posts."""
+"""``hasMore`` and the cursor of records without a timeline. The cursor starts the timeline without the returned
+posts."""
 
 from __future__ import annotations
 

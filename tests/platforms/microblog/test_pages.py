@@ -1,4 +1,5 @@
-"""The microblog's page objects on the sandbox's responses: the expected records; for damaged ones a typed error."""
+"""The microblog's page objects return the expected records for the sandbox's responses, and typed errors for damaged
+ones."""
 
 from __future__ import annotations
 
@@ -222,7 +223,7 @@ PAYLOADS = {"timeline": timeline_payload(), "embed": embed_payload(), "user": us
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every path of the payload; the first two entries of lists."""
+    """Every path in the payload, with the first two entries of each list."""
     if path:
         yield path
     children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
@@ -250,7 +251,7 @@ def damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
     data = orjson.loads(orjson.dumps(PAYLOADS[source]))  # quicker than a deep copy
     for (_, path), value in damages:
         holder: Any = data
-        with suppress(KeyError, IndexError, TypeError):  # removed by an earlier damage, or another payload's path
+        with suppress(KeyError, IndexError, TypeError):  # already damaged, or another payload's path
             for key in path[:-1]:
                 holder = holder[key]
             if value == "<remove>":

@@ -1,4 +1,4 @@
-"""Requests of the microblog's sources: their URLs contain the params and nothing else."""
+"""The requests to the microblog's sources: their URLs contain the params and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that a post or user lacks although the rest of it shows that it has them, and that were lost in silence."""
+"""Missing values of posts and users that other values prove to exist. They were once lost without a warning."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ HEADER = {
 
 
 def header(**changed: Any) -> tuple[dict[str, Any], list[str]]:
-    """The profile in a public page whose user has changed parts, and the parts that could not be read."""
+    """Return the profile from a public page with changed parts of the user, and the unread parts."""
     page = page_of("page", literals(HEADER | changed, WEB_RECORD).encode(), username="quiet_harbor")
     profile = asyncio.run(page.to_item())["profile"]
     return profile, [each.path for each in page.unread]
