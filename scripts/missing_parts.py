@@ -126,7 +126,9 @@ def _difference(fixture: Fixture, page: type[PlatformPage]) -> str:
     try:
         item = fixture.get_output(page)
     except ScrapeError as raised:
-        return "" if type(raised) is type(error) else f"raises {raised.code}: {raised}"
+        if type(raised) is type(error) and str(error) in {"", raised.reason}:
+            return ""
+        return f"raises {raised.code} ({raised.reason}): {raised}"
     if error is not None:
         return f"raises no {type(error).__name__}"
     expected = fixture.get_expected_output()

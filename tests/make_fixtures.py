@@ -1,9 +1,10 @@
 """Writes the page objects' fixtures from the sandbox's pages: ``python -m tests.make_fixtures [PLATFORM ...]``.
 
 A fixture is one response and the expected result of its page object, either data or a typed error. web-poet's pytest
-plugin replays fixtures, with one test per field. Recorded pages are other people's data: they become fixtures only with
-invented content (``tests.transcribe``). This program does not change those fixtures. Run it after a change of the
-sandbox's pages or of the page objects, and review the difference.
+plugin replays fixtures, with one test per field. No expectation is written by the page object: the cases of
+``fixture_sources`` state the errors by hand, and the data is the sandbox's truth. Recorded pages are other people's
+data: they become fixtures only with invented content (``tests.transcribe``). This program does not change those
+fixtures. Run it after a change of the sandbox's pages or of the cases, and review the difference.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -27,10 +29,13 @@ TESTS = Path(__file__).parent
 TRANSCRIBED = "transcribed-"
 """Prefix of the fixtures that ``tests.transcribe`` writes."""
 
+Failure = tuple[type[ScrapeError], str]
+"""The class and the reason of a typed error."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Case:
-    """One response for a page object, with the page params of its request."""
+    """One response for a page object, with the page params of its request, and the result that it must give."""
 
     page: type[PlatformPage]
     name: str
@@ -38,36 +43,71 @@ class Case:
     status: int
     body: bytes
     page_params: dict[str, Any]
+    expected: Failure | dict[str, Any] | None = None
+    """An error, or an item. None: data that becomes no fixture, because transcriptions have its form, and the tests of
+    the platform compare it with the sandbox's truth for many seeds."""
     headers: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def has_data(self) -> bool:
+        """Whether the page object must return an item."""
+        return not isinstance(self.expected, tuple)
 
-def save(case: Case) -> None:
-    """Write a case with the result of its page object."""
-    headers = {"Content-Type": "text/html; charset=utf-8", **case.headers}
-    response = HttpResponse(case.url, case.body, status=case.status, headers=headers)
-    params = PageParams(case.page_params)
-    item, error = None, None
-    try:
-        item = asyncio.run(case.page(response=response, page_params=params).to_item())
-    except ScrapeError as raised:
-        error = raised
-    folder = TESTS / "fixtures" / get_fq_class_name(case.page)
-    Fixture.save(folder, inputs=[response, params], item=item, exception=error, meta={}, fixture_name=case.name)
+    def inputs(self, body: bytes) -> tuple[HttpResponse, PageParams[str, Any]]:
+        """Return the inputs of the page object, for the response's body or a changed copy of it."""
+        headers = {"Content-Type": "text/html; charset=utf-8", **self.headers}
+        return HttpResponse(self.url, body, status=self.status, headers=headers), PageParams(self.page_params)
+
+    def page_object(self, body: bytes) -> PlatformPage:
+        """Return the page object for the response's body, or for a changed copy of it."""
+        response, params = self.inputs(body)
+        return self.page(response=response, page_params=params)
+
+    def check(self) -> None:
+        """Check the page object's result.
+
+        Raises:
+            SystemExit: the page object gives another result than the expected one.
+        """
+        result: Failure | dict[str, Any]
+        try:
+            result = asyncio.run(self.page_object(self.body).to_item())
+        except ScrapeError as error:
+            result = type(error), error.reason
+        expected = self.expected or "data"
+        if result != self.expected and (self.expected or isinstance(result, tuple)):
+            raise SystemExit(f"{self.page.__name__} {self.name}: expected {expected}, found {result}")
+
+    def save(self) -> None:
+        """Write the case with its expected result as a fixture. The reason of an error is written as its message."""
+        error = self.expected[0](self.expected[1]) if isinstance(self.expected, tuple) else None
+        item = self.expected if self.has_data else None
+        folder = TESTS / "fixtures" / get_fq_class_name(self.page)
+        Fixture.save(folder, inputs=self.inputs(self.body), item=item, exception=error, fixture_name=self.name)
 
 
-def main() -> None:
-    """Replace the sandbox's fixtures, of all platforms or of the given ones.
+def cases(platform: str = "*") -> Iterator[Case]:
+    """Yield the cases of a platform, by default of all.
 
     Each module of ``fixture_sources`` defines the ``cases()`` of a platform, or of one of its scrapers.
     """
+    for source in sorted((TESTS / "fixture_sources").glob("[a-z]*.py")):
+        if platform in {"*", source.stem.partition("_")[0]}:
+            yield from import_module(f"tests.fixture_sources.{source.stem}").cases()
+
+
+def main() -> None:
+    """Replace the sandbox's fixtures, of all platforms or of the given ones, if all cases give the expected results."""
     for platform in sys.argv[1:] or ("*",):
+        found = list(cases(platform))
+        for case in found:
+            case.check()
         for folder in (TESTS / "fixtures").glob(f"crawler.platforms.{platform}.*/*"):
             if not folder.name.startswith(TRANSCRIBED):
                 shutil.rmtree(folder)
-        for source in sorted((TESTS / "fixture_sources").glob("[a-z]*.py")):
-            if platform in {"*", source.stem.partition("_")[0]}:
-                for case in import_module(f"tests.fixture_sources.{source.stem}").cases():
-                    save(case)
+        for case in found:
+            if case.expected is not None:
+                case.save()
 
 
 if __name__ == "__main__":

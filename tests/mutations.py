@@ -1,8 +1,8 @@
-"""Makes changed copies of fixtures: every name renamed, every part removed, in one row or in all rows.
+"""Makes changed copies of responses: every name renamed, every part removed, in one row or in all rows.
 
 A platform may rename any key, class, element or variable of its pages. These functions find all such names in the
-fixtures' responses, and determine by trial which of them a page object depends on: those whose renaming changes its
-result. So the names need not be listed, and new fields are covered automatically.
+sandbox's responses (``tests.fixture_sources``), and determine by trial which of them a page object depends on: those
+whose renaming changes its result. So the names need not be listed, and new fields are covered automatically.
 """
 
 from __future__ import annotations
@@ -14,19 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import import_module
-from pathlib import Path
+from itertools import chain
 from typing import Any, Literal, NamedTuple, cast
 
 import orjson
 from lxml import html
-from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.platforms.page import PlatformPage
-from tests.make_fixtures import TRANSCRIBED
+from crawler.platforms import platforms
+from tests.make_fixtures import Case, cases
 
-FIXTURES = Path(__file__).parent / "fixtures"
 SUFFIX = "Renamed"
 """The suffix that is appended to a name to rename it."""
 
@@ -51,21 +48,20 @@ class Reading:
 class PageFixture:
     """A response from which a page object reads data."""
 
-    kind: type[PlatformPage]
-    folder: Path
+    case: Case
 
     @property
     def name(self) -> str:
         """The id of the fixture in test names."""
-        return f"{self.platform}-{self.kind.__name__}-{self.folder.name}"
+        return f"{self.platform}-{self.case.page.__name__}-{self.case.name}"
 
     @property
     def platform(self) -> str:
-        return self.kind.__module__.split(".")[2]
+        return self.case.page.__module__.split(".")[2]
 
-    @cached_property
+    @property
     def body(self) -> bytes:
-        return (self.folder / "inputs" / "HttpResponse-body.html").read_bytes()
+        return self.case.body
 
     @cached_property
     def original(self) -> Reading:
@@ -76,20 +72,9 @@ class PageFixture:
     def item(self) -> Any:
         return self.original.item
 
-    @cached_property
-    def _inputs(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        info = json.loads((self.folder / "inputs" / "HttpResponse-info.json").read_bytes())
-        return info, json.loads((self.folder / "inputs" / "PageParams.json").read_bytes())
-
-    def page(self, body: bytes) -> PlatformPage:
-        """Make the page object for a changed copy of the body."""
-        info, params = self._inputs
-        response = HttpResponse(info["url"], body, status=info["status"], headers=dict(info["headers"]))
-        return self.kind(response=response, page_params=PageParams(params))
-
     def read(self, body: bytes) -> Reading:
         """Read a changed copy of the body. An exception that is not a typed error is raised."""
-        page = self.page(body)
+        page = self.case.page_object(body)
         try:
             item = asyncio.run(page.to_item())
         except ScrapeError as error:
@@ -100,16 +85,13 @@ class PageFixture:
 
 @cache
 def fixtures(platform: str = "") -> tuple[PageFixture, ...]:
-    """Return the fixtures with data, of all platforms or of one, in a fixed order.
+    """Return the sandbox's responses with data, of all platforms or of one, in a fixed order.
 
     Transcribed fixtures are left out: they are so large that changing each of their names takes minutes.
     """
-    found = []
-    for folder in sorted(FIXTURES.glob(f"crawler.platforms.{platform or '*'}.*/*")):
-        if (folder / "output.json").exists() and not folder.name.startswith(TRANSCRIBED):
-            module, _, name = folder.parent.name.rpartition(".")
-            found.append(PageFixture(getattr(import_module(module), name), folder))
-    return tuple(found)
+    if not platform:
+        return tuple(chain.from_iterable(map(fixtures, platforms())))
+    return tuple(PageFixture(case) for case in cases(platform) if case.has_data)
 
 
 # Names

@@ -273,7 +273,14 @@ def test_the_origin_of_each_field_is_explained(extract: Extract) -> None:
 
 def test_a_value_that_is_looked_up_in_a_table_is_explained(extract: Extract) -> None:
     """The kind of a photo-app post, such as 1, selects its name. No name exists for other kinds."""
-    case = ROOT / "tests" / "fixtures" / "crawler.platforms.photoapp.pages.PostPage" / "page-as-item" / "inputs"
+    case = (
+        ROOT
+        / "tests"
+        / "fixtures"
+        / "crawler.platforms.photoapp.pages.PostPage"
+        / "transcribed-xdt-photo-202607"
+        / "inputs"
+    )
     url = orjson.loads((case / "HttpResponse-info.json").read_bytes())["url"]
     done = extract("photoapp-post-v4", str(case / "HttpResponse-body.html"), "--url", url, "--explain")
     assert "Traceback" not in done.stderr

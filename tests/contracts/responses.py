@@ -141,5 +141,7 @@ def _is_complete(result: Result) -> bool:
 @cache
 def of_fixtures(platform: str = "") -> tuple[Response, ...]:
     """Return the fixtures that contracts read completely and without an error, of all platforms or of one."""
-    found = (Response(each.name, each.platform, partial(each.page, each.body)) for each in fixtures(platform))
+    found = (
+        Response(each.name, each.platform, partial(each.case.page_object, each.body)) for each in fixtures(platform)
+    )
     return tuple(each for each in found if _is_complete(each.original))

@@ -1,4 +1,4 @@
-"""Photo app: fixtures of every kind of post in each format, and of every kind of failure."""
+"""Photo app: every kind of post in each format, and failures that the tests of the blocks do not have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
 from crawler.platforms.photoapp.share import SharePage
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Post
@@ -15,32 +16,12 @@ from crawler.sandbox.protocol import FakeRequest
 from tests.make_fixtures import Case
 
 ORIGIN = "https://www.instagram.com"
+MISSING = TargetNotFound, "missing_or_private"
 KINDS = {"photo": PHOTO, "video": VIDEO, "carousel": CAROUSEL}
-
-FAULTS = (
-    "age-gate",
-    "blind",
-    "broken-json",
-    "checkpoint",
-    "deep-json",
-    "limit-code",
-    "login-route",
-    "missing-owner",
-    "no-data",
-    "null-post",
-    "og-only",
-    "please-wait",
-    "private",
-    "region-gate",
-    "sensitive",
-    "shell",
-    "soft-gone",
-    "wrong-post",
-)
 
 
 def cases() -> Iterator[Case]:
-    """The platform's fixtures."""
+    """The platform's cases."""
     site = Site(light=True)
     posts = [site.posts[code] for code in site.listed]
     for name, kind in KINDS.items():
@@ -49,26 +30,25 @@ def cases() -> Iterator[Case]:
     for layout in ("dict", "item"):
         yield _page(site, f"page-as-{layout}", next(each for each in posts if each.layout == layout))
     video = next(each for each in posts if each.is_video)
+    params: dict[str, Any] = {"shortcode": video.code}
     for form in ("graph", "item"):
         body = orjson.dumps({"data": site.data(video, form), "status": "ok"})
-        yield Case(PostPage, f"{form}-video", f"{ORIGIN}/graphql/query", 200, body, {"shortcode": video.code})
+        yield Case(PostPage, f"{form}-video", f"{ORIGIN}/graphql/query", 200, body, params)
     path = f"/p/{video.code}/embed/captioned/"
-    body = site.page(FakeRequest(path))[2]
-    yield Case(EmbedPage, "embed-video", ORIGIN + path, 200, body, {"shortcode": video.code})
+    truth = site.expected_record({"url": f"{ORIGIN}/p/{video.code}/", "form": "embed"})["data"]["xdt_shortcode_media"]
+    yield Case(EmbedPage, "embed-video", ORIGIN + path, 200, site.page(FakeRequest(path))[2], params, truth)
     null = site.damaged("embed-null", FakeRequest(path))[2]
-    yield Case(EmbedPage, "embed-null", ORIGIN + path, 200, null, {"shortcode": video.code})
-    share = f"/share/p/{next(iter(site.shares))}/"
-    status, headers, body = site.page(FakeRequest(share))
-    yield Case(SharePage, "share", ORIGIN + share, status, body, {}, headers)
+    yield Case(EmbedPage, "embed-null", ORIGIN + path, 200, null, params, MISSING)
+    token, code = next(iter(site.shares.items()))
+    status, headers, body = site.page(FakeRequest(f"/share/p/{token}/"))
+    yield Case(SharePage, "share", f"{ORIGIN}/share/p/{token}/", status, body, {}, {"shortcode": code}, headers)
     reels = site.reels_page(site.accounts[0])
     yield Case(ReelsPage, "reels", f"{ORIGIN}/{site.accounts[0].username}/reels/", 200, reels, {})
-    for code, fault in site.faults.items():
-        if fault in FAULTS:
-            status, _, body = site.damaged(fault, FakeRequest(f"/p/{code}/"))
-            yield Case(PostPage, fault, f"{ORIGIN}/p/{code}/", status, body, {"shortcode": code})
-    params: dict[str, Any] = {"shortcode": "DaSandbox01"}
-    yield Case(PostPage, "empty-body", f"{ORIGIN}/p/DaSandbox01/", 200, b"", params)
-    yield Case(PostPage, "rate-limited", f"{ORIGIN}/p/DaSandbox01/", 429, b"slow down", params)
+    for name, status, body, failure in (
+        ("empty-body", 200, b"", (UpstreamBlocked, "empty_body")),
+        ("rate-limited", 429, b"slow down", (UpstreamRateLimited, "rate_limited")),
+    ):
+        yield Case(PostPage, name, f"{ORIGIN}/p/DaSandbox01/", status, body, {"shortcode": "DaSandbox01"}, failure)
 
 
 def _page(site: Site, name: str, post: Post) -> Case:

@@ -3,54 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
-from tests.make_fixtures import Case
+from tests.make_fixtures import Case, Failure
 
 ORIGIN = "https://www.walmart.com"
 
-CATEGORY_FAULTS = (
-    "blind",
-    "broken-json",
-    "challenge",
-    "challenge-412",
-    "deep-json",
-    "editorial",
-    "no-data",
-    "no-listing",
-    "product-page",
-    "reported-error",
-    "soft-gone",
-    "teapot",
-    "wrong-category",
-    "wrong-page",
-)
+CATEGORY_FAULTS: dict[str, Failure] = {
+    "blind": (ExtractionFailed, "blind"),
+    "broken-json": (ExtractionFailed, "broken_data_block"),
+    "challenge": (UpstreamBlocked, "challenge"),
+    "challenge-412": (UpstreamBlocked, "challenge"),
+    "deep-json": (ExtractionFailed, "broken_data_block"),
+    "editorial": (TargetNotFound, "wrong_page_kind"),
+    "no-data": (ExtractionFailed, "no_data_block"),
+    "no-listing": (TargetNotFound, "wrong_page_kind"),
+    "product-page": (TargetNotFound, "wrong_page_kind"),
+    "reported-error": (UpstreamError, "reported_error"),
+    "soft-gone": (TargetNotFound, "not_found"),
+    "teapot": (UpstreamBlocked, "refused"),
+    "wrong-category": (ExtractionFailed, "wrong_echo"),
+    "wrong-page": (ExtractionFailed, "wrong_echo"),
+}
 
 
 def cases() -> Iterator[Case]:
-    """The platform's fixtures."""
+    """The platform's cases."""
     site = Site(light=True)
-    for page in (1, 2, 3, 40):
-        yield _category(site, f"category-page-{page}", "976759", page)
-    yield _category(site, "category-unknown", "1_2_3", 1)
+    for page in (1, 2, 3):
+        yield _category(site, f"category-page-{page}", page)
+    beyond = site.expected_record({"cat_id": "976759", "page": 40})
+    yield _category(site, "category-page-40", 40, beyond)
+    yield _category(site, "category-unknown", 1, (TargetNotFound, "not_found"), cat_id="1_2_3")
     for cat_id, fault in site.faults.items():
         if fault in CATEGORY_FAULTS:
             status, _, body = site.damaged(fault, FakeRequest(f"/browse/{cat_id}"))
-            url = f"{ORIGIN}/browse/{cat_id}"
-            yield Case(ListingPage, fault, url, status, body, {"cat_id": cat_id, "page": 1})
+            url, params = f"{ORIGIN}/browse/{cat_id}", {"cat_id": cat_id, "page": 1}
+            yield Case(ListingPage, fault, url, status, body, params, CATEGORY_FAULTS[fault])
     params = {"cat_id": "976759", "page": 1}
-    yield Case(ListingPage, "empty-body", f"{ORIGIN}/browse/976759", 200, b"", params)
-    yield Case(ListingPage, "rate-limited", f"{ORIGIN}/browse/976759", 429, b"slow down", params)
-    for name, query in (("search", "mustard"), ("search-without-results", "nothing like this")):
+    for name, status, body, failure in (
+        ("empty-body", 200, b"", (UpstreamBlocked, "empty_body")),
+        ("rate-limited", 429, b"slow down", (UpstreamRateLimited, "rate_limited")),
+    ):
+        yield Case(ListingPage, name, f"{ORIGIN}/browse/976759", status, body, params, failure)
+    nothing = site.expected_record({"query": "nothing like this"})
+    for name, query, truth in (("search", "mustard", None), ("search-without-results", "nothing like this", nothing)):
         status, _, body = site.page(FakeRequest("/search", {"q": query}))
-        yield Case(SearchPage, name, f"{ORIGIN}/search?q={query}", status, body, {"query": query, "page": 1})
-    yield Case(SearchPage, "server-error", f"{ORIGIN}/search?q=x", 500, b"<h1>Sorry</h1>", {"query": "x", "page": 1})
+        yield Case(SearchPage, name, f"{ORIGIN}/search?q={query}", status, body, {"query": query, "page": 1}, truth)
+    params, error = {"query": "x", "page": 1}, (UpstreamError, "server_error")
+    yield Case(SearchPage, "server-error", f"{ORIGIN}/search?q=x", 500, b"<h1>Sorry</h1>", params, error)
 
 
-def _category(site: Site, name: str, cat_id: str, page: int) -> Case:
+def _category(
+    site: Site, name: str, page: int, expected: Failure | dict[str, Any] | None = None, *, cat_id: str = "976759"
+) -> Case:
     path = f"/browse/{cat_id}"
     status, _, body = site.page(FakeRequest(path, {"page": str(page)}))
     params = {"cat_id": cat_id, "page": page, "sort": "best_match"}
-    return Case(ListingPage, name, ORIGIN + path, status, body, params)
+    return Case(ListingPage, name, ORIGIN + path, status, body, params, expected)

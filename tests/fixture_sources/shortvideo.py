@@ -3,62 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 
+from crawler.errors import (
+    ExtractionFailed,
+    TargetRestricted,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+    UpstreamTimeout,
+)
 from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo.site import Site
-from tests.make_fixtures import Case
+from tests.make_fixtures import Case, Failure
 
 ORIGIN = "https://www.tiktok.com"
 CALL = f"{ORIGIN}/api/search/photo/full/?keyword="
-PAGE = f"{ORIGIN}/search/photo?q="
 
-CALL_FAULTS = (
-    "antispam-check",
-    "blind",
-    "captcha-json",
-    "login-json",
-    "missing-author",
-    "no-authors",
-    "no-list",
-    "no-picture-urls",
-    "no-results",
-    "odd-status",
-    "raw-controls",
-    "refused-status",
-    "renamed-list",
-    "renamed-pictures",
-    "results-broken",
-    "results-deep",
-    "results-not-json",
-    "sensitive",
-)
+CALL_FAULTS: dict[str, Failure] = {
+    "antispam-check": (UpstreamBlocked, "antispam_check"),
+    "blind": (ExtractionFailed, "blind"),
+    "captcha-json": (UpstreamBlocked, "captcha"),
+    "login-json": (TargetRestricted, "login_required"),
+    "no-authors": (ExtractionFailed, "blind"),
+    "no-list": (ExtractionFailed, "no_rows"),
+    "refused-status": (UpstreamBlocked, "refused"),
+    "renamed-list": (ExtractionFailed, "no_list"),
+    "renamed-pictures": (ExtractionFailed, "blind"),
+    "results-broken": (ExtractionFailed, "broken_data_block"),
+    "results-deep": (ExtractionFailed, "broken_data_block"),
+    "results-not-json": (UpstreamError, "not_json"),
+}
+WITH_DATA = ("missing-author", "no-picture-urls", "odd-status", "raw-controls")
+WITHOUT_RESULTS = ("no-results", "sensitive")
 
+CAPTCHA = b'<html><body><div id="tiktok-verify-ele"><img></div></body></html>'
 CAPTCHA_MOUNT = b'<div id="tiktok-verify-ele"></div>'
+NO_ANSWER = UpstreamTimeout, "no_answer"
 
 
 def cases() -> Iterator[Case]:
-    """The platform's fixtures."""
+    """The platform's cases."""
     site = Site(light=True)
     yield _response("web-results", orjson.dumps(site.answer("whales", 0)), "whales")
-    for fault in CALL_FAULTS:
-        _, _, body = site.damaged(fault, FakeRequest("/", {"keyword": fault, "offset": "0"}))
-        yield _response(fault, body, fault)
-    yield _response("empty-body", b"", "x")
-    yield _response("rate-limited", b"slow down", "x", status=429)
-    for name, body, path in (
-        ("captcha", b'<html><body><div id="tiktok-verify-ele"><img></div></body></html>', "/search/photo"),
-        ("captcha-mount", site.page(FakeRequest("/search/photo", {"q": "x"}))[2] + CAPTCHA_MOUNT, "/search/photo"),
-        ("login", shortvideo_page.login(), "/login"),
-        ("waiting-room", shortvideo_page.waiting_room(opens=False), "/search/photo"),
-        ("no-answer", site.page(FakeRequest("/search/photo", {"q": "whales"}))[2], "/search/photo"),
-        ("other-page", b"<html><title>Something else</title></html>", "/search/photo"),
-    ):
-        yield Case(SearchPage, name, f"{ORIGIN}{path}?q=whales", 200, body, {"keywords": "whales"})
+    expected: dict[str, Failure | dict[str, Any] | None] = {
+        **CALL_FAULTS,
+        **dict.fromkeys(WITH_DATA),
+        **{name: site.expected_record({"keywords": name}) for name in WITHOUT_RESULTS},
+    }
+    for name, result in expected.items():
+        _, _, body = site.damaged(name, FakeRequest("/", {"keyword": name, "offset": "0"}))
+        yield _response(name, body, name, result)
+    yield _response("empty-body", b"", "x", (UpstreamBlocked, "empty_body"))
+    yield _response("rate-limited", b"slow down", "x", (UpstreamRateLimited, "rate_limited"), status=429)
+    searching = site.page(FakeRequest("/search/photo", {"q": "whales"}))[2]
+    pages: dict[str, tuple[bytes, Failure]] = {
+        "captcha": (CAPTCHA, (UpstreamBlocked, "captcha")),
+        "captcha-mount": (searching + CAPTCHA_MOUNT, NO_ANSWER),
+        "login": (shortvideo_page.login(), (TargetRestricted, "login_required")),
+        "waiting-room": (shortvideo_page.waiting_room(opens=False), (UpstreamBlocked, "waiting_room")),
+        "no-answer": (searching, NO_ANSWER),
+        "other-page": (b"<html><title>Something else</title></html>", (ExtractionFailed, "no_search_page")),
+    }
+    for name, (body, failure) in pages.items():
+        url = f"{ORIGIN}/{'login' if name == 'login' else 'search/photo'}?q=whales"
+        yield Case(SearchPage, name, url, 200, body, {"keywords": "whales"}, failure)
 
 
-def _response(name: str, body: bytes, keywords: str, *, status: int = 200) -> Case:
-    return Case(ResultsPage, name, CALL + keywords, status, body, {"keywords": keywords})
+def _response(
+    name: str, body: bytes, keywords: str, expected: Failure | dict[str, Any] | None = None, *, status: int = 200
+) -> Case:
+    return Case(ResultsPage, name, CALL + keywords, status, body, {"keywords": keywords}, expected)

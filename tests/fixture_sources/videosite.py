@@ -7,6 +7,15 @@ from typing import Any
 
 from scrapy import Request
 
+from crawler.errors import (
+    ExtractionFailed,
+    InvalidRequest,
+    TargetNotFound,
+    TargetRestricted,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
@@ -15,9 +24,10 @@ from crawler.platforms.videosite.pages import ChannelPage
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite.lists import token
 from crawler.sandbox.videosite.site import Site
-from tests.make_fixtures import Case
+from tests.make_fixtures import Case, Failure
 
 ORIGIN = "https://www.youtube.com"
+NOT_FOUND: Failure = TargetNotFound, "not_found"
 CHANNEL_TABS = (
     ("north.pier", "videos"),
     ("ropeworks", "shorts"),
@@ -26,14 +36,27 @@ CHANNEL_TABS = (
     ("tinychannel1109", "videos"),
     ("emptyroom", "videos"),
 )
-PAGE_FAULTS = (
-    *("broken-json", "captcha", "captcha-200", "consent", "copyright", "never-existed", "no-contents", "no-data"),
-    *("no-longer", "region", "removed", "reported-error", "soft-gone", "terminated", "video-page"),
-)
+PAGE_FAULTS: dict[str, Failure] = {
+    "broken-json": (ExtractionFailed, "broken_data_block"),
+    "captcha": (UpstreamRateLimited, "rate_limited"),
+    "captcha-200": (UpstreamRateLimited, "captcha"),
+    "consent": (UpstreamBlocked, "consent"),
+    "copyright": (TargetNotFound, "terminated"),
+    "never-existed": NOT_FOUND,
+    "no-contents": (ExtractionFailed, "no_contents"),
+    "no-data": (ExtractionFailed, "no_data_block"),
+    "no-longer": (TargetNotFound, "unavailable"),
+    "region": (TargetRestricted, "region"),
+    "removed": (TargetNotFound, "removed"),
+    "reported-error": (UpstreamError, "reported_error"),
+    "soft-gone": NOT_FOUND,
+    "terminated": (TargetNotFound, "terminated"),
+    "video-page": (TargetNotFound, "wrong_page_kind"),
+}
 
 
 def cases() -> Iterator[Case]:
-    """The platform's fixtures."""
+    """The platform's cases."""
     site = Site(light=True)
     for name, tab in CHANNEL_TABS:
         yield _case(site, ChannelPage, f"{name}-{tab}", upstream.channel_request(ORIGIN, f"@{name}", tab))
@@ -41,9 +64,9 @@ def cases() -> Iterator[Case]:
         if channel.kind in {"gated", "game", "sport"} and not channel.fault:
             request = upstream.browse_request(ORIGIN, channel.id, "videos")
             yield _case(site, ChannelPage, channel.kind, request)
-    for fault in PAGE_FAULTS:
+    for fault, failure in PAGE_FAULTS.items():
         request = upstream.channel_request(ORIGIN, f"@{fault}", "videos")
-        yield _case(site, ChannelPage, fault, request, fault=fault)
+        yield _case(site, ChannelPage, fault, request, failure)
     yield from _smaller_responses(site)
 
 
@@ -51,30 +74,37 @@ def _smaller_responses(site: Site) -> Iterator[Case]:
     harbor, gated = site.named("allnight_live"), next(each for each in site.channels if each.kind == "gated")
     following = token(harbor, "streams", 2, heavy=False)
     item = site.named("tinychannel1109").items["videos"][0]
-    requests: list[tuple[type[PlatformPage], str, Request]] = [
+    good: list[tuple[type[PlatformPage], str, Request]] = [
         (ContinuationPage, "last", upstream.continuation_request(ORIGIN, following, channel=harbor.id, tab="streams")),
         (PlaylistPage, "shorts", upstream.playlist_request(ORIGIN, gated.id, "shorts")),
         (PlaylistPage, "none", upstream.playlist_request(ORIGIN, gated.id, "streams")),
         (AboutPage, "panel", upstream.about_request(ORIGIN, f"about-{harbor.id}", channel=harbor.id)),
         (FeedPage, "channel", upstream.feed_request(ORIGIN, gated.id)),
-        (FeedPage, "gone", upstream.feed_request(ORIGIN, "UC0000000000000000000000")),
         (VideoPage, "video", upstream.video_request(ORIGIN, item.id)),
-        (VideoPage, "unknown", upstream.video_request(ORIGIN, "aaaaaaaaaaa")),
         (ResolvePage, "handle", upstream.resolve_request(ORIGIN, "@harborlights")),
-        (ResolvePage, "unknown", upstream.resolve_request(ORIGIN, "@nobody")),
     ]
-    for page, name, request in requests:
+    for page, name, request in good:
         yield _case(site, page, name, request)
     stale = upstream.continuation_request(ORIGIN, "stale", channel=harbor.id, tab="streams")
-    yield _case(site, ContinuationPage, "stale", stale)
-    bot = site.named("bot-check").items["videos"][0].id
-    yield _case(site, VideoPage, "bot-check", upstream.video_request(ORIGIN, bot), fault="bot-check")
+    gone = upstream.feed_request(ORIGIN, "UC0000000000000000000000")
+    bad: list[tuple[type[PlatformPage], str, Request, Failure]] = [
+        (FeedPage, "gone", gone, (UpstreamError, "no_feed")),
+        (VideoPage, "unknown", upstream.video_request(ORIGIN, "aaaaaaaaaaa"), NOT_FOUND),
+        (ResolvePage, "unknown", upstream.resolve_request(ORIGIN, "@nobody"), NOT_FOUND),
+        (ContinuationPage, "stale", stale, (InvalidRequest, "stale_cursor")),
+    ]
+    for page, name, request, failure in bad:
+        yield _case(site, page, name, request, failure)
+    request = upstream.video_request(ORIGIN, site.named("bot-check").items["videos"][0].id)
+    yield _case(site, VideoPage, "bot-check", request, (UpstreamBlocked, "bot_check"))
 
 
-def _case(site: Site, page: type[PlatformPage], name: str, request: Request, *, fault: str = "") -> Case:
+def _case(site: Site, page: type[PlatformPage], name: str, request: Request, expected: Failure | None = None) -> Case:
     path, _, query = request.url.removeprefix(ORIGIN).partition("?")
     args = dict(each.split("=", 1) for each in query.split("&") if each)
     fake_request = FakeRequest(path, args, request.method, {}, request.body)
-    status, _, body = site.damaged(fault, fake_request) if fault else site.page(fake_request)
+    status, _, body = (
+        site.damaged(name, fake_request) if name in {*PAGE_FAULTS, "bot-check"} else site.page(fake_request)
+    )
     page_params: dict[str, Any] = request.meta["page_params"]
-    return Case(page, name, request.url, status, body, page_params)
+    return Case(page, name, request.url, status, body, page_params, expected)

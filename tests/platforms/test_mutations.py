@@ -34,7 +34,7 @@ def is_fast(fixture: PageFixture) -> bool:
 
     Changing every name of a larger page takes minutes.
     """
-    sizes = sorted(len(each.body) for each in fixtures(fixture.platform) if each.kind is fixture.kind)
+    sizes = sorted(len(each.body) for each in fixtures(fixture.platform) if each.case.page is fixture.case.page)
     return len(fixture.body) == max((size for size in sizes if size <= MAX_FAST_BYTES), default=sizes[0])
 
 

@@ -41,7 +41,7 @@ def test_sv_5_another_page_is_not_a_timeout(scope: str) -> None:
 
 def web_rows() -> list[dict[str, Any]]:
     return list(
-        next(each for each in fixtures("shortvideo") if each.folder.name == "web-results").item["search_item_list"]
+        next(each for each in fixtures("shortvideo") if each.case.name == "web-results").item["search_item_list"]
     )
 
 
@@ -56,10 +56,10 @@ def test_sv_6_the_schema_states_what_has_more_means() -> None:
 
 
 def test_a_row_with_an_unknown_structure_is_left_out_with_a_warning() -> None:
-    fixture = next(each for each in fixtures("shortvideo") if each.folder.name == "web-results")
+    fixture = next(each for each in fixtures("shortvideo") if each.case.name == "web-results")
     payload = orjson.loads(fixture.body)
     payload["item_list"].append({"newKind": {"id": "1"}})
-    page = fixture.page(orjson.dumps(payload))
+    page = fixture.case.page_object(orjson.dumps(payload))
     item = asyncio.run(page.to_item())
     assert dict(item) == fixture.item
     rows = len(payload["item_list"])
@@ -98,7 +98,7 @@ def test_sv3_3_a_key_renamed_in_all_rows_is_reported(path: str, expected: str) -
 
 
 def test_the_results_in_the_browser_are_read_with_the_names_of_the_target() -> None:
-    fixture = next(each for each in fixtures("shortvideo") if each.folder.name == "web-results")
+    fixture = next(each for each in fixtures("shortvideo") if each.case.name == "web-results")
     payload = orjson.loads(fixture.body)
     for music in [row["music"] for row in payload["item_list"] if "music" in row]:
         music["caption"] = music.pop("title")

@@ -16,6 +16,7 @@ from scrapy.settings import Settings
 
 from crawler.commands import serve
 from crawler.service.console import pages
+from tests.mutations import fixtures
 from tests.service.conftest import ROOT
 
 FOLDER = ROOT / "crawler" / "service" / "console"
@@ -81,7 +82,7 @@ def test_at_8_images_of_records_are_loaded_only_from_their_platform_s_hosts() ->
 
 
 def images_of_fixtures() -> Iterator[str]:
-    """Yield the URLs of images in the records of the fixtures, by the names of their fields."""
+    """Yield the URLs of images in the items of the sandbox and of the fixtures, by the names of their fields."""
     name = re.compile(r"image|picture|_pic|photo|logo|banner|thumbnail|display_u")
 
     def of(value: object, field: str = "") -> Iterator[str]:
@@ -94,8 +95,9 @@ def images_of_fixtures() -> Iterator[str]:
         elif isinstance(value, str) and value.startswith("https://") and name.search(field):
             yield value
 
-    for output in sorted((ROOT / "tests" / "fixtures").glob("*/*/output.json")):
-        yield from of(json.loads(output.read_text()))
+    outputs = sorted((ROOT / "tests" / "fixtures").glob("*/*/output.json"))
+    for item in (*(each.item for each in fixtures()), *(json.loads(each.read_text()) for each in outputs)):
+        yield from of(item)
 
 
 def vendored() -> str:
