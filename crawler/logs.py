@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 # structlog imports rich for coloured lines on a terminal, which this project does not write. This would take 4 % of the
 # CPU time of a crawl of one target, so structlog must not find rich: a module whose entry is None cannot be imported.
-sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
+# In other projects (docs/embedding.md), structlog may have users of its own.
+HIDES_RICH = os.environ.get("SCRAPY_SETTINGS_MODULE") == "crawler.settings" and "rich" not in sys.modules
+if HIDES_RICH:
+    sys.modules["rich"] = None  # type: ignore[assignment]
 import structlog  # noqa: E402
 from structlog.typing import EventDict, Processor  # noqa: E402
 
-if sys.modules["rich"] is None:
+if HIDES_RICH:
     del sys.modules["rich"]
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""Real forward proxies on loopback (proxy.py), each with an address of its own, and faults in front of them."""
+"""Real forward proxies (proxy.py) on loopback addresses, each with its own address, behind relays that inject
+faults."""
 
 from __future__ import annotations
 
@@ -26,23 +27,23 @@ SECRETS = (PASSWORD, base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), "
 """Texts that no output may contain."""
 Fault = Literal["", "refuse", "hang", "407", "502", "reset", "endless", "garbage"]
 RESET_AFTER_BYTES = 6_000
-"""A response is reset after this many bytes: after the TLS handshake, in the middle of a page."""
+"""A connection is reset after this many bytes of response: after the TLS handshake, in the middle of a page."""
 
 
 @dataclass
 class Relay:
-    """Accepts connections for a real proxy, and passes them on, unless it has a fault."""
+    """Accepts connections, and forwards them to a real proxy unless a fault is set."""
 
     proxy_port: int
     fault: Fault = ""
     port: int = 0
     accepted: int = 0
-    """Number of connections."""
+    """Number of accepted connections."""
     _open: set[asyncio.Task[None]] = field(default_factory=set)
     _loop: asyncio.AbstractEventLoop | None = None
 
     def set(self, fault: Fault) -> None:
-        """Change the fault, and drop the open connections, so that it holds for all requests from now on."""
+        """Set the fault, and close the open connections, so that it applies to all further requests."""
         assert self._loop
         asyncio.run_coroutine_threadsafe(self._change(fault), self._loop).result()
 
@@ -129,7 +130,7 @@ class Proxies:
     """The address from which each egress's connections reach the sandbox."""
     processes: dict[str, Proxy]
     direct: list[dict[str, Any]]
-    """As ``egresses``, but without the relays: the URLs of the proxies themselves."""
+    """Like ``egresses``, but with the URLs of the proxies themselves instead of the relays."""
 
 
 def _free_port() -> int:
@@ -140,7 +141,7 @@ def _free_port() -> int:
 
 @dataclass
 class Proxy:
-    """The process of a real proxy, which can be killed and started again on the same port."""
+    """The process of a real proxy, which can be killed and restarted on the same port."""
 
     source: str
     credentials: str
@@ -179,14 +180,14 @@ class Proxy:
             self._process = None
 
     def url(self, port: int) -> str:
-        """The proxy's URL with its credentials. ``port``: of the proxy, or of a relay in front of it."""
+        """Return a URL with the proxy's credentials. ``port``: that of the proxy, or of a relay in front of it."""
         user = f"{self.credentials}@" if self.credentials else ""
         return f"http://{user}127.0.0.1:{port}"
 
 
 @contextmanager
 def proxies(count: int = 3) -> Iterator[Proxies]:
-    """Run real proxies. All but the first demand credentials."""
+    """Run real proxies. All except the first require credentials."""
     pytest.importorskip("proxy", reason="needs proxy.py")
     names = [f"egress-{number}" for number in range(1, count + 1)]
     sources = {name: f"127.0.0.{number + 10}" for number, name in enumerate(names)}
@@ -213,7 +214,7 @@ def _wait_for(port: int) -> None:
 
 @contextmanager
 def _in_thread(relays: list[Relay]) -> Iterator[None]:
-    """Serve the relays in a thread, so that a test can run crawls meanwhile."""
+    """Serve the relays in a thread, so that the test can run crawls at the same time."""
     started, end = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 

@@ -1,4 +1,4 @@
-"""A plugin of proxy.py: connections come from the address in ``PROXY_SOURCE``, which the sandbox logs."""
+"""A plugin of proxy.py that connects from the address in ``PROXY_SOURCE``. The sandbox logs this address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _connect(address: tuple[str, int], *_arguments: object, **_options: object) 
 
 
 class FromOwnAddress(HttpProxyBasePlugin):  # type: ignore[misc]  # proxy.py has no types here
-    """Loads this module. The hook ``resolve_dns`` would do, but is not used for destinations that are addresses."""
+    """Makes proxy.py import this module. (proxy.py does not call the hook ``resolve_dns`` for numeric destinations.)"""
 
 
 server.new_socket_connection = _connect

@@ -17,6 +17,7 @@ from crawler.commands.crawl import check_arguments
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand
+from crawler.platforms import platforms
 from crawler.platforms.names import names_in
 from crawler.probe import nightly
 from crawler.probe.nulls import EmptyField, empty_fields
@@ -59,7 +60,7 @@ class Command(CheckedCommand):
         )
         parser.add_argument("--save", metavar="DIR", type=Path, help="save the responses as scrubbed fixtures")
         parser.add_argument(
-            "--keep", metavar="NAME", action="append", default=[], help="a key whose value is not scrubbed"
+            "--keep", metavar="NAME", action="append", default=[], help="with --save, a key whose value is not scrubbed"
         )
 
         parser.add_argument(
@@ -104,7 +105,8 @@ class Command(CheckedCommand):
             self._suggest(recorder)
         if opts.save:
             origins = cast("PlatformSpider", crawler.spider).allowed_origins
-            for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep), origins):
+            scrubber = Scrubber(keep=opts.keep, origins=dict.fromkeys(origins, platforms()[scraper.platform].origin))
+            for path, note in recorder.save(opts.save, scrubber):
                 print(f"saved      {path}{f' ({note})' if note else ''}")
             print("Review the fixtures before you share them: they still contain names and texts of people.")
         self.exitcode = SOME_FAILED if recorder.outcome.error else ALL_HAVE_DATA

@@ -1,4 +1,4 @@
-"""Write the outcomes of a job to files: JSON Lines, JSON, CSV, Parquet and Excel."""
+"""Writes the outcomes of a job to files: JSON Lines, JSON, CSV, Parquet and Excel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("jsonl", "json", "csv", "parquet", "xlsx")
 TABLES = {"csv", "parquet"}
-"""Formats whose files have the columns of one scraper."""
+"""Formats in which each file has the columns of a single scraper."""
 FAILURES = "failures"
 """The sheet of the failures in a workbook."""
 
@@ -94,16 +94,15 @@ class Layout:
         self.check()
         scrapers, own = await jobs.described(job)
         try:
-            sliced = "exhaustive" in job.options.get("arguments", {})
-            found = shapes_of(scrapers, own, self.explode, self.fields, sliced=sliced)
+            found = shapes_of(job, scrapers, own, self.explode, self.fields)
         except ValueError as error:
             raise OutputError(str(error)) from error
         if len(found) > 1 and format_of(self.path) in TABLES and "%(scraper)s" not in self.path:
-            named = ", ".join(each.scraper.name for each in found)
             raise OutputError(
-                f"{self.path}: the job has {named}, whose columns differ: put %(scraper)s into the name, or use .jsonl."
+                f"{self.path}: the job has {', '.join(found)}, whose columns differ: put %(scraper)s into the name, or"
+                " use .jsonl."
             )
-        return {each.scraper.name: each for each in found}
+        return found
 
 
 class WritableFile(Protocol):

@@ -13,6 +13,7 @@ from crawler.registry import find_scraper
 
 if TYPE_CHECKING:
     from crawler.jobs.export import Line
+    from crawler.jobs.job import Job
     from crawler.targets.target import Scraper
 
 
@@ -87,13 +88,14 @@ class Shape:
 
 
 def shapes_of(
-    scrapers: Iterable[str], own: tuple[str, ...], explode: str | None, fields: str | None, *, sliced: bool
-) -> list[Shape]:
-    """Return the shapes of the rows of scrapers that have the list ``explode``, and at least one of the ``fields``.
+    job: Job, scrapers: Iterable[str], own: tuple[str, ...], explode: str | None, fields: str | None
+) -> dict[str, Shape]:
+    """Return the shapes of a job's rows by scraper, of those that have the list ``explode`` and one of the ``fields``.
 
     Raises:
         ValueError: no scraper has the list, or one of the fields. The message contains the known ones.
     """
+    sliced = "exhaustive" in job.options.get("arguments", {})
     found: list[Shape] = []
     problems: list[str] = []
     for scraper in map(find_scraper, scrapers):
@@ -104,9 +106,9 @@ def shapes_of(
             problems.append(str(error))
     if problems and not found:
         raise ValueError("; ".join(dict.fromkeys(problems)))
-    if fields is None or not found:
-        return found
-    tables = [([each.scraper], each.row_path) for each in found]
-    selections = Selection.of_tables(fields, tables, sliced=sliced)
-    pairs = zip(found, selections, strict=True)
-    return [replace(each, selection=selection) for each, selection in pairs if selection.tree]
+    if fields is not None and found:
+        tables = [([each.scraper], each.row_path) for each in found]
+        selections = Selection.of_tables(fields, tables, sliced=sliced)
+        pairs = zip(found, selections, strict=True)
+        found = [replace(each, selection=selection) for each, selection in pairs if selection.tree]
+    return {each.scraper.name: each for each in found}

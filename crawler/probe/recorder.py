@@ -16,7 +16,6 @@ from web_poet.testing import Fixture
 from web_poet.utils import get_fq_class_name
 
 from crawler.errors import ScrapeError
-from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import Outcome
@@ -119,7 +118,7 @@ class Recorder:
                         for value in values
                     )
 
-    def save(self, folder: Path, scrubber: Scrubber, origins: Iterable[str]) -> list[tuple[Path, str]]:
+    def save(self, folder: Path, scrubber: Scrubber) -> list[tuple[Path, str]]:
         """Save each response that a page object has read as a fixture, without secrets.
 
         Return each fixture's folder, with a note if the removal of secrets has changed the data of its page, else "".
@@ -127,15 +126,8 @@ class Recorder:
         Raises:
             TypeError: a page object has an input from which secrets cannot be removed.
         """
-        public = platforms()[self.scraper.platform].origin
-
-        def clean(text: str) -> str:
-            for origin in origins:
-                text = text.replace(origin, public)
-            return scrubber(text)
-
         self.learn_secrets(scrubber)
-        return [_save(download.page, folder, clean) for download in self.downloads if download.page is not None]
+        return [_save(download.page, folder, scrubber) for download in self.downloads if download.page is not None]
 
 
 def _save(page: PlatformPage, folder: Path, clean: Any) -> tuple[Path, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from crawler.registry import scrapers
+from crawler.runtime.memory import TRIM_SECONDS, trim_heap
 from crawler.service import metrics
 from crawler.service.clients import usage
 from crawler.service.description import catalogue, llms, openapi, viewer
@@ -55,7 +56,7 @@ class Endpoint:
         *,
         address: str = "",
     ) -> None:
-        """``pages``: path -> a further page to serve, such as the console's.
+        """``pages``: path -> another page to serve, such as the console's.
 
         ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
         """
@@ -90,6 +91,7 @@ class Endpoint:
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
             (self.parts.once.purge, PURGE_SECONDS, "upkeep_failed"),
             (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
+            (partial(asyncio.to_thread, trim_heap), TRIM_SECONDS, "upkeep_failed"),
         )
         self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 

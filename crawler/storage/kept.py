@@ -169,14 +169,8 @@ class Keeper:
     def _write(self, response: KeptResponse, suffix: str, keep: int) -> None:
         if len(response.body) > MAX_BODY:
             return
-        scrubber = Scrubber()
-        scrubber.learn(response.secrets())
-
-        def clean(text: str) -> str:
-            for origin, public in response.origins.items():
-                text = text.replace(origin, public)
-            return scrubber(text)
-
+        clean = Scrubber(origins=response.origins)
+        clean.learn(response.secrets())
         head, body = response.head, clean(response.body.decode(errors="replace"))
         params = msgspec.json.decode(clean(msgspec.json.encode(head.params).decode()))
         head = msgspec.structs.replace(head, url=clean(head.url), params=params)
@@ -205,7 +199,7 @@ def _log_failure(event: str, future: Future[Any]) -> None:
 
 
 def _prune(folder: Path, suffix: str, keep: int) -> None:
-    """Delete the oldest files if there are more than ``keep`` or ``MAX_SOURCE`` bytes. Also delete old drafts.
+    """Delete the oldest files beyond ``keep`` files or ``MAX_SOURCE`` bytes. Also delete old drafts.
 
     Other processes may delete the same files. Errors are ignored, such as those for another user's file.
     """

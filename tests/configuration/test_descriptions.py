@@ -109,3 +109,10 @@ def test_a_command_imports_and_builds_only_what_it_needs() -> None:
         [sys.executable, "-c", CRAWL, *NOT_IMPORTED], env=env, check=True, capture_output=True, text=True
     ).stdout
     assert json.loads(found) == {"commands": [], "imported": [], "built": []}
+
+
+def test_structlog_of_another_project_finds_rich() -> None:
+    program = "import crawler.logs, structlog.dev; print(structlog.dev.rich.__name__)"
+    env = {"SCRAPY_SETTINGS_MODULE": "shop.settings"}
+    found = subprocess.run([sys.executable, "-c", program], env=env, check=True, capture_output=True, text=True).stdout
+    assert found == "rich\n"

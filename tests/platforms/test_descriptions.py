@@ -1,4 +1,4 @@
-"""The descriptions of the fields, from which OpenAPI and docs/nulls.md are generated."""
+"""The field descriptions in the OpenAPI document and in docs/nulls.md."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ READINGS = {
         "RetailListing.has_more": "may be true although the next page is empty",
     },
 }
-"""What a reader must know of a field or model, by its place in the OpenAPI document."""
+"""Facts that the description of a field or model must state, by its place in the OpenAPI document."""
 
 
 def places() -> Iterator[tuple[str, str]]:

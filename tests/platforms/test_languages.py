@@ -1,4 +1,4 @@
-"""Pages in other languages: the interface words of the fixtures replaced. No value is invented or lost in silence."""
+"""The fixtures with interface words of other languages: no value is invented, and none is lost without a warning."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ WORDS: dict[str, dict[str, str]] = {
     },
 }
 SHOWN = r"subscriber_count_text$"
-"""The path of a text that a record has as the platform shows it."""
+"""The path of a field that contains the text exactly as the platform shows it."""
 _NUMBER = r"(?P<number>\d[\d,]*(?:\.\d+)?)(?P<scale>[KMB]?)"
 
 
 def translated(body: bytes, words: dict[str, str]) -> bytes:
-    """Replace the interface words around numbers and dates, the separators in the numbers, and their scales."""
+    """Replace the interface words around numbers and dates, the separators in numbers, and suffixes such as "K"."""
 
     def number(found: re.Match[str]) -> str:
         thousands = words["thousands"]

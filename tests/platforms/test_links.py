@@ -1,4 +1,4 @@
-"""The URLs that params accept."""
+"""The URLs that the params of each scraper accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation errors as callers see them."""
+"""Validation errors in the form that callers get."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_details_omit_the_prefix_of_pydantic(model: type[BaseModel], params: dic
 
 
 def refusals(params: dict[str, Any]) -> list[InvalidRequest]:
-    """The errors of all scrapers that refuse the params."""
+    """Return the errors of all scrapers that reject the params."""
     found = []
     for scraper in scrapers().values():
         try:

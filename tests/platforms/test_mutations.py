@@ -1,4 +1,4 @@
-"""Pages that a platform has changed: a name renamed, a part removed, in one row or everywhere (``tests.mutations``)."""
+"""Pages with simulated platform changes: keys renamed or parts removed, in one row or all (``tests.mutations``)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_FAST_BYTES = 30_000
 
 
 def is_fast(fixture: PageFixture) -> bool:
-    """Whether the fixture is the largest of its page object that is small enough for the fast tests.
+    """Return whether the fixture is the largest one of its page object that is small enough for the fast tests.
 
     Changing every name of a larger page takes minutes.
     """
@@ -40,69 +40,69 @@ def is_fast(fixture: PageFixture) -> bool:
 
 ALTERNATIVES: dict[str, tuple[str, ...]] = {
     "microblog": (
-        r"caption$",  # without its list of links, a text has the shortened links; without the reposted post, its copy
-        r"video_url",  # without bit rates, the order of the files decides
-        r"thumbnail_url$",  # the next photo
-        r"upload_timestamp$",  # a post's id has its time, too
-        r"next_cursor$",  # the cursor to the page before
-        r"profile\.",  # a page has the profile in three places
-        r"posts\[\d+\]\.(?:is_|in_reply)",  # marks that other keys of a post imply
+        r"caption$",  # fallbacks: the shortened links in the text, and the copy of a reposted post
+        r"video_url",  # fallback: the order of the files
+        r"thumbnail_url$",  # fallback: the next photo
+        r"upload_timestamp$",  # the post's id contains the time, too
+        r"next_cursor$",  # fallback: the cursor of the previous page
+        r"profile\.",  # the page contains the profile three times
+        r"posts\[\d+\]\.(?:is_|in_reply)",  # other keys of the post imply these flags
     ),
     "photoapp": (
-        r"display_url$",  # the other picture of the post
-        r"video_url$",  # another version of the same file
-        r"thumbnail_src$",  # the smallest picture
+        r"display_url$",  # fallback: another picture of the post
+        r"video_url$",  # fallback: another version of the same file
+        r"thumbnail_src$",  # fallback: the smallest picture
     ),
     "professional": (
         r"description$|activity\[\d+\]\.(?:text|action)$",  # a shortened version of the same text
         r"note$|_count$|total_experiences$|_found$|positions_|withheld",  # computed from the other fields
         r"company_name_source$|\.source$",
         r"caption$",  # a shortened version of the same text
-        r"content_type$|author_name$|author_username$",  # a card without words about what the member did is a post
-        r"about|biography$",  # the linked data and the page's description have it, too
+        r"content_type$|author_name$|author_username$",  # without its caption, an activity counts as a post
+        r"about|biography$",  # also in the linked data and in the page's description
         r"followers$|country$|location$|photo$|profile_url$|Name$",  # likewise
         r"profile_image$|profile_link$|display_name$|username$|subscriber_count_text$|published_date$",  # likewise
-        r"image$|link$|url$",  # another link or picture of the row
+        r"image$|link$|url$",  # fallback: another link or picture of the row
     ),
     "retail": (
-        r"min_price$|is_price_range$",  # without its range, a product has its price
-        r"badges$",  # without its type, an icon's badge has a text
-        r"image$",  # a thumbnail
-        r"returned$",  # the number of the rows
-        r"title$|heading$|category_name$",  # the page has its name in several places
+        r"min_price$|is_price_range$",  # fallback: the price without a range
+        r"badges$",  # without its type, the badge of an icon is read as text
+        r"image$",  # fallback: the thumbnail
+        r"returned$",  # computed from the rows
+        r"title$|heading$|category_name$",  # the page contains its name several times
         r"total_results$|url$|page$|sort$",  # likewise
-        r"breadcrumbs\[\d+\]\.id$",  # the id is in the link, too
+        r"breadcrumbs\[\d+\]\.id$",  # the link contains the id, too
         r"has_more$",
         r"flag$|is_sponsored$|variant_count$",  # other keys of the row imply them
     ),
     "shortvideo": (
-        r"cover\.(display_image\.)?\w+$",  # the first picture
-        r"statistics\.\w+_count$",  # the rounded figures
-        r"anchors\[|organic_log_extra$",  # objects that are passed on as they are
-        r"^\.cursor$",  # "0" with a note that it is missing
+        r"cover\.(display_image\.)?\w+$",  # fallback: the first picture
+        r"statistics\.\w+_count$",  # fallback: the rounded figures
+        r"anchors\[|organic_log_extra$",  # objects that are copied unchanged
+        r"^\.cursor$",  # "0", with a warning that it is missing
     ),
     "videosite": (
-        r"view_count$",  # a rounded number is in another text
-        r"profile_link$",  # without a handle, it has the channel's id
+        r"view_count$",  # fallback: the rounded number in another text
+        r"profile_link$",  # fallback: a link with the channel's id
     ),
 }
-"""Regular expressions for the paths of values that a page has in two places, by platform."""
+"""Regular expressions for the record paths of values that a page contains more than once, by platform."""
 
 EXEMPT: dict[str, str] = {
-    # An advertisement without its mark is a post, which cannot be noticed. An instruction contains many rows.
+    # An advertisement without its flag cannot be told from a post. An instruction contains many rows.
     "microblog": r"promotedMetadata|promoted_metadata|instructions\.\d+:",
     # A section contains many rows.
     "professional": r"^section\.|^$",
-    # A grid contains many rows. A carousel without its mark repeats products.
+    # A grid contains many rows. Without its flag, a carousel counts as a grid and repeats products.
     "retail": r"itemStacks\.\d+:|layoutEnum|subType",
 }
-"""Regular expressions for changes to which the rules do not apply, by platform."""
+"""Regular expressions for changes that these tests leave out, by platform."""
 
 REQUESTED_ROWS = r"carouselHeaderRenderer"
-"""Matches rows that are what was asked for: one of them is the channel's name in the header of a generated channel."""
+"""Matches rows that are not list entries, such as the channel's name in the header of an auto-generated channel."""
 
 HIDING = {Name("key", name) for name in ("privateItem", "privateAccount", "liveRoomInfo")}
-"""Names that only hide rows: without them, rows are added."""
+"""Names of keys that hide rows. If they are renamed, rows are added."""
 
 each_fixture = pytest.mark.parametrize(
     "fixture",
@@ -121,7 +121,7 @@ def problems(fixture: PageFixture, changed: dict[str, bytes], **rules: bool) -> 
 
 
 def shown(fixture: PageFixture) -> list[Name]:
-    """The names whose change must not add rows."""
+    """Return the names that must not add rows when they are renamed."""
     return [name for name in field_map(fixture) if name not in HIDING]
 
 
@@ -133,7 +133,7 @@ def test_a_renamed_name_is_an_error_or_costs_only_its_part(fixture: PageFixture)
 @each_fixture
 def test_all_names_renamed_at_once_are_an_error_with_a_path(fixture: PageFixture) -> None:
     sets = [names(fixture.body), field_map(fixture), mandatory_names(fixture)]
-    for changed in filter(None, sets):  # a page that has all data in two places has no mandatory name
+    for changed in filter(None, sets):  # a page that contains all data twice has no mandatory name
         error = fixture.read(renamed(fixture.body, *changed)).error
         assert isinstance(error, ExtractionFailed), error
         assert error.details

@@ -22,7 +22,7 @@ from crawler.platforms.page import PlatformPage
 
 @attrs.define(slots=False)
 class WordPage(PlatformPage):
-    """A page with one field that records each run of its validation and its field."""
+    """A page with one field. It records each call of its validation and of its field."""
 
     source: ClassVar[str] = "word"
 
@@ -30,7 +30,7 @@ class WordPage(PlatformPage):
         self.runs: list[str] = []
 
     def validate_input(self) -> None:
-        """Validate as other pages do."""
+        """Validate in the same way as other page classes."""
         self.runs.append("validate")
         self.raise_for_failures()
 
@@ -45,7 +45,7 @@ def page_of(body: bytes = b"word") -> WordPage:
 
 
 def page_classes() -> list[type[PlatformPage]]:
-    """Every page class of the package."""
+    """Return every page class of the package."""
     for module in walk_packages(crawler.platforms.__path__, "crawler.platforms."):
         import_module(module.name)
     found, waiting = [], [PlatformPage]
@@ -84,7 +84,7 @@ def test_an_invalid_page_raises_at_each_read() -> None:
 
 
 def test_a_page_is_freed_without_the_garbage_collector() -> None:
-    """Pages are megabytes, so they must not wait in a reference cycle."""
+    """Page bodies take megabytes, so they must not be kept alive by a reference cycle."""
     page: Any = page_of()
     asyncio.run(page.to_item())
     freed = weakref.ref(page)
@@ -97,7 +97,7 @@ def test_a_page_is_freed_without_the_garbage_collector() -> None:
 
 
 def test_co_10_every_extraction_failure_names_its_paths() -> None:
-    """``docs/errors.md`` promises the paths. ``blocks.py`` and ``api.py`` also have tables of errors."""
+    """``docs/errors.md`` promises these paths. The error tables of ``blocks.py`` and ``api.py`` are included."""
     package = Path(crawler.platforms.__path__[0]).parent
     created = [
         (path, node)

@@ -1,4 +1,4 @@
-"""Changes of a platform's payload that are drawn by a seed: a key renamed, an object renamed, a value moved."""
+"""Simulated changes of platform payloads, chosen by a seed: renamed keys, renamed objects, moved values."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _BLOCK = re.compile(r"(?:^|[>=]\s*)(?=[{\[])")
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a value of a contract, and pages of the platform before and after it."""
+    """A change that affects one value of a contract, and pages of the platform before and after the change."""
 
     kind: type[Contract]
     value: Value
     depth: int
-    """The number of keys on the value's path up to the changed one."""
+    """How many keys of the value's path there are up to and including the changed key."""
     further: str
-    """The path that a line of names must have in place of the declared one."""
+    """The path that the correct ``PAYLOAD_NAMES`` line gives for the value."""
     changed: list[PlatformPage]
     good: list[PlatformPage]
-    """Pages of other targets before the change."""
+    """Pages of other targets from before the change."""
     same: list[PlatformPage]
-    """The page of the same target before the change."""
+    """The page of the same target from before the change."""
     truth: Any
-    """The item of the changed page before the change."""
+    """The item that the changed page gave before the change."""
 
     @property
     def declared(self) -> str:
@@ -49,7 +49,7 @@ class Change:
 
 
 def new_name(key: str, draw: random.Random) -> str:
-    """Return a new name for a key: in another spelling, with a word more or less, or an unknown word."""
+    """Return a new name for a key: respelled, with a word added or removed, or an unrelated word."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", key) or [key]
     camel = "".join([words[0].lower(), *(each.capitalize() for each in words[1:])])
     styles = [
@@ -62,10 +62,10 @@ def new_name(key: str, draw: random.Random) -> str:
 
 
 def changes_of(platform: str, seed: int, operations: tuple[str, ...] = ("rename", "rename", "move")) -> Change:
-    """Draw a change of a platform.
+    """Choose a change of a platform by a seed.
 
-    ``operations``: ``rename``, ``move``, or ``replace``: the value is removed, and a new key has another value of the
-    same type and form.
+    ``operations``: ``rename``, ``move``, or ``replace``: the value is removed, and a new key has a different value of
+    the same type and format.
     """
     draw = random.Random(f"{platform} {seed}")  # noqa: S311  # a fixed draw
     for _ in range(500):
@@ -96,7 +96,7 @@ def changes_of(platform: str, seed: int, operations: tuple[str, ...] = ("rename"
 
 
 def _has(response: Response, objects: Objects) -> bool:
-    """Whether a response has objects of the same contract at the same path."""
+    """Return whether a response has objects of the same contract at the same path."""
     found = (each for payload in response.original.payloads for each in objects_in(payload))
     return any((each.kind, each.path) == (objects.kind, objects.path) for each in found)
 
@@ -121,7 +121,7 @@ def _keys(path: tuple[Step, ...]) -> list[str]:
 
 
 def _is_filled(data: Any, objects: Objects, value: Value) -> bool:
-    """Whether the value has values in the payload: an empty one shows nothing."""
+    """Return whether the payload has data for this contract value. Without data, the change would not be visible."""
     found = []
     for place in objects.places:
         held = at(data, place)
@@ -134,7 +134,7 @@ def _is_filled(data: Any, objects: Objects, value: Value) -> bool:
 def _change(
     data: Any, objects: Objects, keys: list[str], operation: str, draw: random.Random
 ) -> tuple[Any, str] | None:
-    """Return the changed payload, and the new path of the keys."""
+    """Return the changed payload, and the new path of the changed keys."""
     changed = orjson.loads(orjson.dumps(data))
     name = new_name(keys[-1], draw)
     further = _moved(keys, draw) if operation == "move" else [*keys[:-1], name]
@@ -162,7 +162,7 @@ def _moved(keys: list[str], draw: random.Random) -> list[str]:
 
 
 def replaced(body: bytes, pairs: list[tuple[Any, Any]]) -> bytes:
-    """Return a page in whose JSON blocks the first value of each pair is replaced by the second one."""
+    """Return a page in which the JSON block that equals the first value of a pair is replaced by the second value."""
     text, decoder, end, pieces = body.decode(), json.JSONDecoder(), 0, []
     for found in _BLOCK.finditer(text):
         if found.end() < end:

@@ -1,4 +1,4 @@
-"""``scrapy probe --all``: the table, the comparison with the last run, the exit codes."""
+"""``scrapy probe --all``: its table, the comparison with the previous run, and the exit codes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_scraper_has_a_known_target() -> None:
 
 
 def test_us3_16_every_scraper_of_the_sandbox_is_probed_once() -> None:
-    """``probe --all`` printed a scraper with an alias twice."""
+    """``probe --all`` used to print a scraper with an alias twice."""
     targets = load_targets(None, sandbox=True)
     assert sorted(targets) == sorted({scraper.name for scraper in scrapers().values()})
 

@@ -1,4 +1,4 @@
-"""Suggested lines of names for changed payloads: drawn changes, changes that prove nothing, and wrong lines."""
+"""``PAYLOAD_NAMES`` lines suggested for changed payloads: seeded changes, insufficient evidence, incorrect lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from crawler.sandbox.retail.site import Site
 from tests.probe.changes import Change, changes_of
 
 SEEDS = range(1, 11)
-"""They were drawn before the code had seen them."""
+"""The seeds were chosen before the code was ever run on their changes."""
 
 
 def drawn(seed: int, *operations: str) -> Change:
@@ -33,7 +33,7 @@ def drawn(seed: int, *operations: str) -> Change:
 
 
 def outcome(change: Change, good: list[PlatformPage]) -> tuple[bool, list[str]]:
-    """Whether the change is mended by its line, with the item of the page before it; and the wrong lines."""
+    """Return whether the suggested line restores the item from before the change, and the incorrect lines."""
     found = repair(change.changed, good, NO_NAMES)
     wrong = [str(each) for each in found.proven if each.line.further != change.further]
     if not found.proven or wrong:
@@ -46,7 +46,7 @@ def outcome(change: Change, good: list[PlatformPage]) -> tuple[bool, list[str]]:
 
 @pytest.mark.parametrize(("pages", "least"), [("good", 8), ("same", 9)])
 def test_ten_drawn_changes_of_six_platforms_are_mended(pages: str, least: int) -> None:
-    """``good``: pages of other targets from before the change. ``same``: the same page."""
+    """``good``: the earlier pages are of other targets. ``same``: the earlier page is of the same target."""
     changes = [drawn(seed) for seed in SEEDS]
     assert {str(each).partition(".")[0] for each in changes} == set(platforms())
     found = [outcome(each, getattr(each, pages)) for each in changes]
@@ -73,7 +73,7 @@ def test_a_removed_key_beside_a_new_one_of_the_same_type_proves_nothing(pages: s
     assert all(each.left for each in found)
 
 
-# A page of a shop
+# A page of the shop
 
 BODY = Site(light=True).page(FakeRequest("/search", {"q": "mustard"}))[2]
 BLOCK = script_block(BODY, "__NEXT_DATA__")
@@ -81,7 +81,7 @@ Row = dict[str, Any]
 
 
 def shop(*changes: Callable[[Row], object]) -> SearchPage:
-    """A search in which all products were changed."""
+    """Return a page of search results, all of whose products were changed."""
     assert BLOCK is not None
     data = orjson.loads(BLOCK)
     for stack in data["props"]["pageProps"]["initialData"]["searchResult"]["itemStacks"]:

@@ -1,4 +1,4 @@
-"""Contracts: both passes read the same, and each difference from the declaration is reported once by its path."""
+"""Contracts: both passes read the same values, and each deviation from the contract is reported once with its path."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def listing(*rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return an instance of a contract as plain data, whichever pass has made it."""
+    """Return an instance of a contract as plain data. It may come from either pass."""
     if isinstance(value, list):
         return [plain(each) for each in value]
     if not isinstance(value, Contract):
@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:
 
 
 def read_both(kind: type[Contract], data: Any) -> list[Unread]:
-    """Read a payload in both passes. They agree if the strict pass succeeds; then nothing is unread."""
+    """Read a payload in both passes. If the strict pass succeeds, both must agree, and nothing may be unread."""
     body = orjson.dumps(data)
     exact = strict.decoded(kind, body)
     value, unread = careful.read_plain(kind, data)
@@ -103,7 +103,7 @@ def test_values_are_counted_among_the_rows_of_their_own_contract() -> None:
         ("name", 1, 10),
         ("…unknown", 1, 13),
     ]
-    without["rating"] = None  # nine rows: too few for "not null in at least one row"
+    without["rating"] = None  # the rule "not null in at least one row" needs ten rows
     assert [each.cause for each in read_both(Listing, listing(*rows[1:], without, *ads))] == ["missing"]
 
 
@@ -200,7 +200,7 @@ def test_a_change_of_the_container(data: object, expected: list[Unread]) -> None
 
 
 def test_an_empty_object_has_no_values_and_is_not_unknown() -> None:
-    """Platforms send an empty object in place of a deleted one."""
+    """Platforms send an empty object for something that was deleted."""
     value, unread = read(Header, b'{"title": {}}', what="it")
     assert value is not None
     assert value.title is not None
@@ -217,7 +217,7 @@ def test_an_empty_object_has_no_values_and_is_not_unknown() -> None:
     ],
 )
 def test_the_strict_pass_reads_an_empty_object_in_place_of_a_deleted_one(body: bytes) -> None:
-    """A page of 2024-10 has a deleted quote (capture 92218a725b1b). It does not need the careful pass."""
+    """A page of 2024-10 has a deleted quote (capture 92218a725b1b). The strict pass must be able to read it."""
     assert strict.decoded(Header, body) is not None
 
 

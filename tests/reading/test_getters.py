@@ -1,4 +1,4 @@
-"""The compiled functions that read the values at paths."""
+"""The compiled functions that read values by their paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawler.reading.getters import field_name, getter, lacks_one_of
 
 
 def part(**keys: Any) -> SimpleNamespace:
-    """Return a decoded object. Its fields are named after the keys of the payload."""
+    """Return a decoded object with an attribute for each key of the payload."""
     return SimpleNamespace(**{field_name(key): value for key, value in keys.items()})
 
 

@@ -1,4 +1,4 @@
-"""Payloads of any shape and depth are read, or raise a typed error."""
+"""Payloads of any structure and depth are decoded, or raise a typed error."""
 
 from __future__ import annotations
 

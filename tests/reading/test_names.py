@@ -1,4 +1,4 @@
-"""The file of ``PAYLOAD_NAMES``: further paths of contracts, and hostile files."""
+"""The ``PAYLOAD_NAMES`` file: additional paths for contracts, and malicious files."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_without_lines_for_it_a_contract_stays_itself() -> None:
 
 @pytest.mark.parametrize("platform", platforms())
 def test_lines_for_absent_keys_change_no_fixture(platform: str) -> None:
-    """A line is tried first, and the declared path is still read."""
+    """The path in the line is tried first. If it has no value, the declared path is read."""
     kinds = contracts_of(platform).values()
     lines = [Line(kind, path, f"{path.rstrip('[]')}Absent") for kind in kinds for path in _flat_keys(kind)]
     names = Names(tuple(lines))

@@ -1,4 +1,4 @@
-"""Converters accept any value, and never invent one."""
+"""Converters accept any input, and never return a value that is not in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No data and no disconnection is lost when a peer resets a connection."""
+"""When a peer resets a connection, all received data and the disconnection itself are still reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def reset(client: socket.socket) -> None:
 
 
 async def received(server: socket.socket, *, by_object: bool = False) -> list[int | str]:
-    """Read a socket in pieces, and return their sizes, or how the connection ended."""
+    """Read a socket in pieces. Return the sizes of the pieces and how the connection ended."""
     loop, done = asyncio.get_running_loop(), asyncio.Event()
     pieces: list[int | str] = []
     reader = server if by_object else server.fileno()

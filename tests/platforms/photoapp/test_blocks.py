@@ -1,4 +1,4 @@
-"""The photo app's responses without the requested post: blocks and failures with their reasons."""
+"""Responses of the photo app that lack the requested post: each raises the right error with the right reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Recorded responses of the photo app, with the values in their notes. They are other people's data: not shipped."""
+"""Recorded responses of the photo app must give the noted values. The recordings are other people's data: not
+shipped."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ ITEM = "fbaf36080e28"
 
 
 def read(name: str) -> dict[str, Any]:
-    """The post from ``scrapy extract``."""
+    """Return the post that ``scrapy extract`` reads from a recorded response."""
     scraper = scrapers()["photoapp-post-v4"]
     data = asyncio.run(extract(scraper, [body_of(name)], {}, url="https://www.instagram.com"))
     assert data["success"] is True
@@ -168,7 +169,7 @@ VALUES: dict[str, dict[str, Any]] = {
 def test_posts_have_the_noted_values(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     post = read(name)
     assert {path: at(post, path) for path in VALUES[name]} == VALUES[name]
-    # The program that has saved this post left keys out.
+    # The program that saved this post left out some keys.
     assert bool(capsys.readouterr().err) == (name == REDUCED), "a part was not understood"
 
 

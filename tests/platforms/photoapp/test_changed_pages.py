@@ -1,4 +1,4 @@
-"""The photo app's pages after a change of their keys, and posts that lack a key (findings PH-1, PH-4 to PH-9, PH3)."""
+"""Pages of the photo app with renamed keys, and posts that lack a key (findings PH-1, PH-4 to PH-9, PH3)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def html(data: Any) -> str:
 
 
 def media(**changed: Any) -> dict[str, Any]:
-    """A post as the logged-out page has it, with changed keys."""
+    """Return a post in the format of the logged-out page, with some values changed."""
     wrapper = copy.deepcopy(SITE.data(SITE.posts[EXAMPLE], "page"))["xig_polaris_media"]
     wrapper["if_not_gated_logged_out"] |= changed
     return {"xig_polaris_media": wrapper}
@@ -73,7 +73,7 @@ def test_ph_1_a_post_under_an_unknown_key_is_not_a_throttled_page(post: dict[str
     if code or several:
         assert isinstance(error, ExtractionFailed)
         assert (error.reason, error.details[0]["loc"]) == ("blind", ["xig_polaris_media"])
-    else:  # without a requested post, one key is too little
+    else:  # no post was requested: one known key does not prove that this is a post
         assert isinstance(error, UpstreamRateLimited)
 
 
@@ -232,7 +232,7 @@ def test_ph3_6_the_stub_of_the_mobile_landing_page_is_a_page_without_the_post() 
         assert (error.code, error.reason) == ("UPSTREAM_RATE_LIMITED", "throttled_shell")
 
 
-# The block of the page is cut out without decoding what is around it
+# The JSON block is cut out of the page without decoding the rest of the page
 
 
 def block(**beside: Any) -> str:
@@ -252,7 +252,7 @@ def test_a_post_in_a_later_block_is_found() -> None:
     assert post_of(page_of(first + block()))["id"] == PK
 
 
-# Values as other clients and other dates have them
+# Values in the formats of other clients and other dates
 
 
 @pytest.mark.parametrize(("likes", "shown"), [("1,234", 1234), (12.0, 12), (-1, None)])
@@ -282,7 +282,7 @@ def test_the_time_and_the_kind_may_be_texts() -> None:
 
 
 def test_a_post_may_have_the_type_of_the_web_info_query() -> None:
-    """The notes, trap 15: a reader of pages of 2026-10 met it, on a page with fewer keys."""
+    """Trap 15 of the platform notes: seen in pages of 2026-10 that had fewer keys."""
     wrapper = copy.deepcopy(SITE.data(REEL, "page"))["xig_polaris_media"]
     expected = post_of(page_of(html({"xig_polaris_media": wrapper}), code=REEL.code))
     post = wrapper["if_not_gated_logged_out"]
@@ -302,7 +302,8 @@ def test_a_reel_of_the_graph_before_2026_has_no_manifest() -> None:
 
 
 def first_with(key: str, form: str) -> tuple[str, dict[str, Any]]:
-    """The code and the data of the first post in a form that has a value under a key, or in its list."""
+    """Return shortcode and data (in the given format) of the first post where the key has a value or a non-empty
+    list."""
     for each in SITE.posts.values():
         data = SITE.data(each, form)
         found = next(iter(data.values()), None) or {}

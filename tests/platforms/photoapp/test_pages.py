@@ -1,4 +1,4 @@
-"""The photo app's page objects on the sandbox's pages: every form over seeds, and damaged pages."""
+"""The photo app's page objects on the sandbox's pages: every response format with many seeds, and damaged pages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_expected_record(site: Site, code: str, form: str) -> None:
     assert read(FORMS[form], answer(site, code, form), code) == expected["data"]["xdt_shortcode_media"], (code, form)
 
 
-@pytest.mark.parametrize("seed", range(12))  # each post, in each form
+@pytest.mark.parametrize("seed", range(12))  # each post in each format
 def test_posts_are_as_expected_for_seeds(seed: int) -> None:
     site = Site(seed, light=True)
     for number, code in enumerate(site.listed[seed % 3 :: 3]):
@@ -66,7 +66,7 @@ def test_every_post_in_every_form_is_as_expected(seed: int) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_recognised(form: str) -> None:
     body = answer(SITE, "DaSandbox01", form).decode()
-    kinds = (ReelsPage, EmbedPage, PostPage)  # the order of the scraper
+    kinds = (ReelsPage, EmbedPage, PostPage)  # the order in which the scraper tries them
     assert next(kind for kind in kinds if kind.recognise(body)) is FORMS[form]
 
 
@@ -80,7 +80,7 @@ def test_reels_are_recognised_and_counted() -> None:
 
 
 def wrapped(code: str = "DaSandbox01", kind: int | None = None) -> dict[str, Any]:
-    """A query's data for a post of a kind."""
+    """Return the response data of a query for a post of the given type."""
     found = next(
         post
         for post in (SITE.posts[each] for each in (code, *SITE.listed))
@@ -251,7 +251,7 @@ FORMS_DATA: dict[str, Any] = {
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every path of a payload; the first two entries of lists."""
+    """Yield the path of every value in a payload. Of each list, only the first two entries are included."""
     if path:
         yield path
     children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
@@ -263,7 +263,7 @@ PATHS = [(form, path) for form, data in FORMS_DATA.items() for path in paths(dat
 
 
 def damage(data: Any, path: tuple[Any, ...], value: Any) -> None:
-    with suppress(KeyError, IndexError, TypeError):  # removed by an earlier damage
+    with suppress(KeyError, IndexError, TypeError):  # already removed
         for key in path[:-1]:
             data = data[key]
         if value == "<remove>":
@@ -273,14 +273,14 @@ def damage(data: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 def check_damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
-    data = orjson.loads(orjson.dumps(FORMS_DATA))  # quicker than a deep copy
+    data = orjson.loads(orjson.dumps(FORMS_DATA))  # faster than a deep copy
     for (form, path), value in damages:
         damage(data[form], path, value)
     for form in {form for (form, _), _ in damages}:
         try:
             body = orjson.dumps({"data": data[form]})
         except (TypeError, orjson.JSONEncodeError):
-            continue  # not representable as JSON
+            continue  # cannot be written as JSON
         with suppress(ScrapeError):
             read(FORMS[form], body)
 

@@ -1,4 +1,4 @@
-"""Requests of the photo app: their paths contain the params and nothing else."""
+"""Requests to the photo app: nothing but the params varies in their paths."""
 
 from __future__ import annotations
 

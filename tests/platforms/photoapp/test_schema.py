@@ -1,4 +1,4 @@
-"""The photo app's params: accepted URLs and their shortcodes, and refused URLs."""
+"""The params of the photo app's scrapers: accepted URLs with their shortcodes, and rejected URLs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Changed copies of profile pages: every section's name, class, heading, container and required cell changed.
+"""Makes changed copies of profile pages. Each copy has one section name, class, heading, container or cell changed.
 
-The changes come from the table of sections itself, so a section or a cell that is added to it is covered at once.
+The changes are derived from the table of sections, so a section or cell that is added to the table is covered too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEAD_ALWAYS = (
     ".top-card__links-container",
     '.top-card-layout [data-section="picture"]',
 )
-"""Selects the parts of the top section that all counted pages have."""
+"""CSS selectors of those parts of the top section that every recorded page has."""
 HEAD_SOMETIMES = (
     ".top-card-layout__headline",
     ".top-card__links-container > [data-section]",
@@ -37,22 +37,22 @@ HEAD_SOMETIMES = (
     "img.cover-img__image",
     "img.top-card-layout__entity-image",
 )
-"""Selects other parts: a page without them is complete, but one in which they are renamed is not."""
+"""CSS selectors of optional parts. A page may lack them, but if they are renamed, data is lost."""
 Element = Any
-"""An element of lxml, which has no types."""
+"""An lxml element. lxml has no type annotations."""
 Edit = Callable[[list[Element]], None]
-"""Changes the marked elements of a page."""
+"""A function that changes the given elements."""
 
 
 class Reading(NamedTuple):
-    """What a page gives: the records of both page objects, or an error; and what is unread."""
+    """The result of reading a page: the records of both page objects or an error, and the unread parts."""
 
     data: Any
     unread: frozenset[str]
 
 
 class Change(NamedTuple):
-    """A change of a page, by its label."""
+    """A labelled change: the function ``edit`` is applied to the elements with the given marks."""
 
     label: str
     marks: list[str]
@@ -75,22 +75,22 @@ def reading(body: bytes) -> Reading:
 
 
 def is_silent(before: Reading, after: Reading) -> bool:
-    """Whether a change lost or changed data without an error and without a new unread part."""
+    """Return whether the data changed although there was no error and no new unread part."""
     return after.data is not None and _rows(after.data) != _rows(before.data) and after.unread <= before.unread
 
 
 def _rows(data: Any) -> Any:
-    """Return records with their lists sorted: sections that are moved give the same rows in another order."""
+    """Return records with all lists sorted, because a moved section yields the same rows in another order."""
     if isinstance(data, dict):
         return {name: _rows(value) for name, value in data.items()}
     return sorted(map(_rows, data), key=str) if isinstance(data, list) else data
 
 
-# The page, with a mark on each element that is changed
+# The page, in which each element that can be changed is marked
 
 
 class Marked:
-    """A page whose sections, containers and required cells are marked, and the changes of it."""
+    """A page whose sections, containers and required cells are marked, and the changes that can be made to it."""
 
     def __init__(self, body: bytes) -> None:
         self.tree = LexborHTMLParser(body)
@@ -104,7 +104,7 @@ class Marked:
 
     @property
     def unchanged(self) -> bytes:
-        """The page as it is, after the same serialization."""
+        """The unchanged page, serialized in the same way as the changed copies."""
         return self._body(self.root)
 
     def changed(self, change: Change) -> bytes:
@@ -195,7 +195,7 @@ def _last_class(node: LexborNode) -> str:
 
 
 def changes(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the changed copies of a page, with their labels."""
+    """Yield the label and the body of each changed copy of a page."""
     page = Marked(body)
     for change in page.changes:
         yield change.label, page.changed(change)

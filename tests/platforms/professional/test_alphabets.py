@@ -1,4 +1,4 @@
-"""Pages whose words are in another alphabet give the same record, but for the texts themselves (PR3-3)."""
+"""A page whose words are in another alphabet gives the same record, except for the texts themselves (PR3-3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ CYRILLIC = str.maketrans(
     string.ascii_letters, "абцдефгхийклмнопярстувжызАБЦДЕФГХИЙКЛМНОПЯРСТУВЖЫЗЮю"[: len(string.ascii_letters)]
 )
 NUMBER = re.compile(r"([A-Z][a-z]{2} \d{1,2}, \d{4}|\d[\d.,]*[KMB]?\b|\bundefined\b|<br\s*/?>)")
-"""Matches dates, numbers, escaped line breaks, and a word that a script of the platform writes in every language."""
+"""Matches dates, numbers, escaped line breaks, and "undefined", which a script of the platform writes in all
+languages."""
 METAS = ("profile:first_name", "profile:last_name", "og:title", "og:description")
 TEXTS = {
     *("about", "action", "author", "biography", "caption", "cause", "company_name", "connections", "date_range"),
@@ -28,16 +29,16 @@ TEXTS = {
     *("organization", "position", "proficiency", "publisher", "role", "school_name", "skills", "contributors"),
     *("subscriber_count_text", "summary", "text", "title", "author_name"),
 }
-"""The fields whose values are texts of the page. All other values stay the same."""
+"""The fields whose values are texts from the page. The values of all other fields must not change."""
 
 
 def other_letters(text: str) -> str:
-    """A text with other letters. Numbers stay as they are, also "41M"."""
+    """Replace the letters of a text with Cyrillic ones, except in numbers such as "41M"."""
     return "".join(part if NUMBER.fullmatch(part) else part.translate(CYRILLIC) for part in NUMBER.split(text))
 
 
 def in_another_alphabet(body: bytes) -> bytes:
-    """A page with other letters in all texts, except dates, the location, and scripts."""
+    """Replace the letters in all texts of a page, except in dates, scripts and the location."""
     root = lxml.html.document_fromstring(body, parser=lxml.html.HTMLParser(encoding="utf-8"))
     for each in root.iter():
         if not isinstance(each.tag, str):
@@ -55,7 +56,8 @@ def in_another_alphabet(body: bytes) -> bytes:
 
 
 def is_location(element: Any) -> bool:
-    """Whether an element is the member's location: its last part is the name of a country."""
+    """Return whether an element contains the member's location. Its letters are kept: its last part must name a
+    country."""
     above = [element.getparent(), *([element.getparent().getparent()] if element.getparent() is not None else [])]
     classes = [(each.get("class") or "") for each in above if each is not None]
     return element.tag == "span" and any("profile-info-subheader" in each for each in classes)
@@ -78,7 +80,7 @@ def differences(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator
 
 
 def shape(text: Any) -> Any:
-    """A text with one letter in place of all letters."""
+    """Replace every letter of a text with "x"."""
     return re.sub(r"[^\W\d_]", "x", text) if isinstance(text, str) else text
 
 
@@ -98,7 +100,7 @@ def test_pr3_3_a_recorded_page_in_another_alphabet_gives_the_same_record(name: s
     assert_same_record(name)
 
 
-# A cut text is completed from the linked data, whose letters stay: the member with 40 positions has such texts.
+# A truncated text is completed from the linked data, whose letters are not replaced. "forty-positions" has such texts.
 @pytest.mark.parametrize("name", [*TRANSCRIBED, *(name for name in MEMBERS if name != "forty-positions")])
 def test_pr3_3_a_page_in_another_alphabet_gives_the_same_record(name: str) -> None:
     assert_same_record(name)

@@ -1,4 +1,4 @@
-"""Recorded pages of the professional network and the values in the notes. They may not be redistributed."""
+"""Recorded pages of the professional network must give the noted values. The pages may not be redistributed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALWAYS_WITHHELD = ["contact_info", "experience.employment_type"]
 
 
 def read(name: str | bytes, **params: Any) -> dict[str, Any]:
-    """A capture's validated data."""
+    """Return the validated data of a recorded page."""
     body = name if isinstance(name, bytes) else body_of(name)
     assert ProfilePage.recognise(body.decode())
     response = HttpResponse(SITE, body, headers={"Content-Type": "text/html; charset=utf-8"})
@@ -242,7 +242,7 @@ def test_linked_data_alone() -> None:
     assert [row["company_name"] for row in data["experience"]] == ["Gates Foundation", "", ""]
     assert [row["company_name_source"] for row in data["experience"]] == ["json_ld", "masked", "masked"]
     (school,) = data["education"]
-    # PR3-7: the page masks its schools, so the linked data's name of the school is not used.
+    # PR3-7: the page hides the names of the schools, so the name in the linked data is not used.
     assert (school["school_name"], school["masked"]) == ("", True)
     assert (school["start_date"], school["end_date"]) == (1973, 1975)
 
@@ -280,7 +280,7 @@ def test_certifications_and_languages() -> None:
 
 @cache
 def content(name: str) -> dict[str, Any]:
-    """The validated content envelope of a capture."""
+    """Return the validated content record of a recorded page."""
     body = body_of(name)
     assert ContentPage.recognise(body.decode())
     response = HttpResponse(SITE, body, headers={"Content-Type": "text/html; charset=utf-8"})
@@ -290,7 +290,7 @@ def content(name: str) -> dict[str, Any]:
 
 
 def numbers(name: str, section: str, attribute: str) -> list[int]:
-    """The values of an attribute in the markup of a page's section, in order."""
+    """Return the numbers in an attribute of all elements of a page's section, in document order."""
     page = body_of(name).decode()
     found = Selector(page, type="html").css(f'section[data-section="{section}"] [{attribute}]::attr({attribute})')
     return [int(each) for each in found.getall()]

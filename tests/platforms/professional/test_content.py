@@ -1,4 +1,4 @@
-"""The page object for a member's content on the sandbox's pages: the expected records, and what it must not read."""
+"""The content page object on the sandbox's pages: it returns the expected records, and nothing of other members."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.sandbox.test_videosite import POST_KEYS, PROFILE_KEYS
 
 SITE = "https://www.linkedin.com"
 HEAD = f'<link rel="canonical" href="{SITE}/in/x"><h1 class="top-card-layout__title">Jo</h1>'
-# Parts of specification 2.4 that no profile page shows: they are always empty.
+# Fields of specification 2.4 that no profile page shows. They are always empty.
 NEVER_SHOWN_IN_POSTS = {
     *("age_restriction_status", "author_id", "content_language", "first_comment", "hashtags", "mentions"),
     *("slideshow_status", "subtitles", "thumbnail_image", "transcript", "video_duration_seconds", "video_link"),
@@ -38,7 +38,8 @@ CANONICAL = re.compile(rb'<link rel="canonical" href="https://[a-z]+\.linkedin\.
 
 
 def read(body: str | bytes, *, slug: str = "", status: int = 200) -> dict[str, Any]:
-    """The validated data of a page. Without ``slug``, the requested member is the one whom the page names."""
+    """Return the validated data of a page. Without ``slug``, the member whom the page names counts as the requested
+    one."""
     raw = body.encode() if isinstance(body, str) else body
     canonical = CANONICAL.search(raw)
     slug = slug or (unquote(canonical[1].decode()) if canonical else "somebody")
@@ -63,7 +64,7 @@ def page(slug: str = "mara-lindqvist") -> str:
 
 
 def differences(seed: int) -> Iterator[tuple[str, str]]:
-    """The members whose page differs from the expected record, with the part."""
+    """Yield each member and each field whose value differs from the expected record."""
     network = Site(seed, light=True)
     for slug in network.members:
         status, _, body = network.page(FakeRequest(f"/in/{quote(slug)}"))
@@ -121,7 +122,7 @@ def test_posts_of_other_people_in_the_right_rail_are_not_read() -> None:
 
 
 def test_the_author_of_a_liked_post_is_never_the_member() -> None:
-    """The layout with a list names the member who acted, and not the author of the post."""
+    """The list layout names the member who liked the post, not the author of the post."""
     found = read(page("forty-positions"))
     name = found["profile"]["display_name"]
     authors = {(post["content_type"], post["author_name"]) for post in found["posts"]}
@@ -131,7 +132,7 @@ def test_the_author_of_a_liked_post_is_never_the_member() -> None:
 
 @pytest.mark.parametrize("words", [("Posted by", "Liked by"), ("Опубликовано", "Нравится"), ("投稿", "いいね")])
 def test_pr3_3_links_and_lines_give_type_and_author_in_any_language(words: tuple[str, str]) -> None:
-    """The member's own post, another member's post under the same line, and one under another line."""
+    """Covers the member's own post, and posts of other members with the same line and with another one."""
     posted, liked = words
     ghost = '<img class="main-activity-card__img" src="https://static.licdn.com/ghost">'
     cards = "".join(

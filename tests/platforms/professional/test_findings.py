@@ -1,4 +1,4 @@
-"""Pages that were read wrongly once, each with the smallest change that shows it."""
+"""Pages that were once read incorrectly, each reduced to the smallest change that shows the defect."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def html_of(slug: str = MEMBER) -> str:
     return NETWORK.page(FakeRequest(f"/in/{quote(slug)}"))[2].decode()
 
 
-# PR-1: the places of a school's second line
+# PR-1: the possible positions of the second line of a school
 
 
 @pytest.mark.parametrize(
@@ -162,11 +162,11 @@ LANGUAGES: dict[str, dict[str, str]] = {
     },
 }
 WORDS = re.compile(r"\b(?:followers|connections|Present|Issued|shared this)\b|\bJan(?= \d{4})")
-"""The interface words that are also in texts of the record."""
+"""The interface words that also occur in the texts of the record."""
 
 
 def translated(text: str, locale: str, *, dash: str = " – ") -> str:
-    """A page of the sandbox with the interface words of another language."""
+    """Replace the interface words of a sandbox page with those of another language."""
     words = LANGUAGES[locale]
     body = text.replace('<meta name="locale" content="en_US">', f'<meta name="locale" content="{locale}">')
     body = re.sub(r'(?<=<meta property="og:description" content=")[^"]*', lambda m: _with_words(m[0], words), body)
@@ -182,7 +182,7 @@ def _with_words(text: str, words: dict[str, str]) -> str:
 
 
 def in_language(value: Any, locale: str) -> Any:
-    """An expected record with the interface words of another language."""
+    """Replace the interface words in an expected record with those of another language."""
     if isinstance(value, dict):
         return {key: in_language(each, locale) for key, each in value.items()}
     if isinstance(value, list):
@@ -256,7 +256,7 @@ def subheader(count: str) -> str:
     return f'<section class="top-card-layout">{group}</section>'
 
 
-# PR-4: unread rows and a renamed head
+# PR-4: unread rows, and a renamed top section
 
 
 def test_pr_4_an_unread_cell_costs_the_cell_and_a_warning() -> None:
@@ -290,7 +290,7 @@ def test_pr_4_honest_pages_have_no_warnings(seed: int) -> None:
         assert (slug, page.unread) == (slug, [])
 
 
-# PR-5: further URLs of a profile
+# PR-5: other URLs of a profile
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_pr_5_urls_of_parts_of_a_profile_are_accepted(url: str) -> None:
     assert slug_of_url(url) == "jane-doe"
 
 
-# PR-6: no second request after a block
+# PR-6: no second request after the platform has blocked the first
 
 
 def test_pr_6_the_browser_cannot_be_a_fallback() -> None:
@@ -321,7 +321,7 @@ def test_pr_6_the_browser_cannot_be_a_fallback() -> None:
     assert (run.returncode, run.stderr.splitlines()[-1]) == (2, message)
 
 
-# PR-7: the headers of a browser
+# PR-7: requests have the headers of a browser
 
 
 def test_pr_7_the_request_has_a_browsers_headers() -> None:
@@ -329,7 +329,7 @@ def test_pr_7_the_request_has_a_browsers_headers() -> None:
     assert {name: headers[name] for name in NAVIGATION_HEADERS} == NAVIGATION_HEADERS
 
 
-# PR-8: what the note says
+# PR-8: the text of data_availability.note
 
 
 def test_pr_8_the_note_does_not_call_linked_data_complete() -> None:
@@ -360,7 +360,7 @@ def test_pr_2_and_4_in_a_crawl(tmp_path: Any) -> None:
     }
 
 
-# Rows of the linked data that lack their name
+# Linked-data rows without a name
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The profile page object on the sandbox's pages: the expected records, and typed errors for damaged pages."""
+"""The profile page object on the sandbox's pages: expected records, and a typed error for each damaged page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TAG = re.compile(r"<[^>]*>")
 
 
 def read(body: str | bytes, *, slug: str = "", status: int = 200, url: str | None = None) -> dict[str, Any]:
-    """The validated data of a page."""
+    """Return the validated data of a page."""
     response = HttpResponse(
         url or f"{SITE}/in/{quote(slug or 'somebody')}",
         body.encode() if isinstance(body, str) else body,
@@ -50,7 +50,7 @@ def page(slug: str = "mara-lindqvist") -> str:
 
 
 def differences(seed: int) -> Iterator[tuple[str, str]]:
-    """The members whose page differs from the expected record, with the field."""
+    """Yield each member and each field whose value differs from the expected record."""
     network = Site(seed, light=True)
     for slug in network.members:
         status, _, body = network.page(FakeRequest(f"/in/{quote(slug)}"))
@@ -137,7 +137,7 @@ JUNK = st.sampled_from(
 
 @st.composite
 def damaged_pages(draw: st.DrawFn) -> str:
-    """A page with removed, doubled or replaced parts, or that ends early."""
+    """Draw a page in which parts are removed, duplicated or replaced, or which is truncated."""
     slug = draw(SLUGS)
     body, spans = page(slug), tags(slug)
     numbers = draw(st.lists(st.integers(0, len(spans) - 1), min_size=1, max_size=6))
@@ -158,7 +158,8 @@ def damaged_pages(draw: st.DrawFn) -> str:
 
 @st.composite
 def damaged_linked_data(draw: st.DrawFn) -> str:
-    """A page with linked data that lacks keys, has other types, is truncated, or is nested too deep to parse."""
+    """Draw a page whose linked data lacks keys, has values of other types, is truncated, or is nested too deeply to
+    parse."""
     slug = draw(st.sampled_from(["mara-lindqvist", "masked-linked"]))
     data = orjson.loads(LINKED.findall(page(slug))[0])
     values: st.SearchStrategy[Any] = st.sampled_from(
@@ -257,7 +258,7 @@ def test_removing_a_mandatory_part_fails_with_its_path(gone: str) -> None:
 
 
 def small(top: str = "", body: str = "", person: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The data of a minimal profile page."""
+    """Return the data of a minimal profile page."""
     linked = orjson.dumps({"@type": "Person", "name": "Jo Do", **(person or {})}).decode()
     return read(
         '<html><head><link rel="canonical" href="https://www.linkedin.com/in/jo-do">'

@@ -1,4 +1,4 @@
-"""Requests of the professional network: the URL contains the member's name and nothing else."""
+"""Requests to the professional network: only the member's name varies in the URL."""
 
 from __future__ import annotations
 

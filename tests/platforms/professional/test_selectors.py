@@ -1,4 +1,5 @@
-"""Further selectors of the table of sections, from the file of ``PAYLOAD_NAMES``: changed pages, and wrong lines."""
+"""Additional selectors for the table of sections, set in the ``PAYLOAD_NAMES`` file: changed pages, and invalid
+lines."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def names_of(lines: dict[str, Any]) -> Names:
 
 
 def page_of(renames: dict[str, str], kind: type[ProfilePage | ContentPage] = ProfilePage) -> Any:
-    """Return the page of a member, in which classes and names of sections have changed."""
+    """Return the page of a member with renamed classes and section names."""
     site = RenamingSite(Site(light=True), renames)
     body = [site.page(MARA)[2] for _ in range(PAGES_BEFORE + 1)][-1]
     return kind(response=HttpResponse("https://www.linkedin.com", body), page_params=PageParams({}))
@@ -80,7 +81,7 @@ def test_lines_give_the_record_of_the_page_before_its_change(
 
 
 def test_a_list_of_values_is_read_once() -> None:
-    """A row with values under the further selector does not get those of the declared one in addition."""
+    """If the additional selector finds values in a row, those of the declared selector are not added to them."""
     names = names_of({"projects[].contributors": "a[title]"})
     assert read(page_of({".x": ".y"}), names) == read(page_of({".x": ".y"}), NO_NAMES)
 

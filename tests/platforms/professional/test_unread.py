@@ -1,4 +1,4 @@
-"""What a changed page loses is always reported: sections, containers and required cells, in both layouts (PR3-1)."""
+"""Data that is lost because a page has changed is always reported: sections, containers, required cells (PR3-1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHOLE = (
     "97ae64139187",
     "2501a081162d",
 )
-"""The whole pages among the captures."""
+"""The recorded pages that are complete."""
 TRANSCRIBED = (
     "transcribed-profile-20260727",
     "transcribed-profile-20260727-2",
@@ -41,9 +41,9 @@ TRANSCRIBED = (
     "transcribed-profile-masked-20260727",
 )
 MEMBERS = ("mara-lindqvist", "tomas-okafor-4a0756", "forty-positions", "shown-by-a-browser", "nobody-yet")
-"""The last but one has a page in the layout of 2024."""
+""""shown-by-a-browser" has a page in the layout of 2024."""
 SAMPLE = 30
-"""Number of changes of each page in the fast tests. The same ones in each run."""
+"""How many changes of each page the fast tests make, the same ones in every run."""
 NOTE_OF_ALL = "in full"
 
 needs_captures = pytest.mark.skipif(
@@ -59,7 +59,7 @@ def page_of(body: bytes | str, kind: type[ProfilePage | ContentPage] = ProfilePa
 
 @cache
 def body_of(name: str) -> bytes:
-    """A page by its name: a capture, a transcribed fixture, or a member of the sandbox."""
+    """Return a page by its name: a recorded page, a transcribed fixture, or the page of a sandbox member."""
     if name in WHOLE:
         return captures.body_of(name)
     if name in TRANSCRIBED:
@@ -142,7 +142,7 @@ def test_a_value_of_no_row_of_a_long_section_is_reported(name: str, css_class: s
     assert [each.path for each in page.unread] == [path]
 
 
-# What is said
+# The text of the warning
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,8 @@ def test_pr3_1_no_name_of_a_section_left_is_an_error() -> None:
 
 
 def test_pr3_6_the_first_school_and_all_rows_after_it_are_schools() -> None:
-    """The recorded masked page shows years in its only school; its logo is that of the school at the top."""
+    """The recorded masked page has one school, with years. Here the years are removed, and the logo marks it as a
+    school."""
     body = body_of("transcribed-profile-masked-20260727").decode()
     without_years = re.sub(r'(<ul class="blurred-list".*?)<time>.*?</time>', r"\1", body, flags=re.DOTALL)
     logos = re.findall(
@@ -216,7 +217,7 @@ def test_pr3_6_the_first_school_and_all_rows_after_it_are_schools() -> None:
     assert all(row["masked"] and not row["school_name"] and not row["school_image"] for row in item["education"])
 
 
-# Pages that are made to be slow
+# Pages that are made to be slow to parse
 
 
 HOSTILE = {
@@ -238,7 +239,7 @@ HOSTILE = {
         "too_large",
     ),
 }
-"""Parts of a page, and the reason of the error for a page with them. Without limits, some take 20 s to parse."""
+"""Hostile HTML, and the error reason of a page that contains it. Without limits, some of it takes 20 s to parse."""
 
 
 @pytest.mark.parametrize("kind", [ProfilePage, ContentPage])
@@ -254,7 +255,7 @@ def test_a_hostile_page_gives_data_or_a_typed_error(name: str, kind: type[Profil
     assert refused.value.reason == reason
 
 
-# Values that are read in another way, or whose place shows that they are missing
+# Values that are read without a selector, or whose surroundings show that they are missing
 
 
 @needs_captures

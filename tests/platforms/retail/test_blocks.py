@@ -1,4 +1,4 @@
-"""Responses that are the requested listing, and the errors of all others. The pages are invented."""
+"""Responses with the requested listing are read; all others raise the right error. The pages are made up."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BARE: dict[str, Any] = {
     "badges": {"flags": None, "tags": [], "groupsV2": None},
     "priceInfo": PRICE,
 }
-"""The keys that each row of a real page has, and nothing in them."""
+"""The keys that every row of a real page has, with empty values."""
 ROWS = [{**BARE, "usItemId": str(n), "name": f"Thing {n}"} for n in range(3)]
 FULL = {
     **BARE,
@@ -60,7 +60,7 @@ FULL = {
     "sellerName": "Shop",
     "category": {"categoryPathId": "0:1:2"},
 }
-"""A row with all values that at least one row of a page has."""
+"""A row with all values that must occur in at least one row of a page."""
 GRID = {"layoutEnum": "GRID"}
 LISTING: dict[str, Any] = {
     "aggregatedCount": 6446,
@@ -88,7 +88,7 @@ def page_of(body: str, *, url: str = URL, search: bool = False, **params: Any) -
 
 
 def read(body: str, *, warns: bool = False, **how: Any) -> dict[str, Any]:
-    """The data of a page that is read completely, or with warnings."""
+    """Return the data of a page. ``warns``: whether parts of it are unread."""
     page = page_of(body, **how)
     item = asyncio.run(page.to_item())
     assert bool(page.unread) is warns, page.unread
@@ -102,7 +102,7 @@ def refusal(body: str, **how: Any) -> ScrapeError:
 
 
 def changed(*path: str | int, value: Any = "<remove>") -> str:
-    """The page with another value at a path below its listing."""
+    """Return the page with the value at a path of its listing replaced."""
     listing = copy.deepcopy(LISTING)
     holder: Any = listing
     for key in path[:-1]:
@@ -263,7 +263,7 @@ def test_rows_of_an_unknown_type_are_left_out_with_a_warning() -> None:
     assert page.unread == [Unread(f"{ROW_PATH}.…unknown", "unknown", 1, 4, loses_rows=True, names=("TileOfTomorrow",))]
 
 
-# RE3-4: the listing's own groups, and pages without products
+# RE3-4: the groups of rows that belong to the listing, and pages without products
 
 
 @pytest.mark.parametrize(
@@ -294,10 +294,10 @@ def test_re3_4_the_payload_names_the_groups_of_the_listing(matched: list[tuple[b
         (1, 1, None, True),
         (0, 1, 1, False),
         (None, 1, 1, False),
-        (53, 2, 3, False),  # the first page may have shown all
+        (53, 2, 3, False),  # the first page may have shown all of them
         (54, 2, 3, True),
         (6446, 9, 25, True),
-        (6446, 10, 25, False),  # the shop serves about 500 products of a listing
+        (6446, 10, 25, False),  # the shop shows only about 500 products of a listing
         (6446, 12, 25, False),
         (6446, 26, 25, False),
     ],
@@ -318,7 +318,7 @@ def test_re3_4_a_page_that_must_have_products_is_never_an_empty_success(
         assert read(body)["products"] == []
 
 
-# Prices that are all missing
+# No row has a price
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_data_saved_without_its_page(body: str) -> None:
 
 
 def test_a_response_of_the_api() -> None:
-    """Its rows have fewer keys, prices of another layout, and the list of rows has another key."""
+    """Its rows have fewer keys and another price format, and the list of rows has another key."""
     price = {"currentPrice": {"price": 3.5, "currencyUnit": "USD"}, "priceRange": None}
     rows = [{key: value for key, value in row.items() if key in API_KEYS} | {"priceInfo": price} for row in ROWS]
     listing = {**LISTING, "itemStacks": [{"meta": GRID, "itemsV2": rows}]}

@@ -1,4 +1,4 @@
-"""Recorded pages of the retail platform and the numbers in the notes. They may not be redistributed."""
+"""Recorded pages of the retail platform must give the noted numbers. The pages may not be redistributed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 TRIMMED = {"73be75debb2e", "1c5c95def4c9", "f009e37326fe", "282c06dbd565"}
-"""Captures whose authors removed keys, and one of a layout of 2022. All others are read without a warning."""
+"""Recorded pages with keys removed by their authors, and one in a layout of 2022. All others are read without
+warnings."""
 URL = "https://www.walmart.com/search?q=x"
 
 
 def read(name: str | bytes, **params: Any) -> dict[str, Any]:
-    """A capture's validated data."""
+    """Return the validated data of a recorded page."""
     body = name if isinstance(name, bytes) else body_of(name)
     page_class, model = (ListingPage, Listing) if "cat_id" in params else (SearchPage, SearchListing)
     response = HttpResponse(URL, body, status=200, headers={"Content-Type": "text/html; charset=utf-8"})
@@ -38,7 +39,7 @@ def read(name: str | bytes, **params: Any) -> dict[str, Any]:
 
 
 def test_re3_1_re3_3_a_page_for_a_visitor_from_an_unknown_country() -> None:
-    """Its data calls the visitor's country "not-available"."""
+    """The page gives "not-available" as the visitor's country."""
     data = read("25d700b25e6f", query="eggs", page=1, sort="best_match")
     assert counts(data) == {"rows": 41, "sponsored": 1, "out of stock": 0, "no price": 0}
     assert (data["total_results"], data["max_page"], data["has_more"]) == (53, 3, True)
@@ -62,7 +63,7 @@ def test_a_response_of_the_api() -> None:
 
 
 def laptops() -> dict[str, Any]:
-    """The rows of three pages, without the pages."""
+    """The rows of three recorded pages. The pages themselves were not recorded."""
     return read("c63e2ef48f2c", query="laptop")
 
 

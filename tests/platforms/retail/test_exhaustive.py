@@ -1,4 +1,4 @@
-"""The exhaustive crawl of a model of the shop, with the platform's page and ceiling rules. No I/O."""
+"""Exhaustive crawls of a model of the shop that has the platform's page sizes and result limit. No I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, is_unfil
 from crawler.targets.coverage import Coverage
 
 SERVED = (46, 43, 44, 46, 45, 46, 44, 43, 46, 32, 8)
-"""Distinct products of each page of a listing. No listing has more pages."""
+"""Number of distinct products on each page of a listing. No listing has more pages."""
 MAX_PAGE = 25
 CEILING = 400
 
@@ -31,19 +31,19 @@ class Product:
 
 @dataclass
 class Shop:
-    """A listing service with the platform's ceiling."""
+    """A model of the shop's listings, which shows at most as many products of a listing as the platform."""
 
     products: list[Product]
     reported: Callable[[Slice], float] = lambda _: 1.0
-    """The factor of the reported total."""
+    """The reported total divided by the true one, for each listing."""
     filters: bool = True
     whole_dollars: bool = False
     """Whether the price filter ignores cents."""
     hidden: frozenset[str] = frozenset()
-    """Categories that no department filter offers."""
+    """Categories that no department filter lists."""
     requests: int = 0
     fail: frozenset[int] = frozenset()
-    """Numbers of the requests that fail."""
+    """The numbers of the requests that fail, counted from the start of the crawl."""
     _listings: dict[Slice, list[Product]] = field(default_factory=dict)
     _children: dict[str, list[str]] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ def row(product: Product) -> Row:
 
 @dataclass
 class Run:
-    """The crawl of a shop, as a job stores it."""
+    """A crawl of the shop, with the state that a job stores."""
 
     shop: Shop
     max_requests: int | None = None
@@ -114,7 +114,7 @@ class Run:
         return ExhaustiveCrawl(Slice("1"), CEILING, self.max_requests)
 
     def restart(self) -> None:
-        """Continue from the notes of the stored pages only, as after ``kill -9``."""
+        """Discard everything but the notes stored with the pages, as ``kill -9`` does, and continue from them."""
         if self.stored:
             self.crawl = self.new()
             for note in self.stored:
@@ -126,7 +126,8 @@ class Run:
             self.__post_init__()
 
     def until(self, pages: int, *, lost: int = 0, seed: int = 0) -> Run:
-        """Take pages in any order, as concurrent downloads end. The last ``lost`` ones are taken, but not stored."""
+        """Read pages in random order, as if downloaded concurrently. The last ``lost`` pages are read, but not
+        stored."""
         rng = random.Random(seed)  # noqa: S311  # a seed, not a secret
         started = []
         while self.pending and pages:
@@ -159,7 +160,8 @@ def crawled(shop: Shop, **options: Any) -> Run:
 def category(  # noqa: PLR0913  # the properties of a category, by name
     size: int, *, leaves: int = 24, groups: int = 4, same: int = 0, unpriced: float = 0, own: int = 0
 ) -> tuple[Product, ...]:
-    """Products in a tree of groups and leaves; ``own`` are in the category itself, ``same`` have one price."""
+    """Return products in a tree of categories: ``own`` of them are in its root, and ``same`` of them have the same
+    price."""
     rng = random.Random(size)  # noqa: S311  # a seed, not a secret
     found = []
     for number in range(size):
@@ -174,7 +176,7 @@ def shop(products: tuple[Product, ...], **options: Any) -> Shop:
     return Shop(list(products), **options)
 
 
-# What it must show
+# The required properties of the crawl
 
 
 def test_re_5_categories_come_first() -> None:
@@ -286,7 +288,7 @@ def test_max_requests_counts_the_pages_of_earlier_starts() -> None:
 
 @pytest.mark.parametrize("lost", [0, 3])
 def test_a_crawl_that_reached_max_requests_continues_with_a_higher_one(lost: int) -> None:
-    """A report stays pending, as in a job. ``lost``: pages that each start loses."""
+    """The request for the report stays pending, as in a job. ``lost``: how many pages each kill loses."""
     run = Run(shop(category(6_446, own=600)), max_requests=10)
     for limit in (10, 60, 61, None):
         run.max_requests = limit
@@ -306,7 +308,7 @@ def test_a_crawl_within_max_requests_has_no_report() -> None:
     assert crawled(shop(category(300)), max_requests=100).reports == 0
 
 
-# Further kinds of category
+# Other kinds of category
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Listings that were read wrongly once, each with the smallest page that shows it. The pages are invented."""
+"""Listings that were once read incorrectly, each on the smallest page that shows the defect. The pages are made up."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from crawler.configuration.descriptions import description
 from crawler.platforms.retail.schema import Availability, Price
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
@@ -27,7 +28,7 @@ def badges(*groups: dict[str, Any]) -> dict[str, Any]:
     return {"flags": [], "tags": [], "groups": [], "groupsV2": list(groups)}
 
 
-# RE-2: badges moved
+# RE-2: moved badges
 
 
 def test_re_2_badges_of_groups_are_read() -> None:
@@ -129,7 +130,7 @@ def test_re_6_a_name_needs_the_categorys_id(parts: dict[str, Any], name: str) ->
     assert read(html({"searchResult": {**LISTING, **parts}}), cat_id="1_2")["category_name"] == name
 
 
-# RE-8: searches, bare lists, statuses
+# RE-8: searches, payloads that are only a list of rows, availability statuses
 
 
 def test_re_8_a_search_has_no_category_name() -> None:
@@ -153,11 +154,11 @@ def test_re_8_a_listing_that_does_not_state_its_pages_may_have_more() -> None:
 )
 def test_re_8_the_stock_of_other_statuses_is_unknown(status: str, in_stock: bool | None) -> None:  # noqa: FBT001
     assert row(availabilityStatusV2={"value": status, "display": None})["availability"]["in_stock"] is in_stock
-    assert "PRE_ORDER" in (Availability.model_fields["in_stock"].description or "")
+    assert "PRE_ORDER" in description(Availability, "in_stock")
     assert "default store" in (Price.__doc__ or "")
 
 
-# Rows and grids that are not understood
+# Rows and grids of unknown types
 
 
 def test_a_grid_without_rows_costs_the_grid_and_a_warning() -> None:

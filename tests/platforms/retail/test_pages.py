@@ -1,4 +1,4 @@
-"""The retail page objects on the sandbox's pages: the expected records, and typed errors for damaged pages."""
+"""The retail page objects on the sandbox's pages: expected records, and a typed error for each damaged page."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
 
 
 def test_unclosed_tags_are_read_in_linear_time() -> None:
-    """Otherwise, this would take a minute."""
+    """In quadratic time, this page would take a minute."""
     untitled = orjson.dumps(PAYLOAD).replace(b'"metaTitle"', b'"noTitle"')
     page = page_of(untitled)
     unclosed = b"<title " * 200_000 + page.response.body
@@ -197,7 +197,7 @@ JSON = st.recursive(
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every path of the payload, with the first two entries of each list."""
+    """Yield the path of every value in the payload. Of each list, only the first two entries are included."""
     if path:
         yield path
     children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
@@ -225,7 +225,7 @@ def test_much_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, 
 
 
 def check_damage(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
-    data = orjson.loads(orjson.dumps(PAYLOAD))  # quicker than a deep copy
+    data = orjson.loads(orjson.dumps(PAYLOAD))  # faster than a deep copy
     for path, value in damages:
         holder: Any = data["props"]["pageProps"]["initialData"]
         try:
@@ -236,7 +236,7 @@ def check_damage(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
             else:
                 holder[path[-1]] = value
         except (KeyError, IndexError, TypeError):
-            continue  # an earlier damage removed the path
+            continue  # the path is already removed
     with suppress(ScrapeError):
         read(data)
 
@@ -297,7 +297,7 @@ def test_odd_data_gives_data_or_a_typed_error(old: bytes, new: bytes) -> None:
 
 
 def test_a_value_of_another_type_costs_only_itself() -> None:
-    """One of the page, and one of all rows."""
+    """Covers a value of the page, and a value of each row."""
     whole = read(PAYLOAD)
     data = copy.deepcopy(PAYLOAD)
     listing(data)["paginationV2"]["maxPage"] = {"of": 25}
@@ -316,7 +316,7 @@ def test_a_value_of_another_type_costs_only_itself() -> None:
 
 @pytest.mark.parametrize("is_valid", [True, False])
 def test_a_block_of_30_mb_does_not_stop_the_event_loop(*, is_valid: bool) -> None:
-    """Only a page that is exactly as expected is decoded at this size: in one pass, without plain data."""
+    """At this size, only a page that matches its contract exactly is decoded: the strict pass builds no dicts."""
     filler = b'"filler":"' + b"x" * 30_000_000 + b'",'
     block = b"{" + filler + BODY[1:] if is_valid else b"{" + filler + BODY[1:].replace(b'"usItemId"', b'"itemId"')
     page = page_of(block)

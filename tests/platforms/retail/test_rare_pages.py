@@ -1,4 +1,4 @@
-"""Listings that few captures show: misspelt words, prices in lines of unknown types, texts that were emptied."""
+"""Listings that are rare among the recordings: misspelt searches, price lines of unknown types, emptied texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.platforms.retail.test_rows import CURRENT, line, lines
 
 
 def searched(query: str, corrected: str | None) -> str:
-    """The page with the results of a search."""
+    """Return a page with the results of a search."""
     listing = copy.deepcopy(LISTING) | {"spelling": {"correctedTerm": corrected}}
     listing["paginationV2"]["pageProperties"] |= {"query": query, "cat_id": "0"}
     return html({"searchResult": listing}, route="/search")
@@ -40,7 +40,7 @@ PRICED = {**FULL, "usItemId": "7", "priceInfo": {**PRICE, "linePrice": "$5.00"}}
 
 
 def unread_of(rows: list[dict[str, Any]]) -> list[Unread]:
-    """What is unread in a page with these rows."""
+    """Return the unread parts of a page with these rows."""
     page = page_of(changed("itemStacks", 0, "items", value=rows))
     assert len(asyncio.run(page.to_item())["products"]) == len(rows)
     return page.unread

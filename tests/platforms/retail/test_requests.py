@@ -1,4 +1,4 @@
-"""Requests of the retail platform: the URL contains the params and nothing else."""
+"""Requests to the retail platform: only the params vary in the URL."""
 
 from __future__ import annotations
 

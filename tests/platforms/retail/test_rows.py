@@ -1,4 +1,4 @@
-"""One row of a listing, in each form in which the platform serves it. The rows are invented."""
+"""A row of a listing in each format that the platform uses. The rows are made up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EN_DASH = "–"
 
 
 def read(**keys: Any) -> dict[str, Any]:
-    """The product of a row of a page, which is read completely."""
+    """Return the product that is read from a row of a page. Nothing may remain unread."""
     row, unread = read_plain(RenderedRow, {**ROW, **keys})
     assert unread == []
     assert row is not None
@@ -29,7 +29,7 @@ def read(**keys: Any) -> dict[str, Any]:
 
 
 def read_of_api(**keys: Any) -> dict[str, Any]:
-    """The product of a row in a response of the page's API."""
+    """Return the product that is read from a row in an API response."""
     row, unread = read_plain(ApiRow, {**ROW, **keys})
     assert unread == []
     assert row is not None
@@ -41,7 +41,7 @@ def line(kind: str, **values: str) -> dict[str, Any]:
 
 
 def lines(*found: dict[str, Any], currency: str = "USD") -> dict[str, Any]:
-    """The layout since July 2026, with all older fields empty, as the platform serves it."""
+    """Return price data in the format since July 2026, in which all older fields are empty."""
     return {**PRICE, "minPrice": 0, "priceDetails": {"currency": currency, "priceLines": list(found)}}
 
 
@@ -51,7 +51,7 @@ CURRENT = line("CURRENT_PRICE", PRICE="69.99")
 @pytest.mark.parametrize(
     ("info", "current", "low", "high", "ranged"),
     [
-        # Typed lines
+        # Price lines with types
         (lines(CURRENT), 69.99, 69.99, None, False),
         (lines(line("DISCOUNTED_PRICE", PRICE="9.50"), CURRENT), 9.5, 9.5, None, False),
         (lines(CURRENT, line("UNIT_PRICE", UNIT_PRICE="13.7 ¢/count")), 69.99, 69.99, None, False),
@@ -62,7 +62,7 @@ CURRENT = line("CURRENT_PRICE", PRICE="69.99")
         (lines(CURRENT, line("OPTIONS_RANGE", LOW_PRICE="69.99", HIGH_PRICE="69.99")), 69.99, 69.99, 69.99, False),
         (lines(), None, None, None, False),
         (lines(line("CURRENT_PRICE", PRICE="0")), None, None, None, False),
-        # Flat texts
+        # Prices as plain text
         ({**PRICE, "linePrice": "$1,119.00", "itemPrice": "$1,300.00", "minPrice": 0}, 1119.0, 1119.0, None, False),
         ({**PRICE, "linePrice": "", "linePriceDisplay": "Now $159.00", "itemPrice": "$200"}, 159.0, 159.0, None, False),
         (
@@ -74,13 +74,13 @@ CURRENT = line("CURRENT_PRICE", PRICE="69.99")
         ),
         ({**PRICE, "linePrice": "$13.00", "priceRangeString": "More options from $11.69"}, 13.0, 11.69, None, True),
         ({**PRICE, "linePrice": "$159.00", "priceRangeString": "From $159.00"}, 159.0, 159.0, None, False),
-        # Offers that are gone
+        # Offers that have ended
         ({**PRICE, "linePrice": "", "minPrice": 0, "priceRangeString": "", "shipPrice": "$5"}, None, None, None, False),
         (None, None, None, None, False),
     ],
 )
 def test_prices(info: Any, current: float | None, low: float | None, high: float | None, ranged: bool) -> None:  # noqa: FBT001
-    # The row's own price is 0 or cut to whole dollars: never read.
+    # The key ``price`` of a row is 0 or lacks the cents, so it is never read.
     assert read(priceInfo=info, price=69)["price"] == price_of(current, low, high, ranged=ranged)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from openapi_schema_validator import OAS31Validator
 from pydantic import BaseModel, ValidationError
 
+from crawler.configuration.descriptions import description
 from crawler.errors import ExtractionFailed
 from crawler.pipelines import validated
 from crawler.platforms.retail import schema as retail
@@ -100,7 +101,7 @@ HOSTILE_URLS = [
     "https://[/browse/976759",
     "https://2130706433/browse/976759",
     "https://169.254.169.254/browse/976759",
-    # Without the filter, other products would be returned than the page shows.
+    # The filter is not supported: without it, the listing would have other products than the page of this URL.
     f"{WWW}/browse/0?facet=brand:Red+Barn",
     f"{WWW}/browse/food/976759?facet=brand:Red+Barn",
     f"{WWW}/browse/0",
@@ -190,12 +191,12 @@ def test_the_json_schema_states_the_constraints() -> None:
 
 MODELS = [value for value in vars(retail).values() if isinstance(value, type) and issubclass(value, BaseModel)]
 SELF_EXPLAINING = {"availability", "price", "rating", "seller"}
-"""Objects, which have docstrings of their own."""
+"""Fields with objects as values. The docstrings of the objects' models describe them."""
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_every_field_is_documented(model: type[BaseModel]) -> None:
-    undocumented = {name for name, field in model.model_fields.items() if not field.description}
+    undocumented = {name for name in model.model_fields if not description(model, name)}
     assert undocumented <= SELF_EXPLAINING
 
 

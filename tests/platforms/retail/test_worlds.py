@@ -1,4 +1,5 @@
-"""RE3-2, RE3-5, RE3-6: a crawl of a world with a fault collects everything, or says what is missing and why."""
+"""RE3-2, RE3-5, RE3-6: a crawl of a simulated category with a fault collects everything, or reports what is missing and
+why."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from crawler.sandbox.retail.trees import WORLD_FAULTS, WORLD_SIZES, world_id
 from tests.platforms.retail.worlds import FEWEST, Sweep, sweep
 
 MAY_LACK = {"filter-ignored", "moving", "shrinking", "repeated-page", "leads-back", "overstated"}
-"""The faults with which a crawl may end without all products, or without knowing that it has all of them."""
+"""With these faults, a crawl may miss products, or may not be able to know that it has all of them."""
 QUICK = [("976759", seed) for seed in (1, 2)] + [("4044", 3)]
 ALL = [(size, seed) for size in WORLD_SIZES for seed in range(1, 21)]
 

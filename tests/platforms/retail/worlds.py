@@ -1,6 +1,6 @@
-"""Exhaustive crawls of the simulated shop's worlds, without downloads: each requested page is made in this process.
+"""Exhaustive crawls of the simulated shop's test categories. The pages are generated in this process, not downloaded.
 
-``python -m tests.platforms.retail.worlds SIZE...`` prints a table: all faults, twenty seeds.
+``python -m tests.platforms.retail.worlds SIZE...`` prints the results of all faults with twenty seeds each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawler.targets.coverage import Coverage
 
 CEILING = 400
 FEWEST = {"976759": 48, "4044": 144, "880001": 444}
-"""The fewest requests that can return the products: their number divided by 45, the mean of a page."""
+"""The lower bound of requests: the number of products divided by 45, the average number on a page."""
 SEEDS = range(1, 21)
 MAX_PAGES = 5_000
 
@@ -34,14 +34,14 @@ class Sweep(NamedTuple):
 
     @property
     def is_honest(self) -> bool:
-        """Whether everything was collected, or the crawl says that something is missing, and why."""
+        """Whether the crawl collected everything, or reported that something is missing and why."""
         return self.is_reported == bool(self.coverage.reasons) and (
             self.coverage.collected == self.truth or self.is_reported
         )
 
 
 def arguments(step: Step) -> dict[str, str]:
-    """The query string of a page."""
+    """Return the arguments of a page's query string."""
     part, page = step
     low, high = (None if price is None else f"{price / 100:.2f}" for price in (part.low, part.high))
     default = part.sort == "best_match"
@@ -50,7 +50,7 @@ def arguments(step: Step) -> dict[str, str]:
 
 
 def page_of(site: Site, step: Step) -> PageRead | None:
-    """The page of a world, as the page object reads it. None: a challenge."""
+    """Return what the page object reads from a page, or None if the site responds with a bot challenge."""
     request = FakeRequest(f"/browse/{step.part.cat_id}", arguments(step))
     if site.is_challenged(request):
         return None
@@ -85,7 +85,7 @@ def sweep(site: Site, cat_id: str) -> Sweep:
 
 
 def main(sizes: list[str]) -> None:
-    """Print the table of all faults."""
+    """Print the table of results."""
     for size in sizes or list(WORLD_SIZES):
         for fault in WORLD_FAULTS:
             site = Site()

@@ -1,4 +1,4 @@
-"""Recorded responses, compared with noted values. The recordings must not be published."""
+"""Recorded responses must give the noted values. The recordings must not be published."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WEB_SEARCH = "dcff329e5459"
 
 
 def read(body: bytes | str, **page_params: Any) -> dict[str, Any]:
-    """The data of a body, by ``scrapy extract``."""
+    """Return the data that ``scrapy extract`` reads from a body."""
     raw = body if isinstance(body, bytes) else body_of(body)
     data = asyncio.run(extract(scrapers()["shortvideo-photo-search-v4"], [raw], page_params, url=URL))
     assert validated(PhotoSearch, data) == data
@@ -34,8 +34,8 @@ def read(body: bytes | str, **page_params: Any) -> dict[str, Any]:
     [
         (WEB_SEARCH, "12", True),
         ("ae64fef88262", "0", False),  # search, 2022
-        ("d9a0bc19676d", "0", False),  # search, projected
-        ("4d14001322b9", "0", False),  # video page, projected
+        ("d9a0bc19676d", "0", False),  # search, reduced to the keys that are read
+        ("4d14001322b9", "0", False),  # video page, reduced to the keys that are read
         ("3b5f4b0a821b", None, True),  # posts of an account
         ("0195a6f55cbd", None, True),  # popular posts
     ],
@@ -54,7 +54,8 @@ def test_response_of_another_service_is_not_recognised() -> None:
 
 
 def as_photo(item: dict[str, Any]) -> dict[str, Any]:
-    """A recorded web item as a photo post. No photo post was recorded; only the structure of its key is known."""
+    """Turn a recorded video item into a photo post. No photo post was recorded; only the keys of ``imagePost`` are
+    known."""
     urls = [["https://p16.example/1.jpeg", "https://p19.example/1.jpeg"], ["https://p16.example/2.jpeg"]]
     images = [{"imageURL": {"urlList": each}, "imageWidth": 1080, "imageHeight": 1440} for each in urls]
     video = item["video"] | {"playAddr": "", "downloadAddr": "", "duration": 0, "height": 0, "width": 0}
@@ -89,7 +90,7 @@ def test_recorded_web_items_converted_to_photo_posts() -> None:
         (post["statistics"]["collect_count"], item["stats"]["collectCount"])
         for post, item in zip(posts, items, strict=True)
     ]
-    assert (71235, 71200) in figures  # exact before rounded
+    assert (71235, 71200) in figures  # exact counts take precedence over rounded ones
     assert (21158, 21200) in figures
 
 

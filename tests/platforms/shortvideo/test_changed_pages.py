@@ -1,4 +1,4 @@
-"""The short-video platform's other pages, and values that its results do not state (findings SV-5 and SV-6)."""
+"""Other pages of the short-video platform, and values that its results do not contain (findings SV-5 and SV-6)."""
 
 from __future__ import annotations
 
@@ -134,11 +134,11 @@ def test_results_without_their_page_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     assert kept == [("search", "of the results"), ("search page", "of the page"), ("search page", None)]
 
 
-# Values that a person would miss in the record
+# Missing values that users would notice in the record
 
 
 def results(**changed: Any) -> dict[str, Any]:
-    """An answer with two photo posts and a video. ``changed`` are changed keys of the first photo post."""
+    """Return a response with two photo posts and a video. ``changed`` replaces keys of the first photo post."""
     payload = Site().answer("whales", 0)
     photos = [row for row in payload["item_list"] if "imagePost" in row][:2]
     videos = [row for row in payload["item_list"] if "imagePost" not in row][:1]
@@ -156,7 +156,7 @@ def read(payload: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 @pytest.mark.parametrize("images", [[], None])
 def test_photo_posts_of_which_none_has_pictures_are_not_an_empty_success(images: Any) -> None:
     payload = results(imagePost={"images": images, "cover": None})
-    assert len(read(payload)[0]["search_item_list"]) == 1  # the platform may show one without pictures
+    assert len(read(payload)[0]["search_item_list"]) == 1  # a single photo post without pictures is possible
     for row in payload["item_list"][:2]:
         row["imagePost"]["images"] = images
     with pytest.raises(ExtractionFailed) as raised:

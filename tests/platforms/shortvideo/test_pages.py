@@ -1,4 +1,4 @@
-"""Page objects of the short-video search: expected records, typed errors, and damaged data."""
+"""The page objects of the short-video search: expected records, typed errors, and damaged data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(body: bytes, *, status: int = 200, url: str = URL, **params: Any) -> di
 
 
 def session_data(site: Site, words: str, **params: Any) -> dict[str, Any] | None:
-    """The data of a session that receives the site's responses one after the other."""
+    """Return the data of a browser session that receives the site's responses one after the other."""
 
     async def run() -> dict[str, Any] | None:
         session = SearchSession(PhotoSearchParams(keywords=words, **params), quiet=1, pause=0)
@@ -284,7 +284,7 @@ SCRAPS = st.one_of(
 
 
 def damage(value: Any, data: st.DataObject, scrap: Any) -> Any:
-    """The value with one random part replaced."""
+    """Return the value with one random part replaced by ``scrap``."""
     node = value
     while True:
         keys = list(node) if isinstance(node, dict) else list(range(len(node)))
@@ -308,7 +308,7 @@ def assert_survives(data: st.DataObject, scrap: Any) -> None:
     except ScrapeError as error:
         assert error.reason or error.details  # noqa: PT017  # a typed error is as right as a record
     except orjson.JSONEncodeError:
-        return  # an integer that is too large for JSON
+        return  # orjson cannot write an integer of this size
 
 
 @settings(max_examples=100)

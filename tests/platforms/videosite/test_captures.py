@@ -1,4 +1,4 @@
-"""Recorded responses of the video site, compared with noted values. The recordings must not be published."""
+"""Recorded responses of the video site must give the noted values. The recordings must not be published."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded page
 
 
 def read(*names: str | bytes, **page_params: Any) -> dict[str, Any]:
-    """The validated data of captures, by ``scrapy extract``."""
+    """Return the validated data that ``scrapy extract`` reads from recorded responses."""
     bodies = [name if isinstance(name, bytes) else body_of(name) for name in names]
     return asyncio.run(extract(scrapers()["videosite-profile-v3"], bodies, page_params, url="https://www.youtube.com"))
 
 
 @cache
 def bundle(name: str) -> dict[str, Any]:
-    """The responses of a bundle by their labels."""
+    """Return the responses in a bundle file, by their labels."""
     return {each["what"]: each for each in json.loads(body_of(name))}
 
 
@@ -96,14 +96,14 @@ EVERY = [name for name, path in captures().items() if path.parent.name == "video
 
 
 def bodies_of(name: str) -> list[bytes]:
-    """The responses in a capture. A bundle has several."""
+    """Return the responses in a capture file. A bundle contains several."""
     if captures()[name].name.startswith("BUNDLE"):
         return [entry_body(entry) for entry in bundle(name).values()]
     return [body_of(name)]
 
 
 def outcome(body: bytes, scraper: str) -> dict[str, Any] | tuple[str, str]:
-    """The data that a scraper extracts from a response, or the code and reason of its error."""
+    """Return the data that a scraper extracts from a response, or the code and reason of its error."""
     params = VideositeSpider.page_params(scrapers()[scraper], {})
     try:
         return asyncio.run(extract(scrapers()[scraper], [body], params, url="https://www.youtube.com"))
@@ -113,7 +113,8 @@ def outcome(body: bytes, scraper: str) -> dict[str, Any] | tuple[str, str]:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_co_3_the_page_alone_reads_every_capture_without_the_about_panel(name: str) -> None:
-    """The items, and the rest of the channel, are those of v3, whose captures are compared with the notes above."""
+    """Items and channel equal those of ``videosite-profile-v3``, which the tests above compare with the noted
+    values."""
     for body in bodies_of(name):
         full, alone = outcome(body, "videosite-profile-v3"), outcome(body, "videosite-profile")
         if isinstance(full, dict) and isinstance(alone, dict):

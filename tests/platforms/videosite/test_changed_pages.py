@@ -56,7 +56,7 @@ def test_vs_1_rounded_numbers_of_other_regions(text: str, views: int | None) -> 
     [
         (1_200_000, 1_204_331, 1_204_331),
         (1_200_000, 1_299_999, 1_299_999),
-        (1_200_000, 1_180_000, 1_180_000),  # fetched a little earlier
+        (1_200_000, 1_180_000, 1_180_000),  # the page was fetched a little earlier
         (1_200_000, 700_000, 1_200_000),
         (1_200_000, 1_900_000, 1_200_000),
         (1_000, 1_099, 1_099),
@@ -88,7 +88,7 @@ def test_vs_3_a_continuation_with_metadata_keeps_its_rows() -> None:
 
 
 def around(*contents: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The data around a video on its page."""
+    """Return the data of a video's page with the given contents."""
     results = {"results": {"results": {"contents": list(contents)}}}
     return {"responseContext": {}, "contents": {"twoColumnWatchNextResults": results}, **more}
 
@@ -249,7 +249,7 @@ def test_vs_10_a_further_page_needs_one_request_for_its_list(monkeypatch: pytest
     assert stub.kinds() == ["continuation"]
     assert pages[1]["profile"] == pages[0]["profile"]
     assert not {each["content_id"] for each in pages[0]["posts"]} & {each["content_id"] for each in pages[1]["posts"]}
-    # The channel's page is requested again once it is old, and the record is the same.
+    # The channel's page is requested again when its remembered copy is too old. The record is the same.
     monkeypatch.setattr(recent, "LIFETIME_SECONDS", 0)
     again = scrape(stub, username="@harborlights", include_about=about, cursor=pages[0]["pagination"]["cursor"])
     assert again == pages[1]

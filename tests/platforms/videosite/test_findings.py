@@ -1,4 +1,4 @@
-"""What the video site's pages say and do not say any more: renamed parts, words in all scripts, long texts."""
+"""Changed pages of the video site: renamed parts, words in other scripts, long texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONTINUATION = orjson.loads(call("browse", continuation=SECOND))
 
 
 def rows_of(data: Any) -> list[Any]:
-    """The rows of the tab with videos, or of a continuation page."""
+    """Return the rows of the tab with videos, or of a continuation page."""
     if "onResponseReceivedActions" in data:
         return data["onResponseReceivedActions"][0]["appendContinuationItemsAction"]["continuationItems"]  # type: ignore[no-any-return]
     tabs = data["contents"]["twoColumnBrowseResultsRenderer"]["tabs"]
@@ -55,7 +55,7 @@ def page_of(kind: type[VideositePage], body: bytes, **params: Any) -> VideositeP
 
 
 def read(change: Change, data: Any = CHANNEL, kind: type[VideositePage] = ChannelPage) -> tuple[Any, list[Unread]]:
-    """The item of changed data, and what was unread."""
+    """Return the item that is read from changed data, and the unread parts."""
     changed = copy.deepcopy(data)
     change(changed)
     page = page_of(kind, orjson.dumps(changed), tab="videos")
@@ -355,7 +355,7 @@ LONG = ("9" * 40_000, "1," * 20_000, "#" * 40_000, "@" * 40_000, "#a" * 20_000, 
 
 
 def with_texts(data: Any, text: str) -> Any:
-    """The data with a text in place of every text that is neither an id nor a name of a type."""
+    """Replace every text in the data, except ids, types, URLs and tokens."""
     kept = {"contentId", "contentType", "videoId", "externalId", "channelId", "token", "url", "type", "externalVideoId"}
     if isinstance(data, dict):
         return {key: value if key in kept else with_texts(value, text) for key, value in data.items()}
@@ -367,7 +367,7 @@ def with_texts(data: Any, text: str) -> Any:
 @pytest.mark.parametrize("text", LONG, ids=["9", "1,", "#", "@", "#a", "@abc", "view"])
 @pytest.mark.parametrize("kind", [ChannelPage, VideoPage, AboutPage], ids=lambda kind: str(kind.source))
 def test_at_5_long_texts_in_every_field(kind: type[VideositePage], text: str) -> None:
-    """They are read in linear time. Otherwise, some of these would take minutes."""
+    """Long texts are read in linear time. In quadratic time, some of these would take minutes."""
     data = copy.deepcopy(CHANNEL) if kind is ChannelPage else orjson.loads(BODIES[kind])
     if kind is ChannelPage:
         rows_of(data)[3:-1] = []

@@ -91,7 +91,7 @@ def test_every_response_is_recognised(kind: type[VideositePage]) -> None:
     assert next(page for page in SCRAPER.pages if page.recognise(full_body)) is kind
 
 
-# Errors of all kinds of responses
+# All kinds of responses that raise an error
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: str(kind.source))
@@ -310,9 +310,9 @@ def test_files_of_two_channels_are_not_mixed() -> None:
 
 PAYLOAD = orjson.loads(call("browse", browseId=HARBOR.id, params="EgZ2aWRlb3PyBgQKAjoA"))
 ROWS = PAYLOAD["contents"]["twoColumnBrowseResultsRenderer"]["tabs"][1]["tabRenderer"]["content"]["richGridRenderer"]
-ROWS["contents"][6:-1] = []  # more rows would only repeat the same damage
+ROWS["contents"][6:-1] = []  # more rows would only repeat the same cases
 MANDATORY = {"contentId", "lockupViewModel"}
-"""Keys without which an item cannot be read."""
+"""Keys that an item must have to be read."""
 
 
 def key_paths(node: Any, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -334,7 +334,7 @@ def record_of(data: Any) -> dict[str, Any]:
 
 
 def damage(data: Any, path: tuple[str | int, ...], value: Any) -> Any:
-    """The data with another value at a path, or without the key for "remove"."""
+    """Replace the value at a path of the data, or remove its key if ``value`` is "remove"."""
     changed = copy.deepcopy(data)
     holder = changed
     for key in path[:-1]:
@@ -347,7 +347,7 @@ def damage(data: Any, path: tuple[str | int, ...], value: Any) -> Any:
 
 
 def outcome(path: tuple[str | int, ...], value: Any) -> tuple[dict[str, Any] | None, str]:
-    """The record of damaged data, or the code of the error."""
+    """Return the record that is read from damaged data, or the code of the error."""
     try:
         return record_of(damage(PAYLOAD, path, value)), "OK"
     except ScrapeError as error:
@@ -355,7 +355,7 @@ def outcome(path: tuple[str | int, ...], value: Any) -> tuple[dict[str, Any] | N
 
 
 def assert_survives(path: tuple[str | int, ...], value: Any) -> None:
-    """Check that damage leads to a valid record of the same channel and items, or to a typed error."""
+    """Check that the damaged data gives a valid record of the same channel and items, or a typed error."""
     record, code = outcome(path, value)
     assert code in {"OK", "EXTRACTION_FAILED", "TARGET_NOT_FOUND", "UPSTREAM_ERROR"}
     if record is None:

@@ -1,4 +1,4 @@
-"""Pages of channels that few captures show: without the requested tab, in other languages, with rare texts."""
+"""Channel pages that are rare among the recordings: no requested tab, other languages, unusual texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.platforms.videosite.test_findings import CHANNEL, Change, header, loc
 
 
 def problems(change: Change, tab: str = "videos") -> tuple[dict[str, Any], list[str]]:
-    """The item of a changed channel, and what could not be read."""
+    """Return the item that is read from a changed channel, and the unread parts."""
     changed = copy.deepcopy(CHANNEL)
     change(changed)
     page = page_of(ChannelPage, orjson.dumps(changed), tab=tab)

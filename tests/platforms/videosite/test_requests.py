@@ -1,4 +1,4 @@
-"""Requests of the video site: URL and body contain the params and nothing else."""
+"""Requests to the video site: only the params vary in URL and body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants of the video site's responses: other wrappers, other paths, other texts."""
+"""Variants of the video site's responses: other wrapper objects, paths and texts."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_errors_saved_without_their_status(code: int | None, expected: tuple[str
     "opening", [b'window["ytInitialData"] = ', b"window['ytInitialData'] = ", b"var ytInitialData="]
 )
 def test_pages_assign_their_data_in_several_ways(opening: bytes) -> None:
-    bio = b"unusual traffic"  # also possible in a channel's description
+    bio = b"unusual traffic"  # a channel's description can contain this phrase, too
     body = BODIES[ChannelPage].replace(b"var ytInitialData = ", opening).replace(b"All about", bio)
     assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is ChannelPage
     assert len(read(ChannelPage, body)["posts"]) == 30
