@@ -143,7 +143,7 @@ def require(settings: BaseSettings) -> None:
         )
     for name in ESSENTIAL:
         _require(settings, name, COMPONENTS[name], settings[name])
-    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does this only in a crawler runner
+    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does this only when it makes a runner
     # The value is replaced, with a priority of its own, because Scrapy may set the process's settings once more.
     settings.set("ADDONS", {**addons, f"{__name__}.{Check.__name__}": math.inf}, priority=ABOVE_COMMAND_LINE)
 

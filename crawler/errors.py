@@ -388,7 +388,7 @@ def _by_code() -> dict[str, type[ScrapeError]]:
 
 
 def error_of(stored: Mapping[str, Any]) -> ScrapeError:
-    """Return the error from which ``as_dict()`` made an object, as an instance of the class with the same code."""
+    """Restore an error from the object that ``as_dict()`` returned, as an instance of the class with its code."""
     upstream = stored["upstream"] or {"status": None, "reason": ""}
     return _by_code()[stored["code"]](
         stored["message"],

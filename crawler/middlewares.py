@@ -104,9 +104,9 @@ class Redirect(RedirectMiddleware):
 class ThrottleMiddleware:
     """Delays requests until ``Admission`` admits them. It is the last middleware before the network.
 
-    ``meta["source"]`` names the source of a request. While the circuit breaker of the source is open, a request of a
-    crawl waits. Other requests fail with ``CircuitOpen`` at once: those of targets with a deadline (such as calls), for
-    an ``optional`` source, or with ``fallbacks`` that can be used.
+    ``meta["source"]`` names the source of a request. While the circuit breaker of the source is open, a request waits.
+    It fails immediately with ``CircuitOpen`` instead if its target has a deadline (as calls have), if the source is
+    ``optional``, or if ``fallbacks`` can be used.
 
     The download's timeout is limited to the time that its target has left. The slots are released when the transfer has
     ended, even if its target no longer waits for it.
@@ -134,7 +134,7 @@ class ThrottleMiddleware:
             ShuttingDown: the crawler is closing.
             ReleaseEnded, ScrapeError: as for ``Admission.admit``.
         """
-        if "release_slot" in request.meta:  # another middleware has replaced an earlier request by this one
+        if "release_slot" in request.meta:  # another middleware has replaced the request with this one
             self.release(request)
         async with self.closing.limit():
             release = await self.admission.admit(request)

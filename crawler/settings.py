@@ -38,7 +38,7 @@ logs.configure()
 
 
 class Settings(Described):
-    """All settings of the project, and those of Scrapy that have another default here or whose values are checked."""
+    """All settings of the project, and those of Scrapy whose default differs here or whose values are checked."""
 
     only_for_spiders: ClassVar = frozenset(
         {"CONCURRENT_ITEMS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "COOKIES_ENABLED"}
@@ -124,7 +124,7 @@ class Settings(Described):
     JOB_LEASE: PositiveSeconds = 60.0
     """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
     JOB_EXITS: Positive = 5
-    """If this many workers have exited while a target was in flight, the target is given up. A single exit shows
+    """If this many workers have exited while a target was in flight, the target is given up. A single exit proves
     little, because it affects all targets that the worker had in flight."""
     TARGET_TIMEOUT: Seconds = 0.0
     """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one

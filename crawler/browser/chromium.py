@@ -140,7 +140,7 @@ class Chromium:
         If too many pages are open, wait for a free one until the deadline.
 
         Raises:
-            Error: the browser crashed or hung. The ``with`` block ends with it.
+            Error: the browser crashed or hung. It is raised in the ``with`` block.
         """
         release = await self._pages.acquire(deadline)
         try:
@@ -211,7 +211,7 @@ class Chromium:
     async def _launch_in_sandbox(self, kind: BrowserType, options: dict[str, Any]) -> Browser:
         """Start the browser with its own sandbox, or without it where the host does not allow it.
 
-        If the operator has set ``chromium_sandbox``, the browser is started only as set.
+        If the operator has set ``chromium_sandbox``, the browser is only started in this way.
         """
         if "chromium_sandbox" in options:
             return await kind.launch(**options)

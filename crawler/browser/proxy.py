@@ -80,7 +80,7 @@ class FilteringProxy:
                 self.refused[f"{host}:{port}"] += 1
                 logger.debug("browser_connection_refused", host=host, port=port, reason=str(error))
                 writer.write(_reply(NOT_ALLOWED))
-            # UnicodeError: the name is not a valid hostname. LimitOverrunError: the headers of an egress are too long.
+            # UnicodeError: the host name is not valid. LimitOverrunError: the egress's proxy sends too many headers.
             except (OSError, EOFError, UnicodeError, asyncio.LimitOverrunError) as error:
                 logger.debug("browser_connection_failed", host=host, port=port, reason=str(error))
                 writer.write(_reply(HOST_UNREACHABLE))
@@ -124,7 +124,7 @@ async def _requested(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     """Read the SOCKS5 greeting and request of a client; return the host and port to connect to.
 
     Raises:
-        ConnectionError: the client sent another command than CONNECT.
+        ConnectionError: the client sent a command other than CONNECT.
         EOFError: the client has disconnected.
     """
     _version, methods = await reader.readexactly(2)

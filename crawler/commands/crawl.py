@@ -98,7 +98,7 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
 
     Raises:
         ValueError: arguments are invalid, or contradict each other or the settings.
-        WrongTargetsError: the crawl would have no targets.
+        WrongTargetsError: the targets are wrong.
         UnusableFileError: the crawl would append to a file whose columns differ.
         UsageError: the arguments require a project folder, or the settings disable an essential component.
     """
@@ -118,7 +118,7 @@ def _sentence(name: str, problem: str, arguments: dict[str, str]) -> str:
 
 
 def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return ``FEEDS`` with ``gz`` replaced by a real format. Scrapy takes ``gz`` as the format of ``out.csv.gz``.
+    """Return ``FEEDS`` with the format ``gz``, which Scrapy derives from ``out.csv.gz``, replaced by the real format.
 
     The format is the suffix before ``.gz``, or JSON Lines if there is none.
 
@@ -150,7 +150,7 @@ def exit_code(crawler: Crawler) -> int:
     if stats.get("finish_reason") != "finished" or not_written:
         return RUN_FAILED
     codes = outcomes_by_code(stats).keys()
-    if not codes and stats.get("log_count/ERROR"):  # no targets, no error: an empty file or shard
+    if not codes and stats.get("log_count/ERROR"):  # without an error, the file or shard was empty
         return RUN_FAILED
     lacks_rows = any(key.startswith((UNREAD_ROWS, MISSING_ROWS)) for key in stats)
     return ALL_HAVE_DATA if codes <= {"OK"} and not lacks_rows else SOME_FAILED

@@ -42,7 +42,7 @@ HEADERS = {"Content-Type": "text/html; charset=utf-8"}
 
 
 class Command(CheckedCommand):
-    """Prints the data as JSON. Exit codes: 0 for data, 4 if the page has a typed error, 2 for wrong use."""
+    """Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use."""
 
     def syntax(self) -> str:
         return "<scraper> <file> ... [--url URL] [-a NAME=VALUE ...] [--explain|--suggest] | --unread [<platform> ...]"
@@ -113,7 +113,7 @@ class Command(CheckedCommand):
     def _reread(self, names: list[str], *, suggest: bool) -> None:
         """Read the kept responses of some or all platforms again."""
         if unknown := ", ".join(each for each in names if each not in platforms()):
-            raise UsageError(f"No platform is called {unknown}; they are {', '.join(platforms())}.")
+            raise UsageError(f"No platform is called {unknown}; the platforms are {', '.join(platforms())}.")
         folder, in_force = folder_of(self.settings), names_in(self.settings)
         overrides = partial(overrides_for, settings=self.settings)
         if suggest:

@@ -75,7 +75,7 @@ class Command(CheckedCommand):
             self.exitcode = 1
 
     def _store(self) -> Store:
-        """Return the store of jobs, which also has usage and webhooks."""
+        """Return the store of jobs, which also contains usage and webhooks."""
         from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
         from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # likewise
 

@@ -1,4 +1,4 @@
-"""``scrapy mcp``: offer the scrapers of an endpoint to language models, as tools of the Model Context Protocol."""
+"""``scrapy mcp``: offers the scrapers of an endpoint to language models, as tools of the Model Context Protocol."""
 
 from __future__ import annotations
 

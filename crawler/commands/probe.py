@@ -60,7 +60,7 @@ class Command(CheckedCommand):
         )
         parser.add_argument("--save", metavar="DIR", type=Path, help="save the responses as scrubbed fixtures")
         parser.add_argument(
-            "--keep", metavar="NAME", action="append", default=[], help="a key whose value is not scrubbed"
+            "--keep", metavar="NAME", action="append", default=[], help="with --save, a key whose value is not scrubbed"
         )
 
         parser.add_argument(

@@ -1,7 +1,7 @@
 """The descriptions of models' fields: the docstrings below the fields.
 
 With ``use_attribute_docstrings``, pydantic reads the source of each model when the model is imported. That took a tenth
-of the CPU time with which a crawl starts. These functions read it when a description is needed, as for a document.
+of the CPU time of a crawl's start. These functions read the source when a description is needed, such as for OpenAPI.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema
 class Described(BaseModel):
     """A model with the docstrings of its fields in its JSON schema. pydantic builds its validator at the first use.
 
-    Most processes need few models, and the validator of a nested model only as a part of another one.
+    Most processes need few models, and validate a nested model only as a part of another one.
     """
 
     model_config = ConfigDict(defer_build=True)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from scrapy import Request
 
 BACKGROUND_SECONDS = 0.1
-"""Seconds between the checks of a background request for a free lane while requests of other targets wait for one."""
+"""While requests of other targets wait for a free lane, a background request checks for one only at this interval, in
+seconds."""
 
 Patience = Callable[[str, float, float], float]
 """Returns the seconds for which a request may wait while all of its lanes are suspended. Arguments: its source, the
@@ -47,7 +48,7 @@ class _Pending:
     background: bool
     """Whether the requests of all other targets have priority."""
     deadline: float | None
-    """The time of the event loop before which the download must start. None: no deadline."""
+    """The time (of the event loop) by which the download must start. None: no deadline."""
     refused: bool = False
     """Whether the platform has refused the target before. If the lane of the refusal is suspended, the target's first
     request then fails instead of waiting."""
@@ -196,7 +197,7 @@ class Admission:
     async def _first_free(
         self, pending: _Pending, source: str
     ) -> tuple[tuple[Lane, ReleaseSlot] | None, list[tuple[float, Lane]]]:
-        """Wait for a free lane, and take its slots. If all lanes are suspended, return the remaining seconds of each.
+        """Wait for a free lane, and take its slots. If all lanes are suspended, return for how many seconds each is.
 
         Raises:
             Overloaded: other processes have taken all slots before the deadline.

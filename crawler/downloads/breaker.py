@@ -1,7 +1,7 @@
 """Circuit breakers, which stop the requests to a source that blocks or limits them.
 
 A breaker opens after ``threshold`` consecutive blocks or rate limits, or after one with ``Retry-After``. After the
-cooldown, one request is sent as a trial. Its response closes the breaker, or opens it for longer.
+cooldown, one request is sent as a trial. Its result closes the breaker, or keeps it open for longer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from crawler.errors import (
 from crawler.platforms.page import THROTTLING_STATUSES
 
 MAX_COOLDOWN_SECONDS = 900.0
-"""Upper limit of the doubled cooldowns."""
+"""Maximum seconds of a cooldown. Cooldowns double with each block."""
 TRIAL_SECONDS = 120.0
 """If a trial has no result after this many seconds, another request is sent as a trial, because the process with the
 first trial may have been killed."""
@@ -175,12 +175,12 @@ class Blocks(Fact):
             self.open_until = max(self.open_until, now + pause)
 
     def answer(self, now: float, _processes: int) -> None:
-        """Count an answer, which closes the breaker."""
+        """Record an answer (see ``is_answer``), which closes the breaker."""
         if self._end_trial(now):
             self.number, self.opened, self.open_until, self.reason = 0, None, 0.0, None
 
     def failure(self, now: float, _processes: int) -> None:
-        """Record a request that had neither a block nor an answer. If it was the trial, another one may be sent."""
+        """Record a request with neither a block nor an answer. If it was the trial, another trial may be sent."""
         self._end_trial(now)
 
     def _end_trial(self, now: float) -> bool:
@@ -213,7 +213,7 @@ class CircuitBreaker:
 
     @property
     def reason(self) -> str | None:
-        """The reason of the last block, None if an answer has come since."""
+        """The reason of the last block. None if the source has answered since."""
         return self._blocks.reason
 
     async def enter(self) -> float:

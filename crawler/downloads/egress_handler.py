@@ -76,7 +76,7 @@ class ThroughEgress:
             raise failure from None  # the message of a library's error might contain the proxy's URL
 
     async def count(self, request: Request, failure: EgressFailed) -> None:
-        """Count a failure of an egress. The request still holds its slot, so no waiting request is sent before this."""
+        """Count a failure of an egress, before the request releases its slot and a waiting request uses the egress."""
         target = request.meta.get("target")
         if target is not None:
             await self.lanes().count(target, request.meta.get("source", ""), failure)

@@ -42,7 +42,7 @@ CREDENTIALS = re.compile(r"//\S*@")
 
 
 class _Strict(BaseModel):
-    """A part of the setting. Error messages do not contain the value, which may be a proxy's URL with credentials."""
+    """The base class of the setting's parts. Errors do not quote values, which may be proxy URLs with credentials."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 

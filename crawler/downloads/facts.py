@@ -37,7 +37,7 @@ class Fact(msgspec.Struct, omit_defaults=True):
         raise NotImplementedError
 
     def leave_others(self, owner: str) -> None:
-        """Remove the parts of other processes, because the store is unavailable. ``owner``: this process."""
+        """Remove what other processes have recorded, because the store is unavailable. ``owner``: this process."""
 
 
 F = TypeVar("F", bound=Fact)
@@ -75,7 +75,7 @@ class Facts:
         self._facts: defaultdict[type[Fact], dict[str, Any]] = defaultdict(dict)
 
     def now(self) -> float:
-        """Return the current time on the clock of the facts, in seconds."""
+        """Return the current time in seconds, by the clock that all facts use."""
         return time.monotonic()
 
     def known(self, kind: type[F], name: str) -> F:
@@ -118,4 +118,4 @@ class Facts:
         return _made
 
     async def close(self) -> None:
-        """Complete all decisions."""
+        """Complete the decisions that ``change_soon()`` has not made yet."""

@@ -90,7 +90,7 @@ class Lane:
 
     @property
     def usable_in(self) -> float:
-        """Seconds until at least one source may be requested, as far as this process knows. 0 if one may be now."""
+        """Seconds until at least one source may be requested, 0 if one may be now, as far as this process knows."""
         cooldowns = {name: breaker.cooldown_left for name, breaker in self.lane_breakers.items()}
         return suspension_seconds(self.breakers.cooldowns | cooldowns)
 
@@ -112,7 +112,7 @@ class Lane:
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
-            self.failures += not self.connection.cooldown_left  # else it follows from a counted failure
+            self.failures += not self.connection.cooldown_left  # else a counted failure has caused it
             await self.connection.record(error)
             return
         await self.breakers[source].record(error, status)

@@ -92,7 +92,7 @@ class PageSpider(Spider):
 
         The request's source is ``kind.source``, unless ``request.meta`` has another. Each entry of ``fallbacks`` is a
         group of sources that together can replace the request's source. If the circuit breaker of the request's source
-        is open, and all circuit breakers of one of these groups are closed, the request fails at once.
+        is open, and all circuit breakers of one of these groups are closed, the request fails immediately.
         """
         request.callback = self.page_callback(kind)
         request.meta.setdefault("source", kind.source)
@@ -105,7 +105,7 @@ class PageSpider(Spider):
         """Send another request of a target, and return its page object after its item has been read.
 
         With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
-        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails at once if its
+        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails immediately if its
         source's circuit breaker is open.
 
         Raises:

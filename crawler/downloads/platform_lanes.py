@@ -30,7 +30,7 @@ from crawler.targets.target import InvalidTarget, Outcome, Release, Target
 logger = structlog.get_logger(__name__)
 
 REFUSED = (UpstreamBlocked, UpstreamRateLimited)
-"""The errors that are refusals of the platform. A refused target is not sent through another egress."""
+"""The errors with which a platform refuses a target. A refused target is not sent through another egress."""
 
 
 @dataclass
@@ -44,9 +44,9 @@ class Lanes:
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     turns: defaultdict[tuple[str, bool], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """Source, and whether targets are in the foreground -> the lock of the request that gets the next free lane."""
+    """(Source, whether targets are in the foreground) -> a lock. The request that holds it gets the next free lane."""
     waiting: int = 0
-    """Number of first requests that wait for a lane, without background targets."""
+    """Number of targets whose first request waits for a lane. Background targets are not counted."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a slot becomes free."""
 
@@ -129,7 +129,7 @@ class Lanes:
         return earliest_of(lanes, ahead + self.waiting)
 
     def idle_at(self) -> float:
-        """Return the earliest time (of the event loop) at which no download waits for a slot of one of the lanes.
+        """Return the earliest time (of the event loop) at which at least one lane has no download waiting for a slot.
 
         Raises:
             CircuitOpen: all egresses are suspended.

@@ -1,4 +1,4 @@
-"""Connections to public addresses only, for programs whose callers or pages choose the host.
+"""Connects to public addresses only, where callers or web pages choose the host.
 
 The address is checked after name resolution, and the connection is made to the checked address. So a host name cannot
 resolve to another address after the check.
@@ -54,7 +54,7 @@ def is_private(address: str) -> bool:
 
 
 def _is_own(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address belongs to this machine: packets to it would be sent from the same address. None is sent."""
+    """Whether an address belongs to this machine: packets to it would also be sent from it. No packet is sent."""
     with socket.socket(socket.AF_INET if ip.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((str(ip), 9))

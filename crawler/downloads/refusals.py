@@ -33,7 +33,7 @@ class Refused(Fact):
         return self.until
 
     def remember(self, now: float, _processes: int, *, egress: str, seconds: float) -> None:
-        """Remember the egress for this many seconds."""
+        """Remember ``egress`` for ``seconds``."""
         self.egress, self.until = egress, now + seconds
 
 

@@ -18,7 +18,7 @@ MAX_HEAD_LINES = 1_000
 """Maximum number of lines of a response before its body."""
 
 BLANK_LINE = re.compile(rb"\n\r?\n")
-"""Matches the end of the headers."""
+"""Matches the end of the last header and the blank line after it."""
 _NEWEST_BYTES = 8
 """Number of received bytes that are kept, because the blank line after the headers may arrive in pieces."""
 

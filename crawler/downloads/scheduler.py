@@ -34,7 +34,7 @@ class TargetScheduler(BaseScheduler):
         return cls(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Whether a request waits."""
+        """Whether a request is waiting."""
         return bool(self._waiting)
 
     def enqueue_request(self, request: Request) -> bool:

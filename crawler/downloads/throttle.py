@@ -26,7 +26,7 @@ transaction."""
 POLL_SECONDS = 0.02, 0.25
 """Shortest and longest time between two attempts while other processes have taken all slots."""
 WAITING_SECONDS = 1.0
-"""Seconds for which a process that found no free slot counts as waiting, unless it takes one."""
+"""Seconds for which a process that found no free slot counts as waiting, unless it gets a slot earlier."""
 
 
 class Limit(NamedTuple):
@@ -85,7 +85,7 @@ class Starts(Fact):
         """
         if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
-        # Each reserved start has a slot, so starts are reserved up to ``last``, unless the clock was set back.
+        # Every reserved start holds a slot, so no start is later than ``last``, unless the clock was set back.
         owner = token.rpartition(":")[0]
         last = now + 2 * (limit.concurrency + 1) * limit.delay * processes
         start = min(max(now, self.next_at), last)
@@ -219,7 +219,7 @@ class Throttle:
         return partial(self._release, start.token)
 
     async def _after_others(self, token: str) -> Start:
-        """Wait until a download can start at once, and start."""
+        """Wait until a download can start without delay, and start it."""
         async with self._background:
             shortest, longest = POLL_SECONDS
             while True:

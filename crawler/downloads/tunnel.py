@@ -77,7 +77,7 @@ class Check:
     """The result of a check of an egress: why the connection failed, or how long it took."""
 
     problem: str
-    """Why the connection failed; empty if it was made."""
+    """Why the connection failed; empty if it succeeded."""
     seconds: float = 0.0
     tls: str = ""
     """The version of TLS, such as ``TLSv1.3``; empty for an origin without TLS."""

@@ -45,7 +45,7 @@ class Addon:
 
 
 class Refusals:
-    """Converts error responses of Zyte API to typed errors. Zyte API's client has already retried them if useful."""
+    """Converts error responses of Zyte API to typed errors. Zyte API's client has already retried where useful."""
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Raise the typed error for an error response of Zyte API. Ignore other exceptions."""

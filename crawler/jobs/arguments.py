@@ -28,7 +28,7 @@ def needs_whole_roots(arguments: Mapping[str, str]) -> bool:
 
 
 def argument_problems(spider: type[Spider], arguments: Mapping[str, str]) -> dict[str, str]:
-    """Return name of an invalid ``-a`` argument -> its error. The name is "" for an error of several arguments."""
+    """Return the errors of invalid ``-a`` arguments by name. The name is "" for an error of several arguments."""
     if not issubclass(spider, PlatformSpider):
         return {}
     try:

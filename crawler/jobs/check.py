@@ -1,4 +1,4 @@
-"""Check that the counters of a job agree with its targets, records and sequence numbers."""
+"""Checks that the counters of a job agree with its targets, records and sequence numbers."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class SqliteDatabase(Database):
                     with suppress(FileNotFoundError):
                         Path(self.name + suffix).replace(kept_as + suffix)
                 if connection is not None:
-                    connection.close()  # after the rename: SQLite does not write its log to a moved file
+                    connection.close()  # after the rename: SQLite changes no file that was moved
                 self.connect().close()
         self._opened = self._identity()
         self.losses += 1

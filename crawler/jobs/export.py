@@ -1,4 +1,4 @@
-"""Read the outcomes of a job: pages, cursors, and parts of an export to files.
+"""Reads the outcomes of a job: pages, cursors, and parts of an export to files.
 
 Each page is read in a short transaction of its own. An outcome gets its number ``seq`` while its job is locked until
 the commit. So a reader that continues after the last ``seq`` gets all later outcomes, even while other processes store

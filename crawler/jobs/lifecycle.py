@@ -223,7 +223,7 @@ class Jobs:
     async def _sweep(
         self, job: Job, states: tuple[str, ...], change: Any, room: Room | None = None, piece_of: Statement = sql.SWEEP
     ) -> int:
-        """Change the targets in some states, in several transactions, at most ``room`` targets. Return their number."""
+        """Change the targets in one of ``states``, at most ``room``, in several transactions. Return their number."""
         total, after = 0, b""
         while True:
             values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}

@@ -101,7 +101,7 @@ def prepare(location: str) -> None:
     If the store is unavailable, the first transaction does this.
 
     Raises:
-        UsageError: the store has another version, or PostgreSQL needs an extra that is not installed.
+        UsageError: this version cannot use the store, or PostgreSQL needs an extra that is not installed.
     """
     from crawler.jobs.store import Store  # noqa: PLC0415  # as above
     from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # as above

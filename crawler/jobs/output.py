@@ -1,4 +1,4 @@
-"""Write the outcomes of a job to files: JSON Lines, JSON, CSV, Parquet and Excel."""
+"""Writes the outcomes of a job to files: JSON Lines, JSON, CSV, Parquet and Excel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("jsonl", "json", "csv", "parquet", "xlsx")
 TABLES = {"csv", "parquet"}
-"""Formats whose files have the columns of one scraper."""
+"""Formats in which each file has the columns of a single scraper."""
 FAILURES = "failures"
 """The sheet of the failures in a workbook."""
 

@@ -138,7 +138,7 @@ class SharedFacts(Facts):
         self._running: asyncio.Task[None] | None = None
         self._soon: asyncio.TimerHandle | None = None
         self._views: dict[str, _View] = {}
-        """By scope."""
+        """Scope -> its view."""
         self._purge_at = time.monotonic() + PURGE_SECONDS
 
     def now(self) -> float:

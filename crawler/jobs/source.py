@@ -14,7 +14,8 @@ import orjson
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs import export
-from crawler.jobs.job import Claim, Finished, Followup, Key, followup_key
+from crawler.jobs.job import Claim, Finished, Followup, Key
+from crawler.jobs.keys import followup_key
 from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached
@@ -72,7 +73,7 @@ class JobSource(TargetSource):
     _claims: dict[str, Claim] = field(default_factory=dict)
     """Id of a target in flight -> its claim."""
     _results: dict[Key, asyncio.Future[bool]] = field(default_factory=dict)
-    """Claims whose outcomes are not committed yet -> whether they were stored."""
+    """Target whose outcome is not committed yet -> a future with whether the outcome was stored."""
     _ready: deque[Target | InvalidTarget] = field(default_factory=deque)
     """Claimed targets that the tracker has not taken yet."""
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -176,7 +177,7 @@ class JobSource(TargetSource):
         self._ready += [each for each in found if each not in ended]
         for carrier in (ended or taken)[:1]:
             self._further[carrier.id] = further
-        for each in ended:  # according to the state, the root needs no further targets
+        for each in ended:  # by the restored state, the root no longer needs them
             self.worker.finish(self._finished(self._claims.pop(each.id), Outcome(each, None, None, 0)))
 
     async def _paused(self, root: bytes) -> list[Target]:

@@ -26,10 +26,10 @@ CALL_SECONDS = 130.0
 POLL_SECONDS = 10
 """Seconds for which one request waits for the response of an asynchronous call."""
 POLL_PAUSE = 0.2
-"""Minimum seconds between two such requests, because the endpoint may respond without waiting."""
+"""Minimum seconds between two such requests, because the endpoint may respond immediately."""
 POLL = {"Prefer": f"wait={POLL_SECONDS}"}
 RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before each repetition of such a request that failed."""
+"""Seconds to wait before each retry of such a request."""
 CANCEL_SECONDS = 5.0
 """Maximum seconds for cancelling an asynchronous call."""
 
@@ -72,7 +72,7 @@ class EndpointClient:
         await self._http.aclose()
 
     def with_key(self, api_key: str) -> Self:
-        """Return a client with another API key, and the same connections."""
+        """Return a client with another API key that shares the connections of this client."""
         client = copy.copy(self)
         client.api_key = api_key
         return client
@@ -144,7 +144,7 @@ class EndpointClient:
         return Reply(_envelope(response), response.headers.get("X-Partial"))
 
     async def collect(self, targets: list[str]) -> Reply:
-        """Make a job of links. The data of the reply is the response of the route.
+        """Create a job from links. The reply's ``data`` is the endpoint's response.
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
@@ -153,7 +153,7 @@ class EndpointClient:
         return _reply(await self._request("POST", "/v1/jobs", content="\n".join(targets).encode(), headers=plain_list))
 
     async def job(self, job_id: str) -> Reply:
-        """Return a job. The data of the reply is the response of the route.
+        """Return a job. The reply's ``data`` is the endpoint's response.
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are in the envelope.
@@ -241,7 +241,7 @@ def _envelope(response: httpx2.Response) -> Json:
 
 
 def _reply(response: httpx2.Response) -> Reply:
-    """Return the reply of a route without an envelope, or with the envelope of an error."""
+    """Return the reply for a response of a route that has an envelope only for errors."""
     return Reply(_envelope(response)) if response.is_error else _replied(response, _object(response))
 
 

@@ -38,14 +38,14 @@ def result(reply: Reply, view: Sized) -> CallToolResult:
 
 
 def failed(code: str, message: str, *, retryable: bool = False) -> Reply:
-    """Return the reply of a call that has no response of the endpoint. Its envelope has the same keys."""
+    """Return the reply for a call without a response from the endpoint. Its envelope has the endpoint's keys."""
     status = {"code": code, "message": message, "retryable": retryable}
     error: Json = {"code": code, "message": message, "details": [], "retry_after": None}
     return Reply({"request_id": None, "success": False, "status": status, "data": None, "error": error, "meta": None})
 
 
 def _viewed(content: Json, view: Sized) -> Json:
-    """Return the content with the part of ``data`` that the view leaves, and with ``cut``."""
+    """Return the content with ``data`` shortened to the view's limits, and with ``cut``, which describes the rest."""
     data = content["data"]
     parts: Parts = {}
     if isinstance(view, View) and view.limit is not None:

@@ -11,7 +11,7 @@ import orjson
 
 ELLIPSIS = "…"
 CHARACTERS = 50
-"""Number of characters of each text, and of keys of each object, for each entry of a list that ``fit`` keeps."""
+"""If ``fit`` keeps n entries of each list, it keeps n times this number of characters of each text, and of keys."""
 MAX_ENTRIES = 100_000
 
 Parts = dict[str, dict[str, Any]]
@@ -27,8 +27,9 @@ def size(value: Any) -> int:
 
 
 def limited(value: Any, entries: int, parts: Parts, characters: int = maxsize, path: str = "") -> Any:
-    """Return the value with at most ``entries`` of each list, and ``characters`` of each text. ``parts`` gets the paths
-    of what was left out. ``characters`` is also the maximum number of keys of an object.
+    """Return the value with at most ``entries`` entries of each list, and ``characters`` characters of each text.
+
+    ``characters`` is also the maximum number of keys of an object. What was left out is added to ``parts``.
     """
     if isinstance(value, list):
         kept, unit, found = entries, "entries", [*islice(value, entries)]
@@ -51,8 +52,8 @@ def limited(value: Any, entries: int, parts: Parts, characters: int = maxsize, p
 def fit(value: Any, room: int) -> tuple[Any, Parts]:
     """Return the value with at most ``room`` bytes as JSON, and what was left out.
 
-    All lists keep the same number of first entries, the largest one that fits, and texts their beginning. A value of
-    which not even one entry fits is null.
+    All lists keep the same number of first entries: the largest number that fits. Texts keep their beginning. If not
+    even one entry fits, the value is null.
     """
 
     def with_entries(number: int) -> int:

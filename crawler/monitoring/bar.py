@@ -14,7 +14,7 @@ from rich.text import Text
 
 
 class Bar(rich.progress.Progress):
-    """The progress bars of all crawls in this process, on stderr, each with lines of text below all bars.
+    """The progress bars of all crawls in this process, on stderr. The crawls' lines of text are below all bars.
 
     They are redrawn only when a crawl refreshes its bar.
     """

@@ -132,7 +132,7 @@ class Report:
 
     @property
     def missing(self) -> list[str]:
-        """The vanished fields, and the paths at which extraction failed. Empty if neither changed."""
+        """The vanished fields, and the paths at which extraction failed. Empty unless the extraction has changed."""
         paths = self.run.not_understood if self._extraction_changed else {}
         names = [f"{each.path} of {each.scraper}" for each in self.vanished]
         return names + [path for path, _ in Counter(paths).most_common(20)]

@@ -94,7 +94,7 @@ class Summary:
         )
 
     def feed_slot_closed(self, slot: FeedSlot) -> None:
-        """Collect the name and the number of lines of a feed's file that is complete."""
+        """Record the name and the number of lines of a file of a feed that has just been completed."""
         files = self._files.setdefault(slot.uri_template, _Files())
         files.uris.append(slot.uri)
         files.lines += slot.itemcount

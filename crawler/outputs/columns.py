@@ -56,7 +56,7 @@ class RecordPath:
 
     @property
     def position_column(self) -> str:
-        """The name of the column with the position in the list. Not ``position`` if the objects have such a key."""
+        """The name of the column with the position in the list: not ``position`` if the objects have such a key."""
         return "list_position" if "position" in self.fields.of else "position"
 
     def rows(self, data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -171,7 +171,7 @@ def _entity_name(record_path: RecordPath) -> str | None:
 def coerce(value: Any, column_type: ColumnType) -> Any:
     """Convert a value from the data to its column type.
 
-    The result of an object has all keys: a key that is missing in the data becomes None. ``json`` values become text.
+    An object gets all keys of its type: a key that is missing in the data becomes None. ``json`` values become text.
     Integers that are too large for 64 bits become None.
     """
     if value is None:

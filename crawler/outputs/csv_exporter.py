@@ -161,7 +161,7 @@ def _columns(fields: Struct, named: Collection[str] | Mapping[str, str] | None) 
 
 
 def _existing_header(path: Path, delimiter: str) -> list[str] | None:
-    """Return the header of a local file, or None."""
+    """Return the header of a local file, or None if the file is missing or empty."""
     if not path.is_file() or not path.stat().st_size:
         return None
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:

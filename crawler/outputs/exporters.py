@@ -41,7 +41,7 @@ def joined_rows(
     entries: Entries | None,
     new: Collection[str] | None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of ``exploded_rows``. ``provenance``: the keys that precede the data in a feed line."""
+    """Yield the rows for ``exploded_rows``. ``provenance``: the keys that precede the data in a feed line."""
     joined = identified(provenance)
     key = entries.key if entries and entries.path == ".".join(row_path.path) else None
     for position, row in enumerate(row_path.rows(data)):

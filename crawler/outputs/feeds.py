@@ -227,5 +227,5 @@ def _is_appended(slot: FeedSlot) -> bool:
 
 
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
-    """Add the placeholder ``%(job)s`` for feed URIs: the id of the Scrapyd job, or the time without Scrapyd."""
+    """Add the placeholder ``%(job)s`` for feed URIs: the id of the Scrapyd job, or, without Scrapyd, the start time."""
     return {**params, "job": getattr(spider, "_job", params["time"])}

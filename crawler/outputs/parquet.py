@@ -26,8 +26,7 @@ ROWS_PER_BATCH = 1_000
 """Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
 FIRST_ROWS = 16
 BATCH_BYTES = 1024 * 1024
-"""So many rows are converted at once that they have about this many bytes. As Python objects, they take ten times as
-much memory."""
+"""Rows are converted in batches of about this many bytes. As Python objects, they take ten times as much memory."""
 ROW_GROUP_BYTES = 4 * 1024 * 1024
 """Bytes that are buffered in memory before they are written as a row group."""
 JSON_COLUMNS = frozenset({"params", "columns"})

@@ -108,7 +108,7 @@ def identified(provenance: dict[str, Any]) -> dict[str, Any]:
 
 
 Tree = dict[str, Any]
-"""Selected keys. The value of a key is None for a whole value, or the tree of its selected keys."""
+"""Selected key -> the tree of the keys that are selected in its value, or None for the whole value."""
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class XlsxBook:
             logger.warning("cells_cut", cells=cut, characters=MAX_CELL_CHARACTERS, hint=hint)
 
     def discard(self) -> None:
-        """Remove the temporary files, instead of ``close()``."""
+        """Remove the temporary files. Called instead of ``close()``."""
         self._spool.close()
         for sheet in self._book.worksheets():
             sheet.row_data_fh.close()

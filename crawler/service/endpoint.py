@@ -56,7 +56,7 @@ class Endpoint:
         *,
         address: str = "",
     ) -> None:
-        """``pages``: path -> a further page to serve, such as the console's.
+        """``pages``: path -> another page to serve, such as the console's.
 
         ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
         """

@@ -1,7 +1,7 @@
 """Counts of completed targets by platform, egress, minute and code, and of their warnings, for ``GET /v1/status``.
 
-The same keys are counted in ``/metrics``. The counts are kept in memory and stored regularly. The store has the counts
-of 60 minutes, and the time of each egress's last success. The number of keys is bounded: the project defines codes,
+The same keys are counted in ``/metrics``. The counts are held in memory and stored regularly. The store keeps counts of
+60 minutes, and the time of each egress's last success. The number of keys is bounded: the project defines codes,
 sources, reasons and paths, and the operator defines the egresses.
 """
 

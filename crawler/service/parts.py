@@ -40,7 +40,7 @@ class Parts:
     """Makes the parts from the settings."""
 
     def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent], address: str) -> None:
-        """``pages``: path -> a further page to serve, such as the console's.
+        """``pages``: path -> another page to serve, such as the console's.
 
         ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
         """

@@ -70,7 +70,7 @@ def _breaker_state(breaker: CircuitBreaker) -> State:
 
 
 def _in(seconds: float) -> float | None:
-    """Return the Unix time in ``seconds`` from now, rounded so that an unchanged state stays the same. 0: None."""
+    """Return the Unix time in ``seconds`` from now, rounded so that an unchanged state stays the same. None for 0."""
     return round(store_time() + seconds, 1) if seconds else None
 
 

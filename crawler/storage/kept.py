@@ -199,7 +199,7 @@ def _log_failure(event: str, future: Future[Any]) -> None:
 
 
 def _prune(folder: Path, suffix: str, keep: int) -> None:
-    """Delete the oldest files if there are more than ``keep`` or ``MAX_SOURCE`` bytes. Also delete old drafts.
+    """Delete the oldest files beyond ``keep`` files or ``MAX_SOURCE`` bytes. Also delete old drafts.
 
     Other processes may delete the same files. Errors are ignored, such as those for another user's file.
     """

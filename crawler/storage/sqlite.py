@@ -24,7 +24,7 @@ class SqliteFile:
     The file's modification time then no longer shows whether the data has changed.
     """
     shrinks: bool = False
-    """Whether ``PRAGMA incremental_vacuum`` can free the disk space of deleted rows. Only new files are changed."""
+    """Whether ``PRAGMA incremental_vacuum`` can free the disk space of deleted rows. Existing files are not changed."""
     busy_timeout: float = BUSY_TIMEOUT
     """Maximum seconds for which a transaction waits for the lock of another process."""
 

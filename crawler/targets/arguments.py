@@ -106,9 +106,10 @@ class CrawlArguments(Described):
 
 
 def with_params(model: type[A], scrapers: Iterable[Scraper]) -> type[A]:
-    """Return a model of arguments with the params of scrapers as further fields, which are texts.
+    """Return a subclass of the arguments model, with the params of scrapers as additional text fields.
 
-    The first description of a param is used for the argument. A param that the model has as a field is not added.
+    If several scrapers have the same param, its first description is used. A param with the name of an existing field
+    is not added.
     """
     added: dict[str, Any] = {}
     for scraper in scrapers:

@@ -14,7 +14,7 @@ REPEATED = "repeated_page"
 CEILING = "ceiling"
 """The platform serves only a part of each listing, although it states more rows."""
 FEWER = "fewer_than_stated"
-"""The platform stated the end of the listing, but its pages had fewer rows than stated."""
+"""The platform stated that the listing ends, but its pages contained fewer rows than it had stated."""
 
 NOTES = frozenset({CEILING, FEWER})
 """Reasons that need not be a failure: platforms are known to serve less than they state (docs/completeness.md)."""
@@ -29,7 +29,7 @@ class Coverage(NamedTuple):
     expected: int | None
     """The number of rows that the platform states. None: it states only whether more rows follow."""
     collected: int
-    """The number of different rows that were collected."""
+    """The number of distinct rows that were collected."""
     reasons: tuple[str, ...] = ()
     """Slugs for the causes of the difference. Empty for a complete listing."""
 
@@ -44,7 +44,7 @@ class Coverage(NamedTuple):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Coverage:
-        """Return the coverage from which ``as_dict`` made the JSON data."""
+        """Restore a coverage from the JSON data of ``as_dict``."""
         return cls(stored["expected"], stored["collected"], tuple(stored["reasons"]))
 
     def __str__(self) -> str:

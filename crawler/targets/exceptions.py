@@ -30,9 +30,9 @@ CAUSES: dict[type[Exception], str] = {
     ConnectionDone: "The connection was closed before the response was complete",
     ConnectionLost: "The connection was lost before the response was complete",
     ResponseDataLossError: "The connection was lost before the response was complete",
-    DownloadCancelledError: "The download was cancelled, as for a response larger than DOWNLOAD_MAXSIZE",
+    DownloadCancelledError: "The download was cancelled, for example because it is larger than DOWNLOAD_MAXSIZE",
     DownloadFailedError: "The download failed before the response was complete",
-    OSError: "The download failed: the system reported an error of the network",
+    OSError: "The download failed: the system reported a network error",
 }
 """Exception of a download -> the message for it. Subclasses precede their bases."""
 DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (IgnoreRequest, DownloadTimeoutError, *CAUSES)

@@ -16,7 +16,7 @@ class Listings:
 
     def __init__(self) -> None:
         self._tallies: dict[str, Tally] = {}
-        """The rows on the pages up to a target's page, by the target's id."""
+        """Id of the target of a page -> the rows of its listing up to this page."""
 
     def add(self, target: Target, ids: Sequence[str], stated: int | None, *, is_first: bool) -> None:
         """Add a page of a listing: the ids of its rows, and the number of rows of the whole listing that it states.

@@ -25,9 +25,9 @@ target_completed = object()
 """Signal: a target has its outcome. Arguments: ``outcome``, ``spider``."""
 
 PARTIAL = "targets/partial"
-"""Stat: targets with the outcome OK and a warning. The other stats that start with ``targets/`` end with a code."""
+"""Stat: number of targets with the outcome OK and a warning. Other stats of ``targets/`` end with an outcome code."""
 REPEATED = "rows/repeated"
-"""Stat: outcomes of rows of targets files that repeat the target of an earlier row. It was fetched once."""
+"""Stat: number of rows of targets files that repeat the target of an earlier row, which was fetched only once."""
 REPEATS_PER_TURN = 50
 """Maximum number of outcomes of repeating rows that are reported in one turn of the event loop."""
 
@@ -44,7 +44,7 @@ def outcomes_by_code(stats: Mapping[str, Any]) -> dict[str, int]:
 
 
 class OutcomeReporter:
-    """Reports outcomes, after the source has stored them if it ``stores`` outcomes.
+    """Reports outcomes. If the source ``stores`` outcomes, each is reported after it has been stored.
 
     ``on_reported``: called after a delayed report, so that the crawl can end when no report is pending.
     """

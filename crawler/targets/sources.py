@@ -17,7 +17,7 @@ class TargetsUnavailableError(Exception):
 
 
 class WrongTargetsError(TargetsUnavailableError):
-    """Raised for wrong targets, such as a file that does not exist. Every run would fail."""
+    """Raised for wrong targets, such as a file that does not exist, with which every run would fail."""
 
 
 class TargetSource:

@@ -18,7 +18,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from crawler.errors import ScrapeError
-from crawler.jobs.job import target_key
+from crawler.jobs.keys import target_key
 from crawler.logs import one_line
 from crawler.platforms.model import Params
 from crawler.reading.names import NO_NAMES, Names
@@ -68,7 +68,7 @@ class Scraper:
     data: type[BaseModel]
     example: dict[str, Any]
     item: type[Record] = field(default_factory=lambda: Record)
-    """The class of the items. Each scraper of this project has its own, so that item class filters can select it."""
+    """The class of the items. Each scraper of this project has its own, so that feeds can select items by class."""
     aliases: tuple[str, ...] = ()
     pages: tuple[type[PlatformPage], ...] = ()
     """The page object classes that read the responses for this scraper, in the order of the requests."""
@@ -138,7 +138,7 @@ class Target:
     root: str | None = None
     """The id of the requested target that led to this target, if the feed lines must contain that id."""
     background: bool = False
-    """Whether downloads of all other targets start before the target's downloads."""
+    """Whether the downloads of all other targets have priority over the target's downloads."""
     columns: dict[str, Any] = field(default_factory=dict)
     """The user's own columns of the target's row in a file, which are written to the outputs."""
     release: Release = field(default_factory=Release, init=False, repr=False, compare=False)
@@ -183,7 +183,7 @@ class Target:
 
     @property
     def key(self) -> bytes:
-        """The key of the target's data. Targets of a scraper with equal ``identity`` have the same key."""
+        """Identifies the target's data. Targets of a scraper with equal ``identity`` have the same key."""
         return target_key(self.scraper.name, self.identity)
 
     @property

@@ -303,7 +303,7 @@ class TargetTracker:
 
     def _expire(self, target: Target) -> None:
         entry = self._in_flight.get(target.id)
-        if entry is not None:  # its target may have been released again
+        if entry is not None:  # entry.target is another object if the target was released again
             reason = DEADLINE if entry.target.release.is_sent else ""
             error = UpstreamTimeout("The deadline passed before the platform responded.", reason=reason)
             self.complete(entry.target, error=error)

@@ -83,7 +83,7 @@ class OutcomeWarning(NamedTuple):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> OutcomeWarning:
-        """Return the warning from which ``as_dict`` made the JSON data."""
+        """Restore a warning from the JSON data of ``as_dict``."""
         unread = None
         if "path" in stored:
             unread = Unread(**{name: stored[name] for name in Unread._fields if name in stored})

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 RUN_SECONDS = 120.0
-"""Timeout in seconds of a call after it was claimed: the longest timeout of a synchronous call."""
+"""Timeout in seconds of a call after it was claimed. It equals the longest timeout of a synchronous call."""
 TICK_SECONDS = 0.5
 """Interval in seconds at which a process looks for calls that other processes have completed or deleted."""
 LOAD_SECONDS = 5.0
 """Interval in seconds at which the numbers and the size of the stored calls are read, and expired ones are deleted."""
 DELETED_AT_ONCE = 500
-"""Maximum number of calls that one transaction deletes, so that it is short even after a long stop."""
+"""Maximum number of calls that one transaction deletes, so that it is short even if many calls have expired."""
 TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 """After these errors, a call or a target of a job waits for another attempt."""
 
@@ -56,13 +56,13 @@ class CallSettings:
     """How long calls may wait, how long they are stored, and how much space they may take."""
 
     max_seconds: float
-    """The setting ``CALL_MAX_HOURS``."""
+    """The setting ``CALL_MAX_HOURS``, in seconds."""
     result_seconds: float
-    """The setting ``CALL_RESULT_HOURS``."""
+    """The setting ``CALL_RESULT_HOURS``, in seconds."""
     idempotency_seconds: float
-    """The setting ``IDEMPOTENCY_HOURS``."""
+    """The setting ``IDEMPOTENCY_HOURS``, in seconds."""
     max_bytes: int
-    """The setting ``CALL_STORE_MB``."""
+    """The setting ``CALL_STORE_MB``, in bytes."""
 
     @classmethod
     def read(cls, settings: BaseSettings) -> CallSettings:
@@ -155,8 +155,8 @@ class AsyncCalls:
         """Scrape the target of a call. Return the outcome to store.
 
         Raises:
-            ConcurrencyLimited: the API key has its maximum of calls in flight. CircuitOpen, Overloaded, ShuttingDown:
-            the call must wait for another attempt.
+            ConcurrencyLimited: the API key has its maximum number of calls in flight.
+            CircuitOpen, Overloaded, ShuttingDown: the call must wait for another attempt.
         """
         request_id, work = claim.key.decode(), claim.work
         task = asyncio.current_task()

@@ -36,7 +36,7 @@ class _Entry:
 
 
 class _SharedFetch:
-    """A fetch whose result several calls wait for. The fetch is cancelled when the last of these calls is cancelled."""
+    """A fetch for whose result several calls wait. It is cancelled when all of these calls have been cancelled."""
 
     def __init__(self, fetch: Awaitable[Served], on_end: Callable[[], None]) -> None:
         self._task = asyncio.ensure_future(fetch)
@@ -133,7 +133,7 @@ class Cache:
         del self._fetches[key]
 
     def _stored(self, key: bytes, served: Served) -> Served:
-        """Encode a record and return it. Store it if it is complete. The next call fetches a partial record again."""
+        """Encode a record and return it. Store it only if it is complete, so that a partial record is fetched again."""
         data = orjson.dumps(served.data)
         if not served.warnings:
             self._store(key, data)

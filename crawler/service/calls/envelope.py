@@ -25,7 +25,7 @@ MAX_UNREAD = 8
 _CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 """Translates the base 32 digits of RFC 4648 to the digits of a ULID."""
 _BYTES, _DIGITS = 20, 26
-"""The number of bytes to encode, which needs no padding, and the number of digits of a ULID."""
+"""The number of bytes to encode (a multiple of 5, so that base 32 needs no padding), and of digits of a ULID."""
 _TOKEN = re.compile(r"[A-Za-z*][\w!#$%&'*+.^`|~:/-]*", re.ASCII)
 
 
@@ -64,8 +64,8 @@ class Call:
     target: str = ""
     """The params that differ from their defaults, as short text. Empty if they are invalid."""
     note: str = ""
-    """A sentence about numbers in the request that were above their limits. The message of a successful response has
-    it."""
+    """A sentence about numbers in the request that were above their limits. The message of a successful response
+    contains it."""
     service_url: str = ""
     """The setting ``SERVICE_URL``, which precedes the path in links. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
@@ -238,9 +238,9 @@ def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> 
 
 
 def raw_bytes(answer: Answer) -> bytes:
-    """Return a complete HTTP response as bytes, for a connection that is closed after it.
+    """Return a complete HTTP response as bytes. The connection is closed after it.
 
-    Used before Twisted has a complete request.
+    Used to refuse a request before Twisted has received it completely.
     """
     headers = answer.headers | {"Content-Length": str(len(answer.body)), "Connection": "close"}
     head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"

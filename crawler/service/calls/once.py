@@ -2,7 +2,7 @@
 
 The record of a successful synchronous call is stored in the row of its key, in the transaction that stores its bill. So
 every replayed record was billed. For an asynchronous call, the stored record of its target is used. Failures are not
-stored, because they are not billed and a retry may succeed. The key can be used again.
+stored, because they are not billed and a retry may succeed: their keys can be used again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KEY = re.compile(r"[\x21-\x7e]{1,255}")
 """Matches valid keys: 1 to 255 visible ASCII characters."""
 
 STORE_SECONDS = 0.25
-"""Seconds after its deadline within which a call may still use the store."""
+"""Seconds after a call's deadline for which the call may still use the store."""
 PURGE_SECONDS = 5.0
 """Maximum seconds for deleting expired keys."""
 LEASE_SECONDS = 5.0
@@ -78,7 +78,7 @@ class Once:
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
-            # Also after the client has disconnected: nothing was billed, and the client may retry at once.
+            # Also after the client has disconnected: nothing was billed, and the client may retry immediately.
             await self._release(claim)
             raise
         return replace(served, data=orjson.Fragment(body))
@@ -161,7 +161,7 @@ class Found:
         """Check that the key was used for the same call.
 
         Raises:
-            IdempotencyMismatch: the other call has another scraper or other params.
+            IdempotencyMismatch: the earlier call had a different scraper or different params.
         """
         if self.fingerprint != claim.fingerprint:
             raise IdempotencyMismatch("This Idempotency-Key was used for another scraper or other params.")
@@ -170,8 +170,8 @@ class Found:
         """Return the stored record.
 
         Raises:
-            IdempotencyMismatch: as ``check()``.
-            IdempotencyInProgress: the other call is still running.
+            IdempotencyMismatch: as for ``check()``.
+            IdempotencyInProgress: the earlier call is still running.
         """
         self.check(claim)
         if self.record is None:

@@ -34,7 +34,7 @@ OVERLAY: dict[str, Any] = {
     "JOBDIR": None,
     "SANDBOX": False,  # the service starts one sandbox for all crawlers
     "STATS_DUMP": False,
-    "DOWNLOADER_STATS": False,  # as UNREAD_STATS
+    "DOWNLOADER_STATS": False,  # for the same reason as UNREAD_STATS
     "LOGSTATS_INTERVAL": 0,
     "MEMUSAGE_ENABLED": False,  # at its memory limit, it would close the crawler for all calls
     "CLOSESPIDER_TIMEOUT": 0,

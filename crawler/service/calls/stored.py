@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NAME, KIND = "calls", "calls"
 """The name and the kind of the standing jobs. Other jobs of clients have other names."""
 WAITING, RUNNING, DONE = STATES = ("waiting", "running", "done")
-"""The states of a call. ``done`` is a target's ``done``, ``failed`` or ``dead``."""
+"""The states of a call. It is ``done`` if its target is ``done``, ``failed`` or ``dead``."""
 ENDED = ("done", "failed", "dead")
 BYTES, NUMBER = "bytes", "ended"
 """The tallies of a standing job: the stored bytes of ended calls, and their number by platform."""
@@ -206,9 +206,9 @@ def _refused(session: Session, client: str, ahead: int, room: Room) -> Refused |
 
 
 def _count_ahead(session: Session, platform: str, job: int, own: int | None = None) -> int:
-    """Return the number of calls ahead of a call, if clients take turns.
+    """Return the number of calls ahead of a call: clients take turns.
 
-    ``own``: the number of its client's calls ahead of it. None: the number of all waiting calls.
+    ``own``: the number of its client's calls ahead of it. None: all waiting calls of its client.
     """
     waiting: dict[int, int] = dict(session.rows(sql.WAITING_CALLS, platform=platform))
     own = waiting.get(job, 0) if own is None else own

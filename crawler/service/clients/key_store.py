@@ -53,7 +53,7 @@ class KeyStore:
         """Create a key for a client and return it. The key cannot be read again, because only its hash is stored.
 
         ``rate`` and ``concurrency`` replace the settings ``KEY_RATE`` and ``KEY_CONCURRENCY`` for this key. ``quota``
-        becomes the quota of the client, for all of its keys. None: the client keeps its present quota, if any.
+        becomes the quota of the client, for all of its keys. None: the client keeps its current quota, if any.
 
         Raises:
             ValueError: the client's name is not valid.
@@ -108,7 +108,7 @@ class KeyStore:
         Raises:
             sqlite3.Error: the file is missing, locked or damaged.
         """
-        uri = f"{self.path.absolute().as_uri()}?mode=rw"  # not "ro", which could not undo a transaction that was killed
+        uri = f"{self.path.absolute().as_uri()}?mode=rw"  # "ro" could not roll back an interrupted transaction
         with closing(sqlite3.connect(uri, uri=True, timeout=READ_SECONDS)) as database:
             rows = database.execute(
                 "SELECT id, client, hash, created, revoked, rate, concurrency FROM keys ORDER BY created, id"
@@ -131,7 +131,7 @@ class KeyRing:
 
     If another process changes the store's file, the next lookup reads it again, in a thread. While the file cannot be
     read (because it is locked, damaged or missing), the last keys stay valid. A key that is not among them is refused
-    only after the file was read, or could not be read: on a busy machine, a client may use a new key before that.
+    only after an attempt to read the file, because a client may use a new key before the file has been read again.
     """
 
     def __init__(self, store: KeyStore) -> None:
@@ -163,8 +163,8 @@ class KeyRing:
     async def _refresh(self) -> None:
         """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
 
-        After a failed read, calls use the last keys at once until a read succeeds. The file's version is read in the
-        event loop, because a lock on the file does not delay this.
+        After a failed read, calls do not wait: they use the keys of the last successful read until a read succeeds
+        again. The file's version is read in the event loop, because a lock on the file does not delay this.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + WAIT_SECONDS

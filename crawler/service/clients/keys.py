@@ -139,7 +139,7 @@ _CONFIGURED = TypeAdapter(dict[str, ConfiguredKey], config=ConfigDict(defer_buil
 
 
 class ConfiguredKeys:
-    """The API keys of the setting ``API_KEYS``. A changed setting needs a new process."""
+    """The API keys of the setting ``API_KEYS``. A change of the setting takes effect only in a new process."""
 
     failures = 0
 

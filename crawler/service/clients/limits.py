@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_CALL_SECONDS = 150.0
 """Seconds after which a call no longer counts as in flight, in case its process was killed."""
 ROUNDING_SECONDS = 1e-6
-"""Rounding error of sums of seconds."""
+"""Tolerance for rounding errors of sums of seconds."""
 
 Release = Callable[[], object]
 
@@ -36,7 +36,7 @@ class RateLimitStatus:
     window: int
     """Length of the period in seconds."""
     remaining: int
-    """Number of further calls that this process allows. Other processes may allow more."""
+    """Number of calls that this process still allows. Other processes may allow more."""
     reset: int
     """Seconds until the key may make all calls of the period again; after a refused call, until the next call is
     allowed."""
@@ -46,7 +46,7 @@ class RateLimitStatus:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Response headers that show the rate limit, by the IETF draft and as the common ``X-RateLimit-*``."""
+        """Response headers with the rate limit: those of the IETF draft, and the common ``X-RateLimit-*`` headers."""
         return {
             "RateLimit-Policy": f'"key";q={self.quota};w={self.window}',
             "RateLimit": f'"key";r={self.remaining};t={self.reset}',

@@ -39,7 +39,7 @@ COUNT = (
 )
 """Counts the billable calls and the reservations in one statement, so that no usage is stored between the counts.
 
-Invalid lines of a job have no platform. They wait for a moment before they fail, and are never billed.
+Invalid lines of a job have no platform. They wait for a moment before they fail, but do not count as reservations.
 """
 
 ReservedCall = tuple[str, str]
@@ -142,12 +142,12 @@ def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:
 
 
 def left(session: Session, client: str, quota: int) -> int:
-    """Return how many further reservations fit into a client's quota."""
+    """Return how many more reservations fit into a client's quota."""
     return max(0, quota - sum(_count(session, client, int(store_time()))))
 
 
 def room(session: Session, client: str, quota: int) -> int:
-    """Return how many further reservations fit into a client's quota, and lock the client until the commit."""
+    """Return how many more reservations fit into a client's quota, and lock the client until the commit."""
     session.run(LOCK, client=client, checked=int(store_time()))
     return left(session, client, quota)
 

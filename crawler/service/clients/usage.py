@@ -128,7 +128,7 @@ def _no_calls() -> Count:
 
 
 def today() -> str:
-    """Return the current day in UTC, as usage rows have it."""
+    """Return the current day in UTC, in the format of usage rows."""
     return _day(int(store_time()) // DAY_SECONDS)
 
 

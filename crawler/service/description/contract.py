@@ -83,7 +83,8 @@ class Error(Model):
     code: str = Field(json_schema_extra={"enum": [error.code for error in documented()]})
     """The error code, which client code should test. The page at `doc_url` explains each code."""
     type: ErrorType
-    """Who has to act on the error."""
+    """The origin of the error: the API key (`auth`), the request, the target, the platform (`upstream`) or the
+    service."""
     message: str
     """Text for people. It may change."""
     details: list[Detail]
@@ -245,7 +246,7 @@ class UsageEntry(Model):
     partial: int
     """Calls whose record lacks the data of an optional source, including repeated calls with a stored response."""
     outcomes: dict[str, int]
-    """The number of calls by code. `CLIENT_GONE`: the client disconnected before the response."""
+    """The number of calls by code. `CLIENT_GONE`: the client disconnected or deleted the call before its end."""
 
 
 class QuotaReport(Model):

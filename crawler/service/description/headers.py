@@ -33,7 +33,7 @@ PARAMETERS: dict[str, Any] = {
         "name": "fields",
         "in": "query",
         "description": "The fields of the data to return, with commas between them: `name,price.current_price`. Objects"
-        " in lists keep only these keys. The types of generated clients are those of whole records.",
+        " in lists keep only these keys. Types in generated clients describe whole records.",
         "schema": {"type": "string"},
     },
     "CacheControl": {
@@ -54,7 +54,7 @@ HEADERS: dict[str, Any] = {
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
     "Location": {"description": "The URL of an asynchronous call or a job.", "schema": TEXT},
     "X-Next-Cursor": {"description": "The value of `after` that selects later outcomes.", "schema": TEXT},
-    "ETag": {"description": "Identifies the response. Only jobs that have ended have it.", "schema": TEXT},
+    "ETag": {"description": "Identifies the response. Sent only for jobs that have ended.", "schema": TEXT},
     "X-Queue-Position": {
         "description": "The position of a waiting call in the queue of its platform. 1 is the next call.",
         "schema": NUMBER,
@@ -64,7 +64,11 @@ HEADERS: dict[str, Any] = {
     "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
     "X-RateLimit-Limit": {"description": "The calls that the key may make in a period.", "schema": NUMBER},
     "X-RateLimit-Remaining": {"description": "The remaining calls.", "schema": NUMBER},
-    "X-RateLimit-Reset": {"description": "Seconds until the oldest call no longer counts.", "schema": NUMBER},
+    "X-RateLimit-Reset": {
+        "description": "Seconds until the key may make all calls of a period again; after a refused call, until the"
+        " next call is allowed.",
+        "schema": NUMBER,
+    },
     "X-Cache": {
         "description": "`HIT`: the record was cached. Only responses of cached scrapers have this header.",
         "schema": {"type": "string", "enum": ["HIT", "MISS"]},

@@ -52,7 +52,7 @@ class Job(Model):
     estimated_end: Time | None
     """The estimated end of the waiting and running targets at this rate; null if there is no rate."""
     cursor: str
-    """The value of `after` for the outcomes since."""
+    """The value of `after` that selects outcomes after this response."""
 
 
 class JobCoverage(Model):
@@ -80,7 +80,7 @@ class JobDetail(Job):
     unread_rows: dict[str, int]
     """Source and path -> the number of rows that are missing because this part could not be read."""
     warnings: list[SourceWarnings]
-    """Further warnings about incomplete records."""
+    """Other warnings about incomplete records."""
     coverage: JobCoverage | None
     """The coverage of incomplete listings; null if no listing is known to be incomplete."""
 
@@ -112,7 +112,7 @@ class JobUpload(Model):
     records_at_most: int | None
     """The maximum number of billed records; null if it is not known."""
     requests_at_most: int | None
-    """The maximum number of pages requested from the platforms, without repeats; null if it is not known."""
+    """The maximum number of pages requested from the platforms, without retries; null if it is not known."""
     no_limit_because: str | None
     """Why a number is not known; null if both are known."""
 
@@ -141,7 +141,7 @@ class RecordLine(Model):
     """A line of `format=jsonl` or `json`, without `explode`."""
 
     id: str
-    """The id of the line of the upload, or that of a further page."""
+    """The id of the upload's line; for a further page of a listing, an id of its own."""
     scraper: str
     """The scraper's primary name."""
     params: dict[str, Any]

@@ -61,8 +61,9 @@ _ARGUMENTS: dict[str, Any] = {
     },
 }
 _TARGET: dict[str, Any] = {
-    "id": TEXT | {"description": "The client's own id, which the records have. By default, the line."},
-    "scraper": TEXT | {"description": "The name of the scraper. A link in `url` needs none."},
+    "id": TEXT
+    | {"description": "The client's own id, which its record contains. By default, it is made from the line number."},
+    "scraper": TEXT | {"description": "The name of the scraper. Not needed with a link in `url`."},
     "url": TEXT | {"description": "A link to the page, instead of the other params."},
 }
 SCHEMAS: Json = {
@@ -76,7 +77,7 @@ SCHEMAS: Json = {
     for name, description, properties in (
         (
             "JobTarget",
-            "A target: the params of its scraper, and your own keys, which the records have, too.",
+            "A target: the params of its scraper, and your own keys, which are copied to its record.",
             _TARGET,
         ),
         ("JobListing", "A listing, and the number of its pages to read.", _TARGET | _ARGUMENTS),
@@ -106,8 +107,8 @@ def _upload(ref: Refs) -> Json:
         f" with one of these media types: {others}. The job runs in the background, on any number of machines."
     )
     responses = {
-        "200": response("The upload is checked (`dry_run`).", ref[JobUpload]),
-        "202": response("The job is made.", ref[JobUpload], JOB_HEADERS),
+        "200": response("The upload was checked (`dry_run`).", ref[JobUpload]),
+        "202": response("The job was created.", ref[JobUpload], JOB_HEADERS),
     }
     parameters = (
         query("scraper", "The scraper of targets that do not name one.", TEXT),
@@ -131,13 +132,13 @@ def _of_job(ref: Refs) -> Json:
     shown = "A job, and how its targets ended.\nAlso while the job runs."
     deleted = (
         "Cancel a job, or delete it with its records.\n"
-        "A job that is open or paused is cancelled: its targets in progress end, and no others start. A"
+        "A job that is open or paused is cancelled: its targets in progress are completed, and no others start. A"
         " job that is done or cancelled is deleted."
     )
-    cancelled = {"204": empty("The job is cancelled or deleted.")}
+    cancelled = {"204": empty("The job was cancelled or deleted.")}
     records = (
         "The records of a job.\n"
-        "The outcomes up to the begin of the response, also while the job runs. `csv` and `parquet` have the"
+        "The records that were stored when the response began, also while the job runs. `csv` and `parquet` have the"
         " columns of one scraper; `xlsx` has a sheet for each."
     )
     failed = (
@@ -145,10 +146,10 @@ def _of_job(ref: Refs) -> Json:
         "Targets that ended with an error, and lines that are not targets, with their line numbers."
     )
     retried = (
-        "Let failed targets wait again, and paused ones continue.\n"
-        "As many as the client's quota allows. A cancelled job is not continued."
+        "Queue failed targets again, and resume paused ones.\n"
+        "As many targets as the client's quota allows. The targets of a cancelled job cannot be retried."
     )
-    waiting = {"202": response("The targets wait.", ref[JobRetried])}
+    waiting = {"202": response("The targets were queued.", ref[JobRetried])}
     lines: Json = {"text/csv": {"schema": TEXT}, MEDIA_TYPES["jsonl"]: {"schema": TEXT}}
     contents: Json = lines | {
         JSON: {"schema": {"type": "array", "items": ref[RecordLine]}},

@@ -155,7 +155,7 @@ def _shared(parameter: str) -> Json:
 def _service_paths(ref: Refs) -> Json:
     catalogue = (
         "All scrapers, with their params and an example.\n"
-        "For programs that choose a scraper at run time. An alias is listed with its scraper, and has no own entry."
+        "For programs that choose a scraper at run time. An alias is listed in the entry of its scraper."
     )
     usage = (
         "The calls of the key's client, by day and scraper.\n"
@@ -219,7 +219,7 @@ def _call_paths(ref: Refs) -> Json:
 
 
 def _failures(ref: Refs) -> Json:
-    """Return the responses of the errors of calls by their names. Errors with the same status have one response."""
+    """Return the error responses of calls by name: one for each HTTP status."""
     by_status: dict[int, list[type[ScrapeError]]] = {}
     for error in CALL_ERRORS:
         by_status.setdefault(error.http_status, []).append(error)

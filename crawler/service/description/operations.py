@@ -28,8 +28,8 @@ def operation(
 ) -> Json:
     """Return an operation of the service itself that needs an API key.
 
-    ``text``: its summary on the first line, and its description. ``responses``: status -> response, beside those of the
-    ``errors``.
+    ``text``: its summary on the first line, and its description. ``responses``: status -> response, in addition to the
+    responses of the ``errors``.
     """
     summary, _, description = text.partition("\n")
     statuses = sorted({error.http_status for error in errors})
@@ -66,7 +66,7 @@ def in_path(name: str, description: str, pattern: str) -> Json:
 
 
 def body(schema: Json, **more: Any) -> Json:
-    """Return the part of an operation that describes its JSON request body. ``more``: such as an example."""
+    """Return the part of an operation that describes its JSON request body. ``more``: other keys, such as `example`."""
     return {"requestBody": {"required": True, "content": {JSON: {"schema": schema, **more}}}}
 
 
@@ -81,13 +81,13 @@ def response(description: str, schema: Json, headers: Iterable[str] = ()) -> Jso
 
 
 def empty(description: str, headers: Iterable[str] = ()) -> Json:
-    """Return a response without a body. ``headers``: as of ``response()``."""
+    """Return a response without a body. ``headers``: as for ``response()``."""
     references = {name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-Id", *headers)}
     return {"description": description, "headers": references}
 
 
 def failure_name(status: int) -> str:
-    """Return the name of the response of the failures with a status."""
+    """Return the name of the OpenAPI response for failures with this HTTP status."""
     return HTTPStatus(status).phrase.replace(" ", "")
 
 

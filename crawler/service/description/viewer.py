@@ -66,7 +66,7 @@ def _html(text: str) -> str:
 
 @cache
 def bundled_files() -> dict[str, StaticContent]:
-    """File name -> each file that the page ``/docs`` loads."""
+    """Return the files that the page ``/docs`` loads, by name."""
     return {
         entry.name: StaticContent.of_file(entry.name, entry.read_bytes(), ONE_DAY)
         for entry in (files("crawler.service.description") / "docs").iterdir()

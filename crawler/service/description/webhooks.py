@@ -26,8 +26,8 @@ class WebhookSettings(Model):
     secret: str = Field(
         default_factory=str, pattern="^whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}(==|[A-Za-z0-9+/]=))?$"
     )
-    """The secret that signs the events: `whsec_` and the Base64 form of 24 to 64 bytes. Without it, the present secret
-    stays, or a new one is made."""
+    """The secret that signs the events: `whsec_` and the Base64 form of 24 to 64 bytes. Without it, the current secret
+    is kept, or a new one is generated."""
 
 
 class Webhook(Model):
@@ -74,7 +74,7 @@ class Delivery(Model):
     """An event, and the tries to send it."""
 
     id: str = Field(pattern=ID)
-    """The id of the event. The header `webhook-id` has it in every try."""
+    """The id of the event. The header `webhook-id` contains it in every try."""
     type: str
     """The type of the event."""
     state: Literal["pending", "delivered", "failed"]
@@ -163,7 +163,7 @@ def paths(ref: Refs) -> Json:
         "Events about the client's jobs and asynchronous calls follow the Standard Webhooks specification."
     )
     deleted = "Send no more events.\nEvents that are not delivered yet fail."
-    tested = "Send a test event.\n`/v1/webhook/deliveries` has its result."
+    tested = "Send a test event.\n`/v1/webhook/deliveries` shows the result."
     sent = response("The event will be sent.", ref[TestEvent], RATE_LIMIT_HEADERS)
     listed = "The events of the client.\nOf the last 7 days, with all tries to send them."
     before = query("before", "The `next_before` of the previous page.", TEXT | {"pattern": ID})
@@ -172,7 +172,7 @@ def paths(ref: Refs) -> Json:
             "get": operation("webhook", shown, success(ref[Webhook])),
             "put": operation("set-webhook", changed, success(ref[NewWebhook]), errors=BODY_ERRORS)
             | body(ref[WebhookSettings]),
-            "delete": operation("delete-webhook", deleted, {"204": empty("There is none.")}),
+            "delete": operation("delete-webhook", deleted, {"204": empty("The client has no webhook now.")}),
         },
         "/v1/webhook/test": {"post": operation("test-webhook", tested, {"202": sent})},
         "/v1/webhook/deliveries": {

@@ -1,8 +1,9 @@
 """Limits per client address: open connections, and failed keys (calls without a valid API key).
 
 A client is an IPv4 address, or a /64 network of IPv6 addresses, which one host usually owns. Behind a proxy that
-``SERVICE_TRUSTED_PROXIES`` names, the client is taken from ``X-Forwarded-For``. Another proxy is recognised by that
-header if its own address is not public. Its clients cannot be distinguished, so they have no limits here.
+``SERVICE_TRUSTED_PROXIES`` names, the client is taken from ``X-Forwarded-For``. A proxy that the setting does not name
+is recognised by this header if its own address is not public. Its clients cannot be distinguished, so they are not
+limited here.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class CappedRequest(Request):
         super().connectionLost(reason)
 
     def abort(self) -> None:
-        """Close the connection at once, in the middle of a response."""
+        """Close the connection immediately, in the middle of a response."""
         if not self.is_disconnected:
             cast("Any", self.channel).forceAbortClient()
 

@@ -78,7 +78,7 @@ class Channel(HTTPChannel):
     _is_answering = False
     """Whether a complete request has arrived whose response is not complete, or is not read completely."""
     _free_place: Callable[[], None] | None = None
-    """Frees the place of the arriving upload, which contains the targets of a job. None: another request arrives."""
+    """Frees the place of the arriving upload, which contains the targets of a job. None: no upload is arriving."""
     _admission: asyncio.Task[None] | None = None
     """The task that checks an upload before its body is received."""
     _must_continue = False
@@ -102,7 +102,7 @@ class Channel(HTTPChannel):
         if not self._is_answering and self._arrival_timer is None and not self.refused:
             self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort_slow_request)
 
-    # Responses that are not read. The transport calls the first two when its buffer has become full or empty.
+    # Responses that are not read. The transport calls the first two methods when its buffer is full or empty.
 
     def pauseProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = True
@@ -129,7 +129,7 @@ class Channel(HTTPChannel):
     # Requests
 
     def lineReceived(self, line: bytes) -> None:
-        """Refuse a length of too many digits, and a header on two lines, which RFC 9112 forbids."""
+        """Refuse a Content-Length of too many digits, and a header that is folded over two lines (RFC 9112)."""
         if line[:1] in {b" ", b"\t"} or LONG_LENGTH.match(line):
             self.refuse(MALFORMED_REQUEST)
         if self.refused:
@@ -288,7 +288,7 @@ class Uploads:
     max_bytes: int
     """The setting ``SERVICE_MAX_JOB_BYTES``."""
     admit: Callable[[Request, bytes], Awaitable[Answer | Callable[[], None]]]
-    """As ``Api.admit()``."""
+    """``Api.admit()``, or a function with the same meaning."""
 
 
 class EdgeSite(Site):

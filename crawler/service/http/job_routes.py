@@ -110,7 +110,7 @@ class JobRoutes:
 
         Raises:
             JobNotFound: the client has no such job, or there is no such route.
-            MethodNotAllowed, InvalidRequest, UnsupportedMediaType, StoreUnavailable: as each route.
+            MethodNotAllowed, InvalidRequest, UnsupportedMediaType, StoreUnavailable: as for each route.
         """
         call.is_counted = False
         job_id, _, part = path.removeprefix(PATH).removeprefix("/").partition("/")
@@ -142,7 +142,7 @@ class JobRoutes:
         Return the function that ends the arrival of the upload.
 
         Raises:
-            UnsupportedMediaType, InvalidRequest, ShuttingDown, StoreUnavailable: as the upload itself.
+            UnsupportedMediaType, InvalidRequest, ShuttingDown, StoreUnavailable: as for the upload itself.
             ConcurrencyLimited: the client has too many jobs that are not done, or too many uploads that are arriving.
             Overloaded: too many uploads are arriving.
         """
@@ -231,7 +231,7 @@ class JobRoutes:
     async def _selected(self, query: dict[str, str], job: Job) -> Selected:
         cursor = Cursor.parse(query.pop("after", f"{job.id}.0"))
         if cursor.job != job.id:
-            raise InvalidRequest.of("after", f"the cursor belongs to another job than {job.id}")
+            raise InvalidRequest.of("after", f"the cursor belongs to a different job than {job.id}")
         limit = query.pop("limit", None)
         until = await records.last_of(self.jobs, job, cursor.seq, None if limit is None else int(limit))
         return Selected(**query, after=cursor.seq, until=max(until, cursor.seq))
@@ -286,7 +286,7 @@ class JobRoutes:
 def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
     """Return the targets of an upload, and the spider arguments in its body.
 
-    Only a body that is one JSON object has arguments, beside the params of its target.
+    Only a body that is a single JSON object contains arguments, in addition to the params of its target.
 
     Raises:
         InvalidJson, InvalidRequest: the object or an argument is not valid.

@@ -91,7 +91,7 @@ class Api(Resource):
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
         self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
-        """Further routes, which need an API key, by path."""
+        """Other routes that need an API key, by path."""
         self._stored_routes = {
             call_routes.PATH: self._about_calls,
             job_routes.PATH: self._about_jobs,
@@ -136,7 +136,7 @@ class Api(Resource):
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and until their responses are sent."""
         while calls := self._tasks - self._writer.streams:
-            await asyncio.wait(calls, timeout=POLL_SECONDS)  # some of these calls may begin to send
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # meanwhile, some of them may become streams
         await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
@@ -294,8 +294,8 @@ class Api(Resource):
         """Return the client that owns the call's API key. ``key``: the API key, by default from the header.
 
         Raises:
-            AuthError: the key is missing, unknown or revoked. RateLimited: the key is not valid, and the caller's
-            address has sent too many such calls.
+            AuthError: the key is missing, unknown or revoked.
+            RateLimited: the key is not valid, and the caller's address has sent too many calls without a valid key.
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)

@@ -47,7 +47,7 @@ MIN_COMPRESSED_BYTES = 2_048
 MAX_LOOP_BYTES = 262_144
 """Larger responses are compressed in a thread."""
 LEVEL = 1
-"""The compression level, which takes a third of the time of the default level."""
+"""The compression level. It takes a third of the time of the default level."""
 PACKERS: dict[str, Callable[[], Any]] = {
     "gzip": partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16),
     "zstd": partial(zstd.ZstdCompressor, level=LEVEL),

@@ -22,7 +22,7 @@ logger = structlog.get_logger(__name__)
 
 PATH = "/mcp"
 PASSED = ("Accept", "Content-Type", "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id")
-"""The headers of MCP over HTTP."""
+"""The request headers that are passed to the MCP server."""
 
 
 def api_key(request: Request) -> str | None:

@@ -46,7 +46,7 @@ class WebhookRoutes:
 
         Raises:
             ScraperNotFound: there is no such route.
-            MethodNotAllowed, InvalidRequest, InvalidJson, UnsupportedMediaType, StoreUnavailable: as each route.
+            MethodNotAllowed, InvalidRequest, InvalidJson, UnsupportedMediaType, StoreUnavailable: as for each route.
         """
         call.is_counted = False
         part = path.removeprefix(PATH)
@@ -70,7 +70,7 @@ class WebhookRoutes:
     async def _put(self, request: Request, call: Call, holder: Holder) -> Answer:
         given = read_object(request)
         for name in given.keys() - {"url", "secret"}:
-            raise InvalidRequest.of(name, "expected url and, if you choose it, secret")
+            raise InvalidRequest.of(name, "expected only url and, optionally, secret")
         url = self._checked("url", given.get("url"), lambda text: check_url(text, private=self.private))
         secret = self._checked("secret", given["secret"], outbox.check_secret) if "secret" in given else None
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def store_bills(session: Session, batch: Sequence[Stored]) -> None:
     """Count the outcomes of a batch in their owners' usage, and keep or release the ``Idempotency-Key`` of calls.
 
-    Used as ``also_store`` of workers. It also stores the events of calls. A record is billable unless it was cached; a
-    failure, or a target without new data, is counted as a call only.
+    Used as ``also_store`` of workers. It also stores the events of calls. A record is billable unless it was cached. A
+    failure, or a target without new data, counts as a call that is not billable.
     """
     counts: dict[usage.Key, usage.Count] = defaultdict(lambda: [0, 0, 0])
     day = usage.today()
@@ -63,10 +63,10 @@ def _post_done(session: Session, finished: Finished) -> None:
 
 
 def room(session: Session, job: Any) -> int | None:
-    """Return how many further targets of a client's job may wait.
+    """Return how many more targets of a client's job may wait. None: the client has no quota.
 
-    None: the client has no quota. Used as ``room`` of workers. The options of the job have the quota, because workers
-    on other machines have no API keys.
+    Used as ``room`` of workers. The quota is read from the job's options, because workers on other machines cannot read
+    the API keys.
     """
     quota = orjson.loads(job.options).get("quota")
     return None if quota is None else quotas.room(session, job.owner, quota)

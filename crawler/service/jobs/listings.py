@@ -1,7 +1,7 @@
 """Runs the clients' jobs that have spider arguments: ``max_pages``, ``exhaustive`` and ``since``.
 
-Their spiders keep state between the pages of a listing, so each has a crawl of its own. Downloads of calls have
-priority, as over the downloads of other jobs.
+Their spiders keep state between the pages of a listing, so each of these jobs has a crawl of its own. As with other
+jobs, downloads of calls have priority over its downloads.
 """
 
 from __future__ import annotations

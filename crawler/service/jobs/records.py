@@ -1,7 +1,7 @@
 """The records of a job as a response: pages of JSON Lines, JSON or CSV, or a whole Excel or Parquet file.
 
-Each page is read in a short transaction of its own. A response has the outcomes that were stored at its start, so that
-the cursor of the next response is known at once.
+Each page is read in a short transaction of its own. A response contains the outcomes that were stored at its start, so
+that the cursor for the next response can be sent in a header.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Selected:
     """The sequence number of the last outcome."""
 
     def has(self, line: Line) -> bool:
-        """Whether the response has an outcome."""
+        """Whether the response contains this outcome."""
         return self.code in {None, line.code} and self.scraper in {None, line.work["scraper"]}
 
     def etag(self, job: Job, coding: str) -> str:
-        """Return the ETag of the response. Responses with equal values have the same one."""
+        """Return the ETag of the response. Responses with equal values have equal ETags."""
         named = (job.id, job.created, *astuple(self), coding)
         return f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
 
@@ -93,7 +93,7 @@ class Buffer:
 
 
 async def last_of(jobs: Jobs, job: Job, after: int, limit: int | None) -> int:
-    """Return the sequence number of the last outcome of a response: of the job, or of ``limit`` outcomes."""
+    """Return the sequence number of a response's last outcome: the job's last, or the last of ``limit`` outcomes."""
     if limit is None:
         return job.seq
     query = "SELECT seq FROM targets WHERE job = :job AND seq > :after ORDER BY seq LIMIT 1 OFFSET :skipped"
@@ -168,7 +168,7 @@ async def _pages(
 
     async for page in pages:
         data = await asyncio.to_thread(encoded, page)
-        page.clear()  # as above
+        page.clear()  # the client may read slowly
         yield data
     close()
     yield buffer.take()

@@ -64,7 +64,7 @@ class _Queue:
 
 
 class Runs:
-    """The worker of an endpoint's process. After an outage or the loss of the store, a new worker starts."""
+    """The worker in a process of the endpoint. After an outage or the loss of the store, a new worker starts."""
 
     def __init__(self, jobs: Jobs, crawlers: OpenCrawlers, calls: AsyncCalls, lease: float, exits: int) -> None:
         self.jobs = jobs
@@ -85,7 +85,7 @@ class Runs:
         self._main = asyncio.ensure_future(self._run())
 
     def added(self, platform: str | None = None) -> None:
-        """Look for targets in the store at once, because targets of a platform were added. None: of any platform."""
+        """Look for targets in the store now, because targets of a platform were added. None: of any platform."""
         for each in self._queues if platform is None else (platform,):
             self._queues[each].due.set()
 

@@ -1,4 +1,4 @@
-"""Continues jobs that wait for quota, deletes expired jobs, and repeats interrupted changes."""
+"""Continues jobs that wait for quota, deletes expired jobs, and completes interrupted changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOBS_PER_PAGE = 500
 
 
 async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
-    """Continue paused targets of clients with quota, delete expired jobs, and end interrupted changes.
+    """Continue paused targets of clients with quota, delete expired jobs, and complete interrupted changes.
 
     ``keep_days``: the setting ``JOBS_KEEP``. An error of one job is logged, and does not stop the round.
     """

@@ -1,4 +1,4 @@
-"""Make jobs of the targets that clients upload."""
+"""Makes jobs from the targets that clients upload."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ class Contents:
             )
 
     def check(self) -> None:
-        """Check that the upload has a target, and that all scrapers have the arguments.
+        """Check that the upload has a target, and that its arguments are valid for all of its scrapers.
 
         Raises:
-            InvalidRequest: the upload has no target, or a scraper lacks an argument. The details are the first invalid
-                lines.
+            InvalidRequest: the upload has no target, or an argument is not valid for a scraper. The details are the
+                first invalid lines.
         """
         if not self.valid:
             first = f" {self.listed[0]['message']}" if self.listed else ""
@@ -189,10 +189,10 @@ class Uploads:
     most: int
     sandbox: bool
     removals: set[asyncio.Task[None]] = field(default_factory=set)
-    """The removals of failed uploads."""
+    """The running removals of the jobs of failed uploads."""
 
     async def check(self, upload: Upload) -> Contents:
-        """Read an upload without a job.
+        """Read an upload without making a job.
 
         Raises:
             InvalidRequest: the upload cannot be read, or has no valid target.
@@ -209,7 +209,7 @@ class Uploads:
         """Check that a client may have another job.
 
         Raises:
-            ConcurrencyLimited: it has too many jobs that are not done.
+            ConcurrencyLimited: the client has too many jobs that are not done.
         """
         if await self.jobs.count_unfinished_of(holder.client) >= self.most:
             raise self._too_many()
@@ -252,7 +252,8 @@ class Uploads:
                 raise self._too_many() from None
             if job.options.get("fingerprint") != options.get("fingerprint"):
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
-            is_abandoned = job.state == "cancelled" and not (await self.jobs.described(job))[0]  # by an earlier version
+            # An earlier version of the program was stopped while it removed the job.
+            is_abandoned = job.state == "cancelled" and not (await self.jobs.described(job))[0]
             if job.kind == "removed" or is_abandoned:
                 await self.jobs.remove(job)  # the job is still being removed
                 return await self.make(holder, upload, name)
@@ -288,7 +289,7 @@ class Uploads:
     async def _push(self, job: Job, source: FileSource, contents: Contents, limit: Room | None) -> None:
         try:
             await intake.push(self.jobs, job, [source], room=limit, count=contents.count)
-        except TargetsUnavailableError as error:  # also wrong files
+        except TargetsUnavailableError as error:  # also raised for wrong files
             raise _unreadable(error, source) from None
 
 

@@ -24,11 +24,12 @@ from crawler.jobs.tables import deliveries, insert_into, webhooks
 
 CLAIM_SECONDS = 30.0
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, *[7_200.0] * 11)
-"""The delay in seconds after each failed try; their sum is a day. After the last try, the delivery has failed."""
+"""The delay in seconds after each failed try, in total about a day. If the try after the last delay also fails, the
+delivery has failed."""
 JITTER = 0.1
 """Maximum random change of a delay, as a share of it, so that a receiver does not get all events at once."""
 KEEP_SECONDS = 7 * 86_400.0
-"""Seconds for which deliveries are listed."""
+"""Seconds for which deliveries are kept, so that clients can list them."""
 PURGED_AT_ONCE = 500
 PER_CLIENT = 4
 """Maximum number of deliveries to one client in flight in a process. A slow receiver must not delay other clients."""
@@ -77,7 +78,7 @@ def check_secret(text: str) -> str:
     """Check a secret that a client has chosen, and return it.
 
     Raises:
-        ValueError: it is not a secret by the specification. The message does not contain it.
+        ValueError: the specification does not allow this secret. The message does not contain it.
     """
     try:
         size = len(base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True))

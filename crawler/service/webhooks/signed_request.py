@@ -1,6 +1,6 @@
 """Sends one signed request to the webhook of a client, whose receiver may be hostile.
 
-Only the status of the response is read, so that its size does not matter. Redirects are not followed.
+Only the status of the response is interpreted, so that its size does not matter. Redirects are not followed.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def candidates(parser: TargetParser) -> tuple[Scraper, ...]:
 
 
 def known_names(names: Iterable[str], parser: TargetParser) -> tuple[str, ...]:
-    """Return the column or key names that are not the user's own, for a row in which ``names`` occur."""
+    """Return the names of columns or keys that are not the user's own. ``names``: those in the row."""
     scrapers = parser.scrapers if "scraper" in names else candidates(parser)
     return tuple(dict.fromkeys([*OWN_KEYS, *(name for each in scrapers for name in each.params.model_fields)]))
 
@@ -70,7 +70,7 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
 
 
 def required_params(params: type[BaseModel]) -> list[set[str]]:
-    """Return the sets of params, such as ``{"cat_id"}`` and ``{"url"}``, of which a target must have at least one."""
+    """Return sets of params, such as ``{"cat_id"}`` and ``{"url"}``. A target must have all params of one of them."""
     always = {name for name, field in params.model_fields.items() if field.is_required()}
     alternatives: tuple[str, ...] = getattr(params, "exactly_one_of", ())
     return [always | {name} for name in alternatives] or [always]

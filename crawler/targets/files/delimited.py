@@ -19,9 +19,9 @@ from crawler.targets.parser import TargetParser
 from crawler.targets.target import OWN_KEYS
 
 _SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
-"""The first line of some files for spreadsheets. It names the separator."""
+"""Matches the first line of some files for spreadsheets, which names the separator: ``sep=;``."""
 _FORMULA = re.compile(r'="(.*)"', re.DOTALL)
-"""A cell such as ``="00123"``, with which programs make a spreadsheet keep a text as it is."""
+"""Matches a cell such as ``="00123"``. Programs write this so that a spreadsheet does not convert the text."""
 FORMULA_START = "'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 """Matches the start of text that a spreadsheet evaluates as a formula. The last four are full-width forms."""
 _APOSTROPHE = re.compile(f"'({FORMULA_START}.*|[0-9_]+)", re.DOTALL)
@@ -53,7 +53,7 @@ def read_table(text: TextFile, parser: TargetParser, separators: str = ",;\t") -
 
 
 def is_header(line: str, parser: TargetParser) -> bool:
-    """Whether the first line of a file names a column, in upper or lower case, or the separator of a table."""
+    """Whether the first line of a file contains a known column name, in upper or lower case, or names a separator."""
     return bool(_SEPARATOR.fullmatch(line)) or any(_known_cells(line, each, parser)[0] for each in ",;\t")
 
 
@@ -126,7 +126,7 @@ class _Table:
         """Yield the rows with content.
 
         Raises:
-            UnreadableFileError: the first row has a value in a column without a name, as in tables with an index.
+            UnreadableFileError: the first row has a value in a column without a name, such as an exported index.
         """
         is_first = True
         while True:
@@ -176,7 +176,7 @@ class _Table:
 
 
 def _known_cells(line: str, separator: str, parser: TargetParser) -> tuple[int, int]:
-    """Return how many cells of a header are column names, in upper or lower case, and how many cells it has."""
+    """Return how many cells of a header are known column names, in upper or lower case, and how many cells it has."""
     known = {*OWN_KEYS, *(name for each in parser.scrapers for name in each.params.model_fields)}
     cells = line.split(separator)
     return sum(_name(cell.strip().strip('"')).casefold() in known for cell in cells), len(cells)

@@ -1,4 +1,4 @@
-"""Finds files on disk and in buckets, and reads objects of JSON Lines from them."""
+"""Finds files on disk and in buckets, and reads the objects in JSON Lines files."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class Row:
 
 
 _REPLACED = re.compile(r"\d(?:[.,]\d+)?E[+-]\d+|#(?:N/A|NAME\?|REF!|VALUE!|DIV/0!|NULL!|NUM!)|#{3,}|\\N")
-"""Matches the texts of spreadsheets for long numbers (9.77E+05), errors and narrow columns, and of databases for
-null."""
+"""Matches what spreadsheets write instead of long numbers (9.77E+05), failed formulas and values in narrow columns, and
+databases instead of null."""
 
 
 def replaced_value(texts: Iterable[str]) -> str | None:
@@ -84,7 +84,7 @@ def _description(character: str) -> str:
         )
     if character == "\ufffd":
         return "contains U+FFFD: the program that wrote the file has replaced a character that it could not convert"
-    return f"contains the character U+{ord(character):04X}, which no param has"
+    return f"contains the character U+{ord(character):04X}, which no param may contain"
 
 
 def shown(raw: str) -> str:

@@ -24,7 +24,7 @@ from crawler.targets.target import InvalidTarget, Target
 ROWS_PER_READ = 500
 """Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
 CHARACTERS_PER_READ = 8 * 1024**2
-"""Number of characters after which fewer rows are read at once."""
+"""Fewer rows are read at once if they have this number of characters together."""
 CHECKED_FILES = 20
 """Number of files that are checked before the first target. Further files of a glob are checked when they are read."""
 
@@ -99,7 +99,7 @@ class FileSource(TargetSource):
 
     @cached_property
     def _all_known(self) -> frozenset[str]:
-        """The names that cannot be columns of the user."""
+        """The names that are never the user's own columns."""
         return frozenset(known_names((), self.parser))
 
     @property

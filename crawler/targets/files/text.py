@@ -1,4 +1,4 @@
-"""Decodes files of text: detects their encoding, and reads their lines with a limited length."""
+"""Decodes text files: detects their encoding, and reads their lines up to a maximum length."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TextFile:
         The byte order mark takes precedence, because the files of a glob may have different encodings.
 
         Raises:
-            UnreadableFileError: the file has another encoding than the given one.
+            UnreadableFileError: the file is UTF-8, and not in the given encoding.
         """
         head = file.read(HEAD_BYTES)
         for bom, name in _BOMS:

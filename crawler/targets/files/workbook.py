@@ -141,7 +141,7 @@ class _Strings(Handler):
         self._in_text = self._is_phonetic = False
 
     def __getitem__(self, index: int) -> str:
-        """Return the text of an index.
+        """Return the text with this index.
 
         Raises:
             IndexError: there is no such text.

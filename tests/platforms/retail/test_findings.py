@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from crawler.configuration.descriptions import description
 from crawler.platforms.retail.schema import Availability, Price
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
@@ -153,7 +154,7 @@ def test_re_8_a_listing_that_does_not_state_its_pages_may_have_more() -> None:
 )
 def test_re_8_the_stock_of_other_statuses_is_unknown(status: str, in_stock: bool | None) -> None:  # noqa: FBT001
     assert row(availabilityStatusV2={"value": status, "display": None})["availability"]["in_stock"] is in_stock
-    assert "PRE_ORDER" in (Availability.model_fields["in_stock"].description or "")
+    assert "PRE_ORDER" in description(Availability, "in_stock")
     assert "default store" in (Price.__doc__ or "")
 
 
