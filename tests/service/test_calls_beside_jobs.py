@@ -14,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from crawler.jobs.job import InputLine, target_key
+from crawler.jobs.job import InputLine
+from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.service.clients.key_store import KeyStore
 from tests import forks

@@ -20,7 +20,8 @@ from crawler.downloads.facts import Facts
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
 from crawler.jobs import leases, worker
 from crawler.jobs.clock import StoreTime
-from crawler.jobs.job import InputLine, target_key
+from crawler.jobs.job import InputLine
+from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
