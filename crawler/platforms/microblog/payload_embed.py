@@ -2,14 +2,25 @@
 
 No embed has been recorded. The keys are taken from two published descriptions of live responses, of 2026-08 and
 2026-09, and from a schema of 2024. They equal the API's ``legacy`` keys. Because nothing was counted, all values except
-the identities are ``sometimes``.
+the identities are ``sometimes``. The numbers that the schema and the descriptions agree on are expected in an object
+that has the others: the embed also sends numbers that are 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from crawler.platforms.microblog.payload import Link, Media, Post
 from crawler.platforms.microblog.payload_user import Number, User
 from crawler.reading.contract import Contract, always, identity, sometimes
+
+COUNTS = ("likes", "replies", "reposts")
+USER = (
+    *("favourites_count", "followers_count", "friends_count", "listed_count", "media_count", "statuses_count"),
+    *("name", "created_at", "profile_image_url_https", "verified", "is_blue_verified"),
+)
+MIN_PRESENT = 3
+"""Number of values of ``USER`` from which on a user is a whole one."""
 
 
 class EmbedUser(User):
@@ -40,6 +51,11 @@ class EmbedUser(User):
     def omits_empty(self) -> bool:
         return self.followers_count is not None
 
+    @property
+    def contradictions(self) -> Sequence[str]:
+        missing = [name for name in USER if getattr(self, name) is None]
+        return [*super().contradictions, *(missing if len(USER) - len(missing) >= MIN_PRESENT else [])]
+
 
 class EmbedPost(Post):
     """A post. It contains its author, and the post that it quotes or reposts."""
@@ -55,9 +71,12 @@ class EmbedPost(Post):
     links: list[Link] = sometimes("entities.urls[]")
     hashtags: list[str] = sometimes("entities.hashtags[].text")
     media: list[Media] = sometimes("extended_entities.media[]", "entities.media[]")
+    conversation_id: str | None = sometimes("conversation_id_str")
     reply_id: str | None = sometimes("in_reply_to_status_id_str")
     reply_handle: str | None = sometimes("in_reply_to_screen_name")
+    reply_user_id: str | None = sometimes("in_reply_to_user_id_str")
     quoted_id: str | None = sometimes("quoted_status_id_str")
+    quoted_link: str | None = sometimes("quoted_status_permalink.expanded")
     quoted_result: EmbedPost | None = sometimes("quoted_status")
     reposted_result: EmbedPost | None = sometimes("retweeted_status")
 
@@ -65,6 +84,23 @@ class EmbedPost(Post):
     views = None
     note = None
     article = None
+
+    @property
+    def contradictions(self) -> Sequence[str]:
+        """Find values that are missing although other values show that they exist, as for posts in the API's responses.
+
+        In the API's responses, the same 230 posts have the quoted post's id and the link to it (captures 8bf3576c7485,
+        d8fcad0db39f).
+        """
+        missing = [name for name in COUNTS if getattr(self, name) is None]
+        names = [*super().contradictions, *(missing if len(missing) < len(COUNTS) else [])]
+        if self.reply_id is None and self.conversation_id not in {self.id, None}:
+            names.append("reply_id")
+        if self.reply_handle is None and self.reply_user_id is not None:
+            names.append("reply_handle")
+        if self.quoted_id is None and self.quoted_result is None and self.quoted_link is not None:
+            names.append("quoted_id")
+        return names
 
 
 class EmbedRow(Contract):

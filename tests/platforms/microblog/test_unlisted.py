@@ -227,3 +227,35 @@ def test_a_record_of_a_post_has_all_keys_of_its_query() -> None:
             assert len(asyncio.run(page.to_item())["posts"]) == 1
             expected = [] if renamed is record else [f"Tweet.{key}: missing"]
             assert [str(each) for each in page.unread] == expected
+
+
+def embed_renamed(key: str) -> tuple[dict[str, Any], set[str]]:
+    body = answer(Site(), "embed", "quiet_harbor")[2]
+    page = page_of("embed", body.replace(b'"%b":' % key.encode(), b'"new_key":'), username="quiet_harbor")
+    return asyncio.run(page.to_item())["profile"], {str(each) for each in page.unread}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("favourites_count", "followers_count", "friends_count", "listed_count", "media_count", "statuses_count"),
+        *("name", "created_at", "profile_image_url_https", "verified", "is_blue_verified"),
+    ],
+)
+def test_a_value_of_the_embed_s_user_that_is_renamed_is_a_warning(key: str) -> None:
+    assert embed_renamed("none")[1] == set()
+    profile, found = embed_renamed(key)
+    assert profile[key] is None
+    assert f"user.{key}: contradiction" in found
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("favorite_count", "reply_count", "retweet_count"),
+        *("in_reply_to_status_id_str", "in_reply_to_screen_name", "quoted_status_id_str"),
+    ],
+)
+def test_a_value_of_the_embed_s_posts_that_is_renamed_is_a_warning(key: str) -> None:
+    found = embed_renamed(key)[1]
+    assert any(each.startswith(f"tweet_results.result.{key}: contradiction") for each in found)
