@@ -63,7 +63,7 @@ def missing_parts(project: Path) -> list[str]:
 
 
 def test_ct_12_the_new_scraper_has_all_parts(project: Path, written: list[str]) -> None:
-    """A scraper without fixture, expected record, golden target and ``scrapy extract`` support used to pass all tests."""
+    """A scraper without fixture, expected record, golden target and ``extract`` support used to pass all tests."""
     assert [path for path in written if NAME not in path.lower()] == []
     (left,) = missing_parts(project)
     assert left == f"{RECORDED}: python -m scripts.golden write tests/golden.jsonl --platform {PLATFORM}"
