@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.job import Claim, Finished, Followup, followup_key
+from crawler.jobs.job import Claim, Finished, Followup
+from crawler.jobs.keys import followup_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import Worker, WorkerStoppedError

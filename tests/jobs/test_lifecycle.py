@@ -14,7 +14,8 @@ from scrapy.settings import Settings
 from crawler.commands import work
 from crawler.jobs import leases
 from crawler.jobs.export import notes
-from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored, target_key
+from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored
+from crawler.jobs.keys import target_key
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session
