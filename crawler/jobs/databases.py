@@ -245,7 +245,7 @@ class PostgreSqlDatabase(Database):
         self._parameters: dict[str, Any] = defaults | psycopg.conninfo.conninfo_to_dict(url)
 
     def connect(self) -> _PostgreSqlConnection:
-        import psycopg  # noqa: PLC0415  # as above
+        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
 
         connection = psycopg.connect(**self._parameters, autocommit=True, row_factory=named_rows)
         return _PostgreSqlConnection(connection, self.schema)

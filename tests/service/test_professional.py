@@ -1,4 +1,5 @@
-"""The professional scraper in the endpoint: same data as ``crawl`` and ``extract``; 999 opens the circuit breaker."""
+"""The professional scraper in the endpoint: same data as ``crawl`` and ``extract``; status 999 opens the circuit
+breaker."""
 
 from __future__ import annotations
 

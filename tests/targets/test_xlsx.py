@@ -1,4 +1,5 @@
-"""US3-17: targets in Excel workbooks. Each is read right, or refused with a sentence. The writers differ."""
+"""US3-17: targets in Excel workbooks from different programs. Each is read correctly, or rejected with a clear
+message."""
 
 from __future__ import annotations
 
