@@ -83,8 +83,7 @@ def repeats(first: bytes, piece: bytes, seconds: float = 0) -> Serve:
 
 
 class Once:
-    """Serves the first request of the first connection, closes the connection at the second one, and serves all later
-    ones."""
+    """Serves the first request, closes the connection at the second one, and serves all later ones."""
 
     def __init__(self, end: Serve) -> None:
         self.end = end
