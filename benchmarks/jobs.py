@@ -22,7 +22,8 @@ from benchmarks.databases import postgresql
 from benchmarks.figures import Figure, Ratio, Table, ratio
 from benchmarks.records import records
 from benchmarks.stack import ROOT, peak_megabytes
-from crawler.jobs.job import Finished, InputLine, pack, target_key
+from crawler.jobs.job import Finished, InputLine, pack
+from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker
 

@@ -6,6 +6,7 @@ same download (robots.txt) would never get a response.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -46,17 +47,21 @@ class BoundedTransfers:
             ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
         async with self.closing.limit():
-            return cast("Response", await super().download_request(request))  # type: ignore[misc]  # as above
+            return cast("Response", await super().download_request(request))  # type: ignore[misc]  # the handler's
 
 
 class HttpHandler(BoundedTransfers, ThroughEgress, HTTP11DownloadHandler):
     """Scrapy's HTTP handler, extended: it connects through the egress of each target.
 
     It also ends its transfers when the crawler closes, and limits the size of response headers and the time to connect.
+    It makes the TLS settings of each host once. Scrapy's handler makes them for each request, also if its connection is
+    kept, and reads the system's certificates for each new connection.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        policy = self._contextFactory
+        policy.creatorForNetloc = cache(policy.creatorForNetloc)  # type: ignore[method-assign]
         connect, seconds = self._pool.getConnection, crawler.settings.getfloat("CONNECT_TIMEOUT")
 
         def limited(key: Hashable, endpoint: IStreamClientEndpoint) -> Deferred[HTTP11ClientProtocol]:

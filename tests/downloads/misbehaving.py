@@ -19,12 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from OpenSSL import SSL
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawler.components import COMPONENTS
+from crawler.downloads.shared_state import SharedState
 from crawler.sandbox.tls import loopback_pem
 from crawler.targets.exceptions import as_scrape_error
 
@@ -32,8 +34,8 @@ ROOT = Path(__file__).parents[2]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 MAX_BODY = 100_000
 SETTINGS = {
-    "CONNECT_TIMEOUT": 1,
-    "DOWNLOAD_TIMEOUT": 2,
+    "CONNECT_TIMEOUT": 20,
+    "DOWNLOAD_TIMEOUT": 30,
     "DOWNLOAD_MAXSIZE": MAX_BODY,
     "CLOSE_GRACE": 0,
     "RETRY_ENABLED": False,
@@ -70,6 +72,14 @@ class Case:
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        try:
+            await self._serve(reader, writer)
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
+        writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, EOFError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -81,7 +91,6 @@ class Case:
                 except Kept:
                     continue
                 break
-        writer.close()
 
     def as_dict(self) -> dict[str, Any]:
         """The part of the case that the downloading process needs."""
@@ -128,6 +137,7 @@ def serving(cases: list[Case], certificate: Path) -> Iterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.1)  # until the connections are closed
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
@@ -139,19 +149,23 @@ def serving(cases: list[Case], certificate: Path) -> Iterator[None]:
         thread.join(10)
 
 
-def outcomes(cases: list[Case], loop: str | None) -> tuple[list[list[str]], str]:
-    """Download all cases at the same time. Return their outcomes and the log of the process."""
+def outcomes(cases: list[Case], loop: str | None) -> tuple[list[list[str]], int, str]:
+    """Download the cases at the same time.
+
+    Return their outcomes, the number of TLS connections with the context of an earlier one, and what is logged.
+    """
     command = [sys.executable, "-X", "dev", "-m", __name__, loop or ""]
     given = json.dumps([case.as_dict() for case in cases])
     run = subprocess.run(command, input=given, capture_output=True, text=True, cwd=ROOT, check=True, timeout=60)
-    found: list[list[str]] = json.loads(run.stdout.splitlines()[-1])
-    return found, run.stderr
+    found, with_context = json.loads(run.stdout.splitlines()[-1])
+    return found, with_context, run.stderr
 
 
 class Downloading(Spider):
     """Downloads one case."""
 
     name = "downloading"
+    shared = SharedState()  # as PlatformSpider has it
     case: dict[str, Any]
     found: list[str]
 
@@ -179,7 +193,15 @@ class Downloading(Spider):
 
 
 def main(loop: str) -> None:
-    """Download the cases, and print their outcomes."""
+    """Download the cases, and print their outcomes and the number of TLS connections with a used context."""
+    contexts: list[SSL.Context] = []
+    connect = SSL.Connection.__init__
+
+    def counted(connection: SSL.Connection, context: SSL.Context, socket: Any = None) -> None:
+        contexts.append(context)
+        connect(connection, context, socket)
+
+    SSL.Connection.__init__ = counted  # type: ignore[assignment,method-assign]
     process = AsyncCrawlerProcess(Settings({"ASYNCIO_EVENT_LOOP": loop or None, "LOG_LEVEL": "WARNING"}))
     cases = json.load(sys.stdin)
     found: list[list[str]] = [[] for _ in cases]
@@ -188,7 +210,7 @@ def main(loop: str) -> None:
         settings = Settings({"ASYNCIO_EVENT_LOOP": loop or None, "DOWNLOAD_HANDLERS": handlers, **case["settings"]})
         process.crawl(Crawler(Downloading, settings), case=case, found=own)
     process.start()
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps([found, len(contexts) - len(set(contexts))]))
 
 
 if __name__ == "__main__":

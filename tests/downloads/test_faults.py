@@ -6,10 +6,12 @@ import asyncio
 import gzip
 import socket
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from crawler.browser.sessions import HANDLER
 from crawler.runtime.event_loop import LOOP
 from tests.downloads.misbehaving import MAX_BODY, Case, Kept, Serve, outcomes, serving
 
@@ -17,6 +19,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 TEN = b"Content-Length: 10\r\n\r\n"
 TEXT = b"0123456789"
 
+SHORT = {"DOWNLOAD_TIMEOUT": 2}
 GOOD = "200 b'Content-Length: 10' b'0123456789'"
 FAILED = "connection: The download failed before the response was complete. Retried."
 LOST = "connection: The connection was lost before the response was complete. Retried."
@@ -80,8 +83,7 @@ def repeats(first: bytes, piece: bytes, seconds: float = 0) -> Serve:
 
 
 class Once:
-    """Serves the first request of the first connection, closes the connection at the second one, and serves all later
-    ones."""
+    """Serves the first request, closes the connection at the second one, and serves all later ones."""
 
     def __init__(self, end: Serve) -> None:
         self.end = end
@@ -140,7 +142,11 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
         [GOOD],
         1,
     ),
-    "endless hints": (Case(repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n", seconds=0.01)), [TIMED_OUT], 1),
+    "endless hints": (
+        Case(repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n", seconds=0.01), settings=SHORT),
+        [TIMED_OUT],
+        1,
+    ),
     "connection refused": (
         Case(sends(), listens=False),
         ["connection: The platform's server refused the connection. Retried."],
@@ -191,9 +197,9 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
     "head of 200 kB": (Case(sends(OK + (b"X: " + b"x" * 10_000 + b"\r\n") * 20 + TEN + TEXT)), [FAILED], 1),
     "endless head": (Case(repeats(OK, b"X: " + b"x" * 1_000 + b"\r\n")), [FAILED], 1),
     "endless header": (Case(repeats(OK + b"X: ", b"x" * 1_000)), [FAILED], 1),
-    "slow head": (Case(repeats(OK, b"X: y\r\n", seconds=0.1)), [TIMED_OUT], 1),
-    "no response": (Case(hangs()), [TIMED_OUT], 1),
-    "slow body": (Case(repeats(OK + b"\r\n", b"x", seconds=0.1)), [TIMED_OUT], 1),
+    "slow head": (Case(repeats(OK, b"X: y\r\n", seconds=0.1), settings=SHORT), [TIMED_OUT], 1),
+    "no response": (Case(hangs(), settings=SHORT), [TIMED_OUT], 1),
+    "slow body": (Case(repeats(OK + b"\r\n", b"x", seconds=0.1), settings=SHORT), [TIMED_OUT], 1),
     "body ends early": (Case(sends(OK + TEN + TEXT[:5])), [LOST], 1),
     "body ends late": (Case(keeps(OK + TEN + TEXT + b"more"), downloads=2), [GOOD] * 2, 2),
     "body over the limit": (Case(repeats(OK + b"\r\n", b"x" * 10_000)), [TOO_LARGE], 1),
@@ -235,13 +241,19 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
         [FAILED],
         0,
     ),
+    "TLS, a connection for each request": (Case(sends(OK + TEN + TEXT), tls=True, downloads=3), [GOOD] * 3, 3),
+    "TLS, kept connection": (Case(keeps(OK + TEN + TEXT), tls=True, downloads=3), [GOOD] * 3, 3),
     "TLS, body ends early": (Case(sends(OK + TEN + TEXT[:5]), tls=True), [LOST], 1),
     "proxy asks for credentials": (
         Case(keeps(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"), as_proxy=True),
         [EGRESS + "the proxy answered with status 407."],
         1,
     ),
-    "proxy hangs": (Case(hangs(), as_proxy=True), [EGRESS + "the proxy did not open a tunnel within 1 s."], 1),
+    "proxy hangs": (
+        Case(hangs(), as_proxy=True, settings={"CONNECT_TIMEOUT": 1}),
+        [EGRESS + "the proxy did not open a tunnel within 1 s."],
+        1,
+    ),
     "proxy closes": (Case(sends(), as_proxy=True), [EGRESS + "the proxy closed the connection."], 1),
     "proxy resets": (Case(resets(), as_proxy=True), [EGRESS + "the proxy closed the connection."], 1),
     "proxy's head has no end": (
@@ -261,6 +273,14 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
     ),
 }
 
+WITH_BROWSER = {"DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), HANDLER)}
+LIMITED = ("2,000 header lines", "proxy hangs", "proxy's head has no end", "TLS, a connection for each request")
+"""Plain downloads of crawls that also load pages in the browser have the same limits."""
+for name in LIMITED:
+    case, expected, number = CASES[name]
+    with_browser = replace(case, settings=case.settings | WITH_BROWSER, heads=[])
+    CASES[f"{name}, crawl with a browser"] = with_browser, expected, number
+
 
 @pytest.fixture(scope="module", params=[pytest.param(LOOP, id="uvloop"), pytest.param(None, id="asyncio")])
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
@@ -271,9 +291,10 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         if isinstance(case.serve, Once):
             case.serve.requests = 0
     with serving(cases, tmp_path_factory.mktemp("tls") / "certificate.pem"):
-        results, log = outcomes(cases, request.param)
+        results, with_context, log = outcomes(cases, request.param)
     return {name: (result, len(case.heads)) for name, case, result in zip(CASES, cases, results, strict=True)} | {
-        "log": log
+        "with_context": with_context,
+        "log": log,
     }
 
 
@@ -307,3 +328,9 @@ def test_a_request_is_sent_as_given(found: dict[str, Any]) -> None:
         "X: 1",
         "X: 2",
     ]
+
+
+def test_the_tls_settings_of_a_host_are_made_once(found: dict[str, Any]) -> None:
+    """Reading the system's certificates takes several milliseconds of CPU time."""
+    connections = [case.downloads for name, (case, *_) in CASES.items() if "a connection for each request" in name]
+    assert found["with_context"] == sum(connections) - len(connections)

@@ -15,7 +15,8 @@ from scrapy.settings import Settings
 from crawler.errors import InvalidRequest
 from crawler.jobs import leases
 from crawler.jobs.clock import STORE_TIME
-from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
+from crawler.jobs.job import Claim, Finished, InputLine, Job
+from crawler.jobs.keys import target_key
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
 from crawler.service.clients import keys as api_keys
