@@ -310,7 +310,9 @@ class ListingPage(PlatformPage):
         """
         if self._products:
             path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key))
-            self.unread += contradictions(self._rows, self._products, path)
+            known = {each.path for each in self.unread}
+            found = contradictions(self._rows, self._products, path)
+            self.unread += [each for each in found if each.path not in known]
             return
         lost = [each for each in self.unread if each.loses_rows]
         if lost:
