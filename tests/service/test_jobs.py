@@ -332,7 +332,7 @@ def test_parquet_and_lists_have_a_row_for_each_entry(made: Made) -> None:
         ("fields=nosuch", "nosuch"),
         ("explode=nosuch", "nosuch"),
         ("scraper=nosuch", "microblog-profile"),
-        ("after=9999.1", "another job"),
+        ("after=9999.1", "a different job"),
         ("after=1", "X-Next-Cursor"),
         ("limit=0", "limit"),
         ("limit=1&limit=2", "at most once"),
