@@ -51,15 +51,15 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
 
 
 class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
-    """A list of videos. It is left out."""
+    """A list of videos, which is left out of the record."""
 
 
 class Podcast(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PODCAST")):
-    """A list of videos. It is left out."""
+    """A list of videos, which is left out of the record."""
 
 
 class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
-    """A list of videos. It is left out."""
+    """A list of videos, which is left out of the record."""
 
 
 class Short(Answer):
@@ -113,7 +113,7 @@ class Video(PlaylistVideo):
 
 
 class NextPage(Answer):
-    """The row that leads to the next page of a list. Its content changed in 2026."""
+    """The row that leads to the next page of a list. The content of this row changed in 2026."""
 
     token: NonEmpty = identity(
         f"continuationEndpoint.{_NEXT}",
