@@ -53,8 +53,7 @@ def outcome(claim: Claim) -> Finished:
 
 
 class LostAnswerError(sqlite3.OperationalError, OSError):
-    """The error for a connection that ends before the response to a commit. For both databases, it counts as an
-    outage."""
+    """The error if a connection ends before the response to a commit. For both databases, it counts as an outage."""
 
 
 def lose_answers(chance: random.Random) -> None:

@@ -318,8 +318,7 @@ SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo"
 
 
 async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
-    """In 30 rounds, two processes claim a target for each free slot. One of the owners also has targets of another
-    platform."""
+    """In 30 rounds, two processes claim a target per free slot. One client also has targets of another platform."""
     for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():
         job = await jobs.create("job", owner)
         for number, platform in enumerate(platforms):

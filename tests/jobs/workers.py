@@ -44,8 +44,7 @@ def done(claim: Claim, followups: int = 0, **values: Any) -> Finished:
 
 @dataclass
 class Process:
-    """A worker, and the outcomes that it reported. ``answer`` returns the outcome of a claim; None leaves it in
-    flight."""
+    """A worker and its reported outcomes. ``answer`` returns the outcome of a claim; None leaves it in flight."""
 
     jobs: Jobs
     answer: Callable[[Claim], Finished | None] = done

@@ -25,8 +25,8 @@ VERY_SLOW = "from crawler.sandbox import faults; faults.SLOW_SECONDS = 3"
 """For ``running(before=...)``: with this delay, all calls of a test arrive before the first "slow" response."""
 
 HANGING_SECONDS = 600
-"""Time limit of a coroutine test. Without it, a hanging test would block the whole run, and its name would not be
-shown."""
+"""Time limit of a coroutine test. Without it, a hanging test would block the run, and nothing would show its name.
+"""
 
 
 @dataclass

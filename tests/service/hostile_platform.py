@@ -48,8 +48,7 @@ class _Quiet(BaseHTTPRequestHandler):
 
 
 class _Harmful(_Quiet):
-    """The number in the path selects the response. Below 1,000, it is a redirect to the URL with this index in
-    ``redirects``."""
+    """The number in the path selects the response: below 1,000, a redirect to ``redirects[number]``."""
 
     redirects: ClassVar[list[str]]
 

@@ -24,8 +24,7 @@ class Request:
 
 @dataclass
 class Receiver:
-    """A server that responds to each request with the next of its behaviours. The last one is used for all further
-    requests."""
+    """A server that responds to each request with its next behaviour. The last one is used for all further requests."""
 
     behaviours: list[Behaviour]
     requests: list[Request] = field(default_factory=list)

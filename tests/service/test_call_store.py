@@ -1,5 +1,4 @@
-"""The store of asynchronous calls on SQLite and PostgreSQL: clients take turns, leases, exactly one response per
-call."""
+"""The store of asynchronous calls (SQLite and PostgreSQL): clients take turns, leases, one response per call."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The documentation page in a real browser: it renders every operation, makes a call, and loads nothing from other
-hosts."""
+"""The documentation page in a real browser: it renders every operation, makes a call, and contacts no other host."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Hostile requests: each gets the right error or a closed connection, and none makes the service contact another
-host."""
+"""Hostile requests get the right error or a closed connection, and never make the service contact another host."""
 
 from __future__ import annotations
 

@@ -100,8 +100,7 @@ class Process:
         category: bool = False,
         elsewhere: bool = False,
     ) -> StoredCall:
-        """Accept a call for a search or a category. ``elsewhere``: by another process, so that this one is not
-        notified."""
+        """Accept a call for a search or a category. ``elsewhere``: in another process, without notifying this one."""
         scraper, params = (CATEGORY, {"cat_id": "976759"}) if category else (SEARCH, {"query": client})
         target = Target(new_request_id(), scraper, check_params(scraper, params))
         holder = Holder(client, f"key-{client}", concurrency=concurrency)
@@ -330,8 +329,7 @@ async def test_an_unexpected_exception_does_not_stop_the_process(
 
 
 async def test_a_running_call_that_its_process_claims_again_is_not_run_twice_at_once(tmp_path: Path) -> None:
-    """The lease expires while the store is down. Running the target twice with the same id would be an internal
-    error."""
+    """The lease expires while the store is down. A second target with the same id would be an internal error."""
     in_progress: list[str] = []
     started, respond = asyncio.Event(), asyncio.Event()
 

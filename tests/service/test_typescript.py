@@ -1,5 +1,4 @@
-"""The TypeScript example in ``docs/clients.md`` compiles with ``tsc --strict``, using the service's OpenAPI
-document."""
+"""The TypeScript example in ``docs/clients.md`` compiles with ``tsc --strict`` and the OpenAPI document's types."""
 
 from __future__ import annotations
 

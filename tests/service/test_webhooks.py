@@ -93,8 +93,7 @@ def verify(receiver: Receiver) -> list[Any]:
 
 
 async def test_an_event_is_delivered_once_the_receiver_is_up(location: str) -> None:
-    """The receiver is down, then slow, then responds with 500, a redirect and 404. All attempts have the same id and
-    body."""
+    """It is down, then slow, then responds with 500, a redirect and 404. All attempts have the same id and body."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     async with outbox_of(location) as box, receiving(status(200)) as other:
@@ -260,8 +259,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Network:
 
 
 async def test_a_name_that_is_bound_to_a_private_address_is_not_connected(sqlite_store: str, network: Network) -> None:
-    """The first lookup returns a public address, the next ones a private address, alone and together with a public
-    one."""
+    """The first lookup returns a public address, the next ones a private one, alone and together with a public one."""
     network.answers = [[PUBLIC], ["127.0.0.1"], ["10.0.0.7", PUBLIC, "::1"], ["169.254.169.254"], ["fd00::1"]]
     async with outbox_of(sqlite_store, private=False) as box, receiving(status(200)) as receiver:
         await box.watch(f"https://rebound.test:{receiver.port}/")

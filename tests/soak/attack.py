@@ -216,8 +216,7 @@ def attacked(folder: Path, seconds: float, *, has_keys: bool) -> Iterator[Attack
 
 
 def judge(attack: Attack, service: Attacked) -> tuple[Verdict, float]:
-    """Run an attack and check the limits that apply to all attacks. Return the verdict and the longest event-loop
-    turn."""
+    """Run an attack, and check the limits of all attacks. Return the verdict and the longest event-loop turn."""
     since = time.monotonic()
     try:
         verdict = attack(service)
@@ -232,8 +231,7 @@ def judge(attack: Attack, service: Attacked) -> tuple[Verdict, float]:
 
 
 def run(chosen: str, seconds: float) -> list[str]:
-    """Run the attacks whose names contain ``chosen``, print a row for each, and return the names of the failed checks'
-    attacks."""
+    """Run the attacks whose names contain ``chosen``. Print a row for each. Return the names of those with failures."""
     print(f"{'attack':30} {'tried':>6} {'held':>6} {'failed':>6} {'turn s':>7} {'health s':>8} {'MB':>5}")
     failed: list[str] = []
     groups = ((REQUEST_ATTACKS, False), (STORE_ATTACKS, True))

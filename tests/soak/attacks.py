@@ -116,8 +116,7 @@ def call(
 
 @contextmanager
 def watched(victim: Victim, *, source: str = "127.0.0.3") -> Iterator[Report]:
-    """Until the block ends, measure the service's memory and ``/healthz``, from another address than the attacks
-    use."""
+    """Measure the service's memory and ``/healthz`` until the block ends. ``source``: an address of its own."""
     report = Report(megabytes_before=megabytes(victim.pid))
     report.megabytes_peak = report.megabytes_before
     ended = threading.Event()
@@ -310,8 +309,7 @@ def calls_counted(victim: Victim, code: str) -> float:
 def under_fault(
     victim: Victim, begin: Callable[[], Callable[[], None]], *, seconds: float = 30.0, per_second: float = 50.0
 ) -> tuple[Report, Load]:
-    """RB-8, RB-9: make calls while a store has a fault. ``begin`` starts the fault and returns the function that ends
-    it."""
+    """RB-8, RB-9: make calls while a store has a fault. ``begin`` starts it and returns a function that ends it."""
     load = Load(victim, per_second)
     with watched(victim) as report:
         load.run(2)

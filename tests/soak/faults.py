@@ -62,8 +62,7 @@ def full(path: Path) -> End:
 
 
 def read_only(path: Path) -> End:
-    """Make the folder read-only. A lock forces the service to open the file again, because an open file stays
-    writable."""
+    """Make the folder read-only. An open file stays writable, so a lock forces the service to open it again."""
     release = locked(path)
     folder = str(path.parent)
     _run("mount", "--bind", folder, folder)

@@ -32,8 +32,8 @@ DELAY = 0.25
 SLOTS = 4
 """Maximum number of concurrent downloads of each platform."""
 LEASE = 2
-"""Short, because the targets of a killed process count as running until their leases end, and the other client has
-priority."""
+"""Seconds: short, because until then a killed process's targets count as running, and the other client goes first.
+"""
 SHORT_VIDEO = "shortvideo"
 SPACING_SECONDS = 4 * DELAY
 """Seconds between two synchronous calls, so that they do not wait for each other."""

@@ -39,8 +39,7 @@ pytestmark = pytest.mark.soak
 
 
 def abort(url: str, number: int, seconds: float) -> None:
-    """Make a call with an ``Idempotency-Key``, and disconnect after ``seconds``: before or while its record is
-    stored."""
+    """Make a call with an ``Idempotency-Key``, and disconnect after ``seconds``, around the time of its storing."""
     with closing(http.client.HTTPConnection(urlsplit(url).netloc)) as connection:
         body = json.dumps({"query": f"mustard {number}"})
         connection.request("POST", SEARCH, body, {**HEADERS, "Idempotency-Key": f"k{number}"})

@@ -63,8 +63,7 @@ pytestmark = pytest.mark.soak
 
 
 def targets(n: int) -> bytes:
-    """Return a CSV file for three scrapers. Ids look like numbers and formulas; one row in ten repeats another row's
-    target."""
+    """Return a CSV file for three scrapers. Ids look like numbers and formulas; one row in ten repeats a target."""
     file = io.StringIO()
     table = csv.writer(file)
     table.writerow(["id", "scraper", "query", "cat_id", "min_price", "url", "team"])

@@ -135,8 +135,7 @@ def _keys(value: Value) -> list[str]:
 
 
 def _depths(value: Value, keys: list[str], operation: str) -> list[int]:
-    """Return the depths in a value's path at which an operation may change a key. The full depth is the value's own
-    key."""
+    """Return the depths in a value's path at which an operation may change a key. Full depth: the value's own key."""
     is_leaf = not value.contracts and not value.many and len(keys) == len(steps(value.paths[0]))
     if operation in {"leaf", "retype", "synonym"}:
         return [len(keys)] if is_leaf else []

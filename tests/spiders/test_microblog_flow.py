@@ -1,5 +1,4 @@
-"""Microblog: whole crawls after the platform has renamed a timeline key, and sources that are requested
-concurrently."""
+"""Microblog: whole crawls after the platform has renamed a timeline key, and sources requested concurrently."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ KEYS = {
 
 
 def crawled(tmp_path: Path, changes: str, *options: str, handle: str = HANDLE) -> tuple[list[Any], list[Any], str]:
-    """Crawl an account in a sandbox changed by code. Return the lines of the feed and of the failures feed, and the
-    log."""
+    """Crawl an account in a sandbox changed by code. Return the lines of both feeds (data, failures), and the log."""
     targets = tmp_path / "targets.jsonl"
     targets.write_text(json.dumps({"username": handle}))
     with sandbox(changes) as origins:

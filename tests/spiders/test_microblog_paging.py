@@ -56,8 +56,8 @@ from dataclasses import replace
 from crawler.sandbox.microblog.site import PLANS
 PLANS.update({handle: replace(plan, unlisted=300) for handle, plan in PLANS.items()})
 """
-"""Makes each account claim more posts than it lists. Otherwise, a page with all posts of the embed would be the
-last."""
+"""Makes accounts claim more posts than they list. Otherwise, a page with all posts of the embed would be the last.
+"""
 LIMITED_ONCE = """
 from crawler.sandbox.microblog.site import Site
 timeline, limited = Site._timeline, set()
@@ -139,8 +139,7 @@ def posts_of(handle: str) -> dict[str, Any]:
 
 
 def check_posts(chain: Chain, handle: str, *, embedded: int = 0) -> None:
-    """Check that the pages contain each post once. The first ``embedded`` pages may differ: they can come from the
-    embed."""
+    """Check that the pages contain each post once. The values of the first ``embedded`` pages are not compared."""
     expected = posts_of(handle)
     assert sorted(chain.ids) == sorted(expected)
     for page in chain.pages[embedded:]:

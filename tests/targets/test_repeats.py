@@ -1,5 +1,4 @@
-"""US3-4: a target that occurs in several rows is fetched once, but each row gets its own output line, id and
-columns."""
+"""US3-4: a target in several rows is fetched once, but each row gets its own output line, id and columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""US3-17: targets in Excel workbooks from different programs. Each is read correctly, or rejected with a clear
-message."""
+"""US3-17: targets in Excel workbooks of different programs are read correctly, or rejected with a clear message."""
 
 from __future__ import annotations
 

@@ -64,8 +64,7 @@ def assert_nothing_ran(page: Page) -> None:
 
 
 def test_scripts_in_a_targets_file_do_not_run(console: OpenConsole) -> None:
-    """The scripts are in the file name, the column names, ids, params and scraper names, and so also in error
-    messages."""
+    """The scripts are in the names of the file, columns and scrapers, in ids and params, and so in error messages."""
     cells = [each.replace('"', '""') for each in PAYLOADS]
     names = ",".join(f'"{each}"' for each in cells if each.isprintable())
     rows = [f'"{each}",retail-search-v4,"{each}",{names}' for each in cells]

@@ -118,8 +118,7 @@ def test_a_file_is_dropped_or_chosen(console: OpenConsole, service: Service) -> 
 
 @pytest.mark.soak
 def test_each_format_is_the_file_of_the_endpoint(browser: Browser, service: Service) -> None:
-    """The API key is sent in a header and never in a URL. The page is the one that a service with real platforms
-    serves."""
+    """The API key is sent in a header and never in a URL. The page is that of a service with real platforms."""
     real = pages(sandbox=False)["/"]
     page = browser.new_page()
     page.route(
