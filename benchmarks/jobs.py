@@ -22,15 +22,16 @@ from benchmarks.databases import postgresql
 from benchmarks.figures import Figure, Ratio, Table, ratio
 from benchmarks.records import records
 from benchmarks.stack import ROOT, peak_megabytes
-from crawler.jobs.job import Finished, InputLine, pack, target_key
+from crawler.jobs.job import Finished, InputLine, pack
+from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker
 
-PUSHED = 1_000_000
-WORKED = 100_000
+PUSHED = 20_000
+WORKED = 10_000
 SLICES = 10
 """The targets are worked in slices: the first and the last are compared."""
-UPLOAD_BYTES = 32 * 1024 * 1024
+UPLOAD_BYTES = 4 * 1024 * 1024
 LINE_BYTES = 180
 """Bytes of a line of the upload, as JSON."""
 WRITES_PER_SECOND = 50

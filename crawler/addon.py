@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import default_settings
 from scrapy_poet import Addon as PageObjects  # type: ignore[attr-defined]  # the package has no __all__
-from scrapy_poet import InjectionMiddleware  # type: ignore[attr-defined]  # likewise
+from scrapy_poet import InjectionMiddleware  # type: ignore[attr-defined]  # the package has no __all__
 
 from crawler import settings as project
 from crawler.components import install

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 # structlog imports rich for coloured lines on a terminal, which this project does not write. This would take 4 % of the
 # CPU time of a crawl of one target, so structlog must not find rich: a module whose entry is None cannot be imported.
-# In other projects (docs/embedding.md), structlog may have users of its own.
+# In other projects (docs/embedding.md), other code may use structlog with rich, so rich is not hidden there.
 HIDES_RICH = os.environ.get("SCRAPY_SETTINGS_MODULE") == "crawler.settings" and "rich" not in sys.modules
 if HIDES_RICH:
     sys.modules["rich"] = None  # type: ignore[assignment]

@@ -77,7 +77,7 @@ class Decompression(HttpCompressionMiddleware):
 class Redirect(RedirectMiddleware):
     """Scrapy's redirect middleware, without the ``Referer`` header, and with a typed error for an invalid location."""
 
-    def process_response(  # type: ignore[override]  # as above
+    def process_response(  # type: ignore[override]  # Scrapy calls it without a spider
         self, request: Request, response: Response
     ) -> Request | Response:
         """Return the request to the location of a redirect.

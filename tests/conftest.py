@@ -1,5 +1,4 @@
-"""Shared by all tests: blocks traffic beyond this machine and the developer's settings, and starts PostgreSQL
-servers."""
+"""For all tests: blocks connections to other machines, ignores the developer's settings, starts PostgreSQL servers."""
 
 import gc
 import itertools
@@ -79,15 +78,13 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Schedule test files that start no processes at the end. They are short, so all workers finish at about the same
-    time."""
+    """Run test files that start no processes last: they are short, so all workers finish at about the same time."""
     items.sort(key=lambda item: not QUICK.isdisjoint(item.path.parts))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Disable garbage collection during test collection, and exclude the objects that then exist from later
-    collections."""
+    """Disable garbage collection while tests are collected, and exclude the objects from then in later collections."""
     gc.disable()
     try:
         return (yield)

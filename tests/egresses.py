@@ -135,8 +135,8 @@ def egresses_by(at: Stage, key: str) -> dict[str, set[str]]:
 
 
 PARTS = {"shortvideo": "/search/photo"}
-"""The path of the requests that count for a platform's budget, if only some do: a browser page also requests scripts
-and data."""
+"""The path of the requests that count for the budget, if only some do: a browser page also requests scripts.
+"""
 
 
 def starts(at: Stage, name: str) -> list[float]:
@@ -146,8 +146,7 @@ def starts(at: Stage, name: str) -> list[float]:
 
 
 def check_budget(at: Stage, delay: float, *, all_used: bool = True) -> None:
-    """Assert that no egress has started more requests than its budget allows, taking into account that delays vary by
-    half."""
+    """Assert that no egress has started more requests than its budget allows. Delays may vary by half."""
     for name in at.proxies.relays:
         times = starts(at, name)
         assert times or not all_used, f"{name} was not used"

@@ -71,8 +71,7 @@ def read(site: Site, handle: str, *sources: str) -> dict[str, Any]:
 
 
 def same(data: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Assert that a record is as expected. For the cursor, only its presence is compared, because the spider builds
-    it."""
+    """Assert that a record is as expected. Of the cursor, which the spider builds, only the presence is compared."""
     assert bool(data["nextCursor"]) is data["hasMore"]
     assert data["data"]["additional"] == expected["data"]["additional"]
     for mine, other in zip(data["data"]["main"], expected["data"]["main"], strict=False):

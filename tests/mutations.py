@@ -128,8 +128,7 @@ def _sorts(body: bytes) -> list[Sort]:
 
 @cache
 def names(body: bytes) -> tuple[Name, ...]:
-    """Return all names that a mutation can rename in a response (JSON keys, elements, attributes, classes, ids,
-    variables), sorted."""
+    """Return all names that can be renamed in a response: JSON keys, elements, attributes, classes, ids, variables."""
     found: set[Name] = set()
     for sort in _sorts(body):
         for match in _PLACES[sort].finditer(body):
@@ -305,8 +304,7 @@ def _dicts_with(content: Any, key: str) -> Iterator[dict[str, Any]]:
 
 
 def _rows(body: bytes) -> Iterator[Place]:
-    """Yield the places of the last rows of lists in a response. Of several lists at the same path of keys, only one is
-    used."""
+    """Yield the places of the last rows of lists in a response. Of lists with equal key paths, only one is used."""
     seen: set[Place] = set()
     waiting: list[tuple[Place, Any]] = [((number,), block.content) for number, block in enumerate(blocks(body))]
     while waiting:

@@ -1,5 +1,4 @@
-"""Real forward proxies (proxy.py) on loopback addresses, each with its own address, behind relays that inject
-faults."""
+"""Real forward proxies (proxy.py), each with its own loopback address, behind relays that inject faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of the project, in which commands write new files."""
+"""Copies of the project for tests of commands that write new files into it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def copy_of_the_project(folder: Path) -> Path:
 
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python module in the copy, not in the project under test."""
+    """Run a Python module in the copy of the project."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-m", *arguments],
@@ -43,7 +43,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def content(project: Path) -> dict[str, bytes]:
-    """The files of the copy, without caches."""
+    """Return the files of the copy by their paths, without caches."""
     return {
         str(path.relative_to(project)): path.read_bytes()
         for path in project.rglob("*")
@@ -56,7 +56,7 @@ def failed(tested: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def check_format(folder: Path, files: Files) -> None:
-    """Write generated files as the commands do, and check their format."""
+    """Write generated files in the way the commands do, and check their formatting."""
     shared = ("pyproject.toml", "tests/__init__.py", "tests/crawls.py", "tests/make_fixtures.py")
     packages = {
         f"{Path(path).parent}/__init__.py": '"""A package."""\n' for path in files if path.startswith("crawler/")

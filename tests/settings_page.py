@@ -20,7 +20,7 @@ END = "<!-- end of the generated part -->\n"
 
 
 def written(page: str) -> str:
-    """Return the page with its tables written anew.
+    """Return the page with its tables replaced by the current ones.
 
     Raises:
         ValueError: the page has no place for a table.

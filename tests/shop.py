@@ -1,4 +1,4 @@
-"""A shop that can change between two crawls: it serves altered pages of the sandbox, and can be crawled."""
+"""A test server with the sandbox's shop. Tests can change its pages and prices between two crawls."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class Shop:
 
     site: Site = field(default_factory=lambda: Site(light=True))
     alter: Callable[[bytes], bytes] = lambda body: body
-    """Alters each page."""
+    """Changes the body of each page before it is served."""
     headers: dict[str, str] = field(default_factory=dict)
-    """Sent with each page."""
+    """Additional headers of each page."""
     origin: str = ""
 
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
-        """The status, headers and body of a page."""
+        """Return the status, headers and body of the page at a path."""
         parts = urlsplit(path)
         status, headers, body = self.site.page(FakeRequest(parts.path, dict(parse_qsl(parts.query))))
         return status, headers | self.headers, self.alter(body)
 
     def reprice(self, cents: Callable[[int], int]) -> None:
-        """Change every price. Copies the site, because a site caches its pages."""
+        """Change every price. The site is replaced by a copy, because a site caches its pages."""
         self.site = copy(self.site)
         self.site.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.site.products]
 
     def settings(self) -> dict[str, str]:
-        """Settings for a crawl of this shop, without delays."""
+        """Return settings for a crawl of this shop without delays."""
         return {
             "PLATFORM_ORIGINS": json.dumps({"retail": self.origin}),
             "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 16, "delay": 0}}),
@@ -52,7 +52,7 @@ class Shop:
         }
 
     def scrapy(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
-        """Run a command of the project against the shop."""
+        """Run a Scrapy command of the project against this shop."""
         options = [part for name, value in (self.settings() | settings).items() for part in ("-s", f"{name}={value}")]
         return forks.run(
             [sys.executable, "-m", "scrapy", *arguments, *options],
@@ -64,7 +64,7 @@ class Shop:
         )
 
     def crawl(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
-        """Run a crawl without a failures feed, unless the settings name one."""
+        """Run a crawl. It has a failures feed only if the settings name one."""
         return self.scrapy("crawl", "retail", *arguments, **({"FAILURES_FEED": ""} | settings))
 
 
@@ -92,7 +92,7 @@ def open_shop() -> Iterator[Shop]:
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            """Log nothing: a killed crawl leaves its connections open."""
+            """Log nothing: killed crawls break their connections."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         shop.origin = f"http://127.0.0.1:{server.server_address[1]}"

@@ -1,4 +1,4 @@
-"""A strict parser for the part of RFC 9651 that this project's headers use: lists of tokens, strings and integers."""
+"""A strict parser for the subset of RFC 9651 that this project's headers use: lists of tokens, strings and integers."""
 
 from __future__ import annotations
 

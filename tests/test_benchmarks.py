@@ -1,4 +1,4 @@
-"""The pure parts of the benchmarks: ratios, goals, tables, the report of several runs, and its plot."""
+"""The parts of the benchmarks that need no measurement: ratios, goals, tables, the report of several runs, its plot."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(*tables: Table, day: str = "2026-11-22") -> Run:
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of all rows of Markdown tables."""
+    """Return the cells of all rows of the Markdown tables in a text."""
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
 
 
@@ -109,7 +109,7 @@ def test_a_run_is_read_from_its_file_as_it_was_written(tmp_path: Path) -> None:
 
 
 def three_runs() -> list[Run]:
-    """Runs whose medians are 4, 5 and 7. The second one lacks a ratio, and only the last one has a second table."""
+    """Three runs with the medians 4, 5 and 7. The second lacks a ratio, and only the last has a second table."""
     values = [[3.0, 4.0, 9.0], [5.0, 5.0, 5.0], [7.0, 2.0, 8.0]]
     first, second, third = (Ratio("endpoint / scrapyrt", "", each, at_least=6) for each in values)
     noise = Ratio("twice", "", [1.0, 1.1, 0.9])
@@ -272,7 +272,7 @@ def test_messages_are_split_wherever_their_bytes_are(size: int) -> None:
 
 
 class Patient(Messages):
-    """Responds to no request before a number of them have arrived."""
+    """Responds only once a given number of requests has arrived."""
 
     waiting: ClassVar[list[Patient]] = []
 
@@ -302,7 +302,7 @@ def test_every_target_of_the_crawls_is_another_one_with_a_ready_page(tmp_path: P
 
 
 class Connection(asyncio.Transport):
-    """A transport that keeps what is written to it."""
+    """A transport that stores what is written to it."""
 
     def __init__(self) -> None:
         super().__init__()

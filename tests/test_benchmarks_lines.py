@@ -1,4 +1,4 @@
-"""``python -m benchmarks lines``: the code lines of each room."""
+"""``python -m benchmarks lines``: the number of code lines in each top-level part of the project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.mutants``: the changes of single lines, and the choice of the tests that run for each."""
+"""``python -m benchmarks.mutants``: mutations of single lines, and the tests chosen for each mutation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.stack import ROOT
 
 
 def changed(body: str) -> list[str]:
-    """All changed versions of a function's body, each with spaces and brackets as Python writes them."""
+    """Return all mutated versions of a function's body, formatted by ``ast.unparse``."""
     source = f"def f(a: int = 1) -> int:\n    {body}\n"
     return sorted(ast.unparse(ast.parse(each.applied(source)).body[0]).split("\n    ")[1] for each in of(source))
 
@@ -86,7 +86,7 @@ def test_quick_tests_of_different_functions_run_first() -> None:
 
 
 def test_only_tests_that_passed_count(tmp_path: Path) -> None:
-    """A probe that is reached before the first test or during a later one of the same process counts for that test."""
+    """A probe that is reached before the first test (number 0) or by a failed test counts for no test."""
     log = tmp_path / "log"
     rows = [
         *(["hit", 1, 0], ["test", "a"], ["hit", 1, 1], ["report", "a", 0.5, False], ["report", "a", 1.0, False]),

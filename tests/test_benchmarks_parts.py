@@ -1,4 +1,4 @@
-"""Tests of the parts of the benchmarks that prepare what is measured."""
+"""The parts of the benchmarks that prepare the programs and data to be measured."""
 
 from __future__ import annotations
 

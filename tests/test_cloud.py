@@ -1,4 +1,4 @@
-"""The parts of Scrapy Cloud that can be tested locally: the metadata of its forms, and its runner."""
+"""The parts of the Scrapy Cloud support that can be tested locally: the metadata of its forms, and its job runner."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_requirements_match_those_of_the_package(tmp_path: Path) -> None:
 
 
 def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: str) -> tuple[list[Any], str]:
-    """Run a job as Scrapy Cloud does, with ``scrapinghub-entrypoint-scrapy``. Return its items and its log.
+    """Run a job with ``scrapinghub-entrypoint-scrapy``, as Scrapy Cloud does. Return its items and its log.
 
-    The runner writes items into a named pipe.
+    The runner writes the items into a named pipe.
     """
     pipe = folder / "pipe"
     os.mkfifo(pipe)
@@ -63,8 +63,8 @@ def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: 
         "spider_args": arguments,
         "settings": {"SANDBOX": "1", "FAILURES_FEED": str(folder / "failures.jsonl"), **settings},
     }
-    # Linux reports the peak memory of the process that started a program as that program's own, and Scrapy Cloud's
-    # runner closes a crawl above 950 MiB. So a shell starts the runner, not these tests, which may be larger.
+    # Scrapy Cloud's runner closes a crawl above 950 MiB, and Linux includes the peak memory of the parent process in a
+    # program's peak. So a shell starts the runner: the test process may be larger than that.
     start_crawl = [sys.executable, str(Path(sys.executable).parent / "start-crawl")]
     run = subprocess.run(
         ["/bin/sh", "-c", '"$@"; exit $?', "sh", *start_crawl],
@@ -83,7 +83,7 @@ def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: 
         timeout=180,
     )
     if not received:
-        with contextlib.suppress(OSError):  # unblock the reader, which still waits for a writer
+        with contextlib.suppress(OSError):  # unblock the reader if it still waits for a writer
             os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     reader.join(timeout=30)
     items = [json.loads(line.removeprefix(b"ITM ")) for line in received if line.startswith(b"ITM ")]
@@ -98,7 +98,7 @@ def expected_item(scraper: Scraper) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.soak] * (name != "microblog-profile"))  # the runner starts for 2 seconds
+        pytest.param(name, marks=[pytest.mark.soak] * (name != "microblog-profile"))  # the runner takes 2 s to start
         for name in sorted({scraper.name for scraper in scrapers().values()})
     ],
 )

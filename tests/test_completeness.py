@@ -1,4 +1,4 @@
-"""Listings that end without all of their rows: what the user of a crawl sees, for each platform that has pages."""
+"""Incomplete listings: what a crawl reports, for each platform whose listings have several pages."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PAGES = 30
 
 @dataclass(frozen=True)
 class Case:
-    """A listing, and what a crawl of all its pages reports at the end."""
+    """A listing, and the coverage that a crawl of all its pages reports."""
 
     platform: str
     params: dict[str, str]
     coverage: Coverage | None
     status: int
-    """The exit code."""
+    """The exit code of the crawl."""
 
     def __str__(self) -> str:
         return f"{self.platform} {' '.join(self.params.values())}"
@@ -84,7 +84,7 @@ def test_a_run_that_stops_early_reports_nothing(tmp_path: Path) -> None:
     assert [line["warnings"] for line in out] == [[], [], []]
 
 
-# PA-12: what the sandbox states agrees with its lists
+# PA-12: the totals that the sandbox states match its lists
 
 
 def test_pa_12_the_shop_states_its_products() -> None:
@@ -108,7 +108,7 @@ def test_pa_12_accounts_state_their_posts() -> None:
     assert hidden == {"cut_short": 15, "half_listed": 15}
 
 
-# The header and the message
+# The response header and the message
 
 
 def test_the_header_has_both_numbers_and_the_reasons() -> None:

@@ -1,4 +1,4 @@
-"""Users' components are added to those of the project. None of the essential ones can be switched off by accident."""
+"""Users' components are added to the project's own ones, and no essential component can be disabled by accident."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ARGUMENTS = ("-a", "cat_id=976759")
 
 
 class Project:
-    """A folder with a ``scrapy.cfg``, in which no connection of Scrapy's commands can leave loopback."""
+    """A folder with a ``scrapy.cfg``. Scrapy commands that run in it can only connect to loopback."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.log, self.refused = folder, folder / "own.log", folder / "refused.log"
@@ -80,7 +80,7 @@ class Project:
 
     @property
     def ran(self) -> set[str]:
-        """What the user's components have noted."""
+        """The user's components that have run."""
         return set(self.log.read_text().splitlines()) if self.log.exists() else set()
 
 
@@ -101,12 +101,12 @@ def settings_with(**values: Any) -> Settings:
 
 
 def enabled(settings: Settings, name: str) -> list[type]:
-    """The components of a setting that a crawler enables, in their order."""
+    """Return the enabled components of a setting, in the order in which they run."""
     return [load_object(each) for each in build_component_list(settings.get_component_priority_dict_with_base(name))]
 
 
 def applied(**values: Any) -> Settings:
-    """The settings of a crawler after all add-ons."""
+    """Return the settings of a crawler after all add-ons were applied."""
     crawler = Crawler(RetailSpider, settings_with(**values))
     crawler.addons.load_settings(crawler.settings)
     return crawler.settings
@@ -114,7 +114,7 @@ def applied(**values: Any) -> Settings:
 
 @pytest.mark.parametrize("way", ["command line", "settings module", "environment"])
 def test_ct_13_ct_14_ct_15_users_settings_only_add(project: Project, way: str) -> None:
-    """Six settings at once: the user's components are called, and the record and the feeds are those without them."""
+    """With six settings at once, the user's components run, and record and feeds are the same as without them."""
     settings: dict[str, Any] = {"SANDBOX": "1", "FAILURES_FEED": "failures.jsonl"}
     given = ADDED | {"ADDONS": WITH_OURS}
     environment = {}
@@ -193,7 +193,7 @@ def test_ct_13_ct_14_ct_15_an_added_component_leaves_the_others_enabled(name: st
 
 
 def test_ct_13_a_users_value_replaces_the_one_of_the_project() -> None:
-    """Also in a settings module, whose priority is lower than that of the command line."""
+    """This holds even in a settings module, which has a lower priority than the command line."""
     given = {"FEED_EXPORTERS": {"csv": "own.Csv"}, "DOWNLOAD_HANDLERS": {"https": "own.Handler", "ftp": "own.Ftp"}}
     in_module = settings_with()
     in_module.setdict(given, priority="project")
@@ -321,7 +321,7 @@ def test_ct_13_ct_14_ct_15_a_refused_start_is_one_sentence(
 
 
 def test_ct_13_the_endpoint_serves_the_sandbox_if_the_setting_is_set(tmp_path: Path) -> None:
-    """Its API keys are those of ``KEYS_FILE``, not the key of ``--sandbox``."""
+    """Its API keys come from ``KEYS_FILE``; the key of ``--sandbox`` is not valid."""
     headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme")}
     own = ("SANDBOX=1", f"KEYS_FILE={tmp_path / 'keys.sqlite3'}", f"STORE={tmp_path / 'service.sqlite3'}")
     with running(tmp_path / "log", *own, sandbox=False) as service:

@@ -1,4 +1,4 @@
-"""Cursors: valid ones are decoded, all other text is refused."""
+"""Cursors: valid ones are decoded, and all other text is rejected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_other_text_is_refused(text: str) -> None:
 @given(PAYLOADS, st.data())
 def test_changed_cursors_are_refused(payload: dict[str, object], data: st.DataObject) -> None:
     text = cursors.encode("videos-1", payload)
-    at = data.draw(st.integers(0, len(text) - 2))  # the last character may have unused bits
+    at = data.draw(st.integers(0, len(text) - 2))  # not the last character, which may have unused bits
     other = data.draw(st.sampled_from("ABCxyz019-_").filter(lambda letter: letter != text[at]))
     with pytest.raises(ValueError, match="cursor"):
         cursors.decode("videos-1", text[:at] + other + text[at + 1 :])

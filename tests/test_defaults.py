@@ -1,4 +1,4 @@
-"""The project with default settings in a new folder, with the commands of the README."""
+"""The commands of the README, run with default settings in a new folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.service.client import SEARCH, call
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder that Scrapy uses as the project's, so that tests do not write to the real one."""
+    """A folder that Scrapy treats as the project folder, so that tests do not write to the real one."""
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = crawler.settings\n")
     return tmp_path
 

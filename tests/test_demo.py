@@ -16,7 +16,7 @@ OWN = {name: scraper for name, scraper in scrapers().items() if name == scraper.
 
 
 def sandbox_record(scraper: Scraper) -> dict[str, Any]:
-    """The record of a scraper's example in the sandbox."""
+    """Return the sandbox's record for a scraper's example."""
     site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site(light=True)
     record: dict[str, Any] = site.expected_record({"scraper": scraper.name, **scraper.example})
     return record
@@ -24,7 +24,7 @@ def sandbox_record(scraper: Scraper) -> dict[str, Any]:
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the called scrapers. Calls return the records of the sandbox, without a service."""
+    """Replaces the calls to the service by records of the sandbox. Returns the list of scrapers that were called."""
     names: list[str] = []
 
     def call(_base: str, name: str, params: dict[str, Any]) -> dict[str, Any]:

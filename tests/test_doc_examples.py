@@ -1,9 +1,9 @@
-"""Every command of the README and the documentation works as it is pasted, against the sandbox.
+"""Every command in the README and the documentation works when it is pasted, with the sandbox as the platforms.
 
-A code block with the language ``bash`` is run. The blocks of a page run in one shell and one folder, in the order of
-the page. The test prepares nothing: files and variables that a command needs are made by the blocks before it. A word
-after the language marks a block that is not simply run (``MARKS``); its commands and options are parsed. Blocks of
-Python, JSON and SQL are checked, too.
+Code blocks with the language ``bash`` are run. The blocks of a page run in order, in one shell and one folder. The test
+prepares nothing: the files and variables that a command needs must come from earlier blocks. A word after the language
+marks a block that is handled differently (``MARKS``); its commands and options are parsed. Blocks of Python, JSON and
+SQL are checked, too.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ BASH = "/bin/bash"
 SECONDS = 120
 PORT = re.compile(r"(127\.0\.0\.1:|--port )(8\d{3})\b")
 PORTS = {80: 1, 89: 6}
-"""The first two digits of the ports on the pages -> how many ports a server uses: the sandbox has one per platform."""
+"""First two digits of a documented port -> number of ports needed: the sandbox uses one per platform.
+"""
 REAL_PLATFORMS = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
-"""Variables with which a command that requests a page of a real platform fails."""
+"""Environment variables that make requests to real platforms fail."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced code block of a page."""
+    """A fenced code block of a documentation page."""
 
     language: str
     mark: str
@@ -63,7 +64,7 @@ class Block:
 
 
 def blocks(page: str) -> list[Block]:
-    """The code blocks of a page."""
+    """Return the code blocks of a page."""
     found = []
     for info, text in BLOCK.findall((ROOT / page).read_text()):
         language, _, mark = info.partition(" ")
@@ -72,7 +73,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def free_ports(number: int) -> int:
-    """The first of some consecutive ports of loopback that nothing listens on."""
+    """Return the first of ``number`` consecutive free ports on loopback."""
     while True:
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError, OverflowError):
             first = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
@@ -82,7 +83,7 @@ def free_ports(number: int) -> int:
 
 
 class Shell:
-    """Runs the blocks of one page in one shell, in a folder that looks like that of the project after the demo."""
+    """Runs the blocks of a page in one shell, in a folder that looks like the project folder after the demo was run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -101,7 +102,7 @@ class Shell:
         self._blocks = itertools.count(1)
 
     def _make_environment(self, programs: Path) -> None:
-        """Make an environment with the programs of this one. Its ``scrapy`` runs in a fork, which starts quickly."""
+        """Copy the virtual environment with symbolic links. Its ``scrapy`` starts fast because it is forked."""
         programs.mkdir(parents=True)
         shutil.copy(Path(sys.prefix, "pyvenv.cfg"), programs.parent)
         (programs.parent / "lib").symlink_to(Path(sys.prefix, "lib"))
@@ -134,10 +135,10 @@ class Shell:
         assert '"success":false' not in text.replace(" ", ""), f"{block.text}\n{text[-2_000:]}"
 
     def serve(self, block: Block) -> None:
-        """Start a server, and wait until it prints its address.
+        """Run a block that starts a server, and wait until the server prints its address.
 
         Raises:
-            AssertionError: it ended instead.
+            AssertionError: the server ended before that.
         """
         process = subprocess.Popen(
             [BASH, "-c", f"exec {self._placed(block.text).strip()}"],
@@ -171,7 +172,7 @@ class Shell:
             process.stdout.close()
 
     def _placed(self, text: str) -> str:
-        """The block with ports that are free here."""
+        """Replace the ports in a block by free ones."""
         return PORT.sub(lambda found: f"{found[1]}{self.ports[int(found[2][:2])] + int(found[2][2:])}", text)
 
 
@@ -206,7 +207,7 @@ def test_us3_14_commands_run_as_pasted(page: str, shell: Shell) -> None:
 def test_us3_14_commands_that_cannot_run_here_have_valid_options(
     page: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """``tests/conftest.py`` lists them at the end of the output."""
+    """``tests/conftest.py`` lists the blocks that were not run at the end of the test output."""
     for block in blocks(page):
         if block.mark in PARSED:
             for command in check_block(block.text):
@@ -233,7 +234,7 @@ def test_us3_14_wrong_commands_are_found(wrong: str) -> None:
 
 
 def test_us_21_the_sql_examples_show_prices_first() -> None:
-    """Nulls, which SQLite sorts first, are not what the examples are about."""
+    """SQLite sorts nulls first, so the examples must exclude them."""
     examples = [block for block in blocks("docs/outputs.md") if block.language == "sql"]
     ordered = [
         line for block in examples for line in block.text.splitlines() if "price" in line and "order by 2" in line

@@ -1,4 +1,4 @@
-"""The tables of the documentation match the code."""
+"""The tables in the documentation match the code."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def table(page: str, title: str) -> list[list[str]]:
-    """The rows of the first table of a page whose header starts with a title, as lists of cells."""
+    """Return the cells of the first table of a page whose header row starts with ``title``."""
     rows = re.split(rf"^\| {title} \|.*\n\|[-| ]+\|\n", (ROOT / page).read_text(), maxsplit=1, flags=re.MULTILINE)[1]
     lines = re.match(r"(?:\|.*\n)+", rows)
     assert lines is not None
@@ -29,7 +29,7 @@ def table(page: str, title: str) -> list[list[str]]:
 
 
 def leaves(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
-    """The error classes with a code of their own, including base classes."""
+    """Yield an error class and its subclasses that have their own code."""
     if "code" in vars(kind):
         yield kind
     for child in kind.__subclasses__():
@@ -45,7 +45,7 @@ def test_the_table_of_errors_matches_the_classes() -> None:
 
 
 def test_the_readme_names_scrapers_that_exist() -> None:
-    """The README lists some scrapers: a new platform does not require a change there."""
+    """The README names only some scrapers, so a new platform requires no change there."""
     assert {row[0] for row in table("README.md", "scraper")} <= {scraper.name for scraper in scrapers().values()}
 
 

@@ -1,4 +1,4 @@
-"""Crawls through three real proxies, in front of a sandbox that serves https and logs each request's proxy."""
+"""Crawls through three real proxies to a sandbox that serves https and logs the proxy of each request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FAULTS: dict[Fault, str] = {
     "502": "the proxy answered 'HTTP/1.1 502 No'",
     "reset": "",
 }
-"""Fault of a proxy -> what ``scrapy egress check`` reports. A reset in the middle of a body is not visible to it."""
+"""Fault of a proxy -> what ``scrapy egress check`` reports. The check cannot detect a reset in the middle of a body."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture
 def at(shared_stage: Stage) -> Iterator[Stage]:
-    """The shared stage, with an empty log and without faults."""
+    """The shared proxies and sandbox, with an empty request log and without faults."""
     shared_stage.requests.write_text("")
     yield shared_stage
     for relay in shared_stage.proxies.relays.values():
@@ -60,7 +60,7 @@ def at(shared_stage: Stage) -> Iterator[Stage]:
 
 
 def test_targets_use_all_egresses_within_their_budgets(at: Stage, tmp_path: Path) -> None:
-    """The starts of an egress are at least half of its delay apart, because delays vary by half."""
+    """Requests through an egress start at least half of its delay apart, because the delay varies by up to half."""
     delay = 0.3
     budgets = json.dumps({"retail": {"concurrency": 1, "delay": delay}})
     run = crawl(at, tmp_path, "retail", queries(24), PLATFORM_BUDGETS=budgets)
@@ -105,7 +105,7 @@ def test_pages_in_the_browser_use_the_egress_of_their_target(at: Stage, tmp_path
     "fault", [pytest.param(each, marks=[] if each in {"407", "reset"} else [pytest.mark.soak]) for each in FAULTS]
 )
 def test_a_broken_proxy_loses_no_target(at: Stage, tmp_path: Path, fault: Fault) -> None:
-    """Its targets start anew on the others, once. The check names the proxy and the reason."""
+    """Its targets restart once on other egresses. ``scrapy egress check`` names the broken proxy and the reason."""
     at.proxies.relays["egress-2"].set(fault)
     budgets = json.dumps({"retail": {"concurrency": 2, "delay": 0}})
     settings = {"PLATFORM_BUDGETS": budgets, "DOWNLOAD_TIMEOUT": 3 if fault == "hang" else 30, "BREAKER_COOLDOWN": 600}
@@ -115,7 +115,7 @@ def test_a_broken_proxy_loses_no_target(at: Stage, tmp_path: Path, fault: Fault)
     assert "event=target_restarted" in run.log
     complete = {each["id"] for each in run.records}
     assert len(complete) == 30
-    if fault != "reset":  # its requests reach the platform
+    if fault != "reset":  # with a reset, requests reach the platform
         assert set(at.clients()) == {"egress-1", "egress-3"}
         code, found, _ = check_egresses(at, "retail")
         assert code == 4
@@ -146,7 +146,7 @@ def test_a_proxy_comes_back_by_itself(at: Stage, tmp_path: Path) -> None:
 
 
 def test_a_refused_target_is_not_sent_elsewhere_while_its_egress_rests(at: Stage, tmp_path: Path) -> None:
-    """Eight rows with the same target, which is blocked: the seven repeats end as the first, without a request."""
+    """Eight rows have the same blocked target. The seven repeats get the first one's outcome without a request."""
     walls = [{"query": "challenge"}] * 8
     budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.05}})
     settings = {"PLATFORM_BUDGETS": budgets, "BREAKER_THRESHOLD": 1, "BREAKER_COOLDOWN": 600, "TARGETS_IN_FLIGHT": 1}
@@ -180,11 +180,11 @@ def test_processes_share_the_budget_of_each_egress(at: Stage, tmp_path: Path) ->
     for run in (finished(folders[0], one.returncode), second):
         run.check_each_target_once(12)
         assert run.codes == {"OK": 12}
-    check_budget(at, delay, all_used=False)  # on a slow machine, the delay of the first is over for each target
+    check_budget(at, delay, all_used=False)  # on a slow machine, the first egress can be ready again for every target
 
 
 def test_the_service_shows_its_egresses_without_credentials(at: Stage, tmp_path: Path) -> None:
-    """Its crawlers are replaced after every target. That does not change the budgets."""
+    """The service's crawlers are replaced after every target, which must not reset the budgets."""
     delay = 0.2
     at.proxies.relays["egress-3"].set("407")
     settings = at.settings | {
@@ -219,9 +219,10 @@ def page(url: str, path: str) -> str:
 
 
 SOAK = {"retail": 3_000, "microblog": 600, "photoapp": 600, "professional": 600, "videosite": 600, "shortvideo": 60}
-"""Platform -> number of targets through three egresses. Through one, a sixth of them sets the rate to compare with."""
+"""Platform -> number of targets through three egresses. A sixth of them are first crawled through one egress.
+"""
 SOAK_DELAY = {"shortvideo": 6.0}
-"""Seconds between downloads. The machine must not be the limit, even with three egresses."""
+"""Seconds between downloads, so high that the machine does not limit the rate even with three egresses."""
 
 
 @pytest.mark.soak
@@ -240,6 +241,6 @@ def test_three_egresses_have_almost_three_times_the_throughput_of_one(at: Stage,
         run.check_each_target_once(number)
         assert run.codes == {"OK": number}
         times = [each["time"] for each in at.seen()]
-        rates.append((number - len(egresses)) / (times[-1] - times[0]))  # an egress's first target needs no interval
+        rates.append((number - len(egresses)) / (times[-1] - times[0]))  # no delay before the first target
     check_budget(at, delay)
     assert rates[1] / rates[0] >= 2.85, rates

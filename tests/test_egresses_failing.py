@@ -1,4 +1,4 @@
-"""Egresses that fail or rest, and targets that were refused: in other processes, restarts, browser pages, retries."""
+"""Failed and suspended egresses, refused targets: other processes, restarts, browser pages and retries know them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture
 def at(shared_stage: Stage) -> Iterator[Stage]:
-    """The shared stage, with an empty log and without faults."""
+    """The shared proxies and sandbox, with an empty request log and without faults."""
     shared_stage.requests.write_text("")
     yield shared_stage
     for relay in shared_stage.proxies.relays.values():
@@ -50,7 +50,7 @@ def scrapy(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.soak
 def test_a_killed_proxy_loses_no_target_and_is_used_again_when_it_runs_again(at: Stage, tmp_path: Path) -> None:
-    """The crawl uses the proxies without the relays, so that the system itself refuses the connections."""
+    """The crawl uses the proxies without relays, so that the operating system refuses connections to the killed one."""
     budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.1}})
     settings = {"PLATFORM_BUDGETS": budgets, "BREAKER_COOLDOWN": 1, "TARGETS_IN_FLIGHT": 6}
     settings["EGRESSES"] = json.dumps(at.proxies.direct)
@@ -85,12 +85,12 @@ def test_a_browser_page_whose_proxy_fails_is_loaded_through_another(at: Stage, t
     run.check_each_target_once(3)
     assert run.codes == {"OK": 3}, run.failures
     assert "event=target_restarted" in run.log
-    if fault != "reset":  # its requests reach the platform
+    if fault != "reset":  # with a reset, requests reach the platform
         assert set(at.clients()) == {"egress-1", "egress-3"}
 
 
 def test_a_target_starts_anew_if_its_egress_fails_during_its_enrichment(at: Stage, tmp_path: Path) -> None:
-    """The data and warnings of its first start are dropped."""
+    """The data and warnings from before the restart are discarded."""
     example = find_scraper("videosite-profile").example
     budgets = json.dumps({"videosite": {"concurrency": 2, "delay": 0.3, "sources": {}}})
     names = {source: name for name, source in at.proxies.sources.items()}
@@ -115,7 +115,7 @@ def test_a_target_starts_anew_if_its_egress_fails_during_its_enrichment(at: Stag
 
 
 def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(at: Stage, tmp_path: Path) -> None:
-    """``scrapy targets retry`` makes the targets file of a second crawl, which other processes run."""
+    """``scrapy targets retry`` writes the targets file of a second crawl, which runs in another process."""
     store = {"SHARED_LIMITS": 1, "STORE": str(tmp_path / "jobs.sqlite3")}
     settings = store | {"BREAKER_THRESHOLD": 1, "BREAKER_COOLDOWN": 600}
     first, second = tmp_path / "first", tmp_path / "second"
@@ -144,7 +144,7 @@ def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(at
 
 @pytest.mark.soak
 def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(at: Stage, tmp_path: Path) -> None:
-    """The delay is longer than the deadlines of calls, so each egress can serve only one call of all processes."""
+    """The delay is longer than the deadline of a call, so all processes together get one call through each egress."""
     at.proxies.relays["egress-3"].set("407")
     keys = tmp_path / "keys.sqlite"
     headers = {"X-API-Key": KeyStore(keys).create("tests"), "Content-Type": "application/json"}
@@ -181,7 +181,7 @@ def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(at: Stag
 
 
 def test_credentials_are_in_no_saved_fixture_log_or_traceback(at: Stage, tmp_path: Path) -> None:
-    """The only egress needs credentials. First it works, then its proxy fails, then a pipeline raises an exception."""
+    """The only egress has credentials. First it works, then its proxy fails, then a pipeline raises an exception."""
     settings = at.settings | {"EGRESSES": json.dumps(at.proxies.egresses[1:2]), "LOG_LEVEL": "DEBUG"}
     fixtures = tmp_path / "fixtures"
     saved = scrapy("probe", "retail-search-v4", "-a", "query=tea", "--save", str(fixtures), **settings)
@@ -202,7 +202,7 @@ def test_credentials_are_in_no_saved_fixture_log_or_traceback(at: Stage, tmp_pat
 
 
 def test_addresses_of_this_machine_are_egresses_and_a_foreign_one_fails(at: Stage, tmp_path: Path) -> None:
-    """Connections of one address are not reused for another."""
+    """A connection made from one address is not reused for another."""
     egresses = [{"name": "direct"}, {"name": "second", "bind": "127.0.0.21"}, {"name": "foreign", "bind": "192.0.2.7"}]
     budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.2}})
     settings = {"EGRESSES": json.dumps(egresses), "PLATFORM_BUDGETS": budgets, "BREAKER_COOLDOWN": 600}

@@ -1,4 +1,4 @@
-"""Proxies that stall, never end their head, send garbage or break in the middle, beside good ones."""
+"""Proxies that hang, send endless headers, send garbage or fail during a crawl, next to working ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture
 def at(shared_stage: Stage) -> Iterator[Stage]:
-    """The shared stage, with an empty log and without faults."""
+    """The shared proxies and sandbox, with an empty request log and without faults."""
     shared_stage.requests.write_text("")
     for relay in shared_stage.proxies.relays.values():
         relay.accepted = 0
@@ -39,7 +39,7 @@ CALLS, AT_ONCE = 200, 8
 
 
 def test_at_3_at_4_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_one(at: Stage, tmp_path: Path) -> None:
-    """Each bad egress gets the two requests of its budget. The good one answers the rest within the wait."""
+    """Each bad egress gets two requests (its budget). The good one serves all other calls before their deadlines."""
     faults: dict[str, Fault] = {"egress-1": "hang", "egress-2": "endless"}
     for name, fault in faults.items():
         at.proxies.relays[name].set(fault)
@@ -86,7 +86,7 @@ def test_at_3_at_4_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_o
 def test_a_proxy_that_breaks_in_the_middle_loses_no_target_and_moves_no_refused_one(
     at: Stage, tmp_path: Path, fault: Fault
 ) -> None:
-    """Also beside targets that the platform refuses."""
+    """This holds even if other targets of the crawl are refused by the platform."""
     walls = [{"query": "challenge", "page": page} for page in range(1, 7)]
     targets = [*queries(80), *walls, *({"query": f"late {n}"} for n in range(214))]
     budgets = json.dumps({"retail": {"concurrency": 2, "delay": 0.05}})
@@ -103,6 +103,6 @@ def test_a_proxy_that_breaks_in_the_middle_loses_no_target_and_moves_no_refused_
         if "challenge" in each["uri"]:
             clients[each["uri"]].add(each["client"])
     assert len(clients) == 6
-    # A response that was cut does not show whether the platform refuses the target.
+    # A truncated response does not show whether the platform refuses the target, so it is sent once more.
     most = 2 if fault == "reset" else 1
     assert max(map(len, clients.values())) <= most, "sent through no other egress after a refusal"

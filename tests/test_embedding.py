@@ -1,4 +1,4 @@
-"""The spiders and page objects in projects of others, and spiders of others under this project's settings."""
+"""The spiders and page objects in other projects, and spiders of other projects with this project's settings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def scrapy(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "scr
 
 @pytest.fixture(scope="module")
 def new_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ``scrapy startproject`` makes."""
+    """A new project made by ``scrapy startproject``."""
     folder = tmp_path_factory.mktemp("new")
     made = scrapy(folder, "startproject", "shop")
     assert made.returncode == 0, made.stderr
@@ -100,12 +100,12 @@ def new_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(new_project: Path, tmp_path: Path) -> Path:
-    """A new project of another author."""
+    """A copy of the new project for one test."""
     return shutil.copytree(new_project, tmp_path / "shop")
 
 
 def change(project: Path, *texts: str, **spiders: str) -> None:
-    """Append to the settings of a project, and add modules with spiders."""
+    """Append texts to a project's settings, and add modules with spiders."""
     with (project / "shop/settings.py").open("a") as settings:
         settings.writelines(texts)
     for name, text in spiders.items():
@@ -118,7 +118,7 @@ def arguments_of(scraper: str) -> list[str]:
 
 
 def scraper_cases() -> Iterator[object]:
-    """A scraper of each platform. All but the one that needs a browser are soak tests."""
+    """Yield a scraper of each platform. All except the one that needs a browser are soak tests."""
     for platform in platforms().values():
         yield pytest.param(platform.scrapers[0], marks=[pytest.mark.soak] * (platform.name != "shortvideo"))
 
@@ -131,7 +131,7 @@ def expected(scraper: str) -> Any:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Serve the cookies of each request as text, and a page of the shop. Yields the URL."""
+    """Run a server that returns the cookies of each request as text, and a page of the shop. Yields its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # http.server's name
@@ -154,7 +154,7 @@ def server() -> Iterator[str]:
         listening.shutdown()
 
 
-# This project's spiders in a project of others
+# This project's spiders in another project
 
 
 @pytest.mark.parametrize("scraper", scraper_cases())
@@ -170,7 +170,7 @@ def test_us3_7_ct_8_our_spiders_run_in_a_plain_project(project: Path, scraper: s
 
 
 def test_us3_7_the_settings_of_the_plain_project_apply(project: Path) -> None:
-    """``scrapy startproject`` sets ``ROBOTSTXT_OBEY``, and the sandbox's robots.txt forbids searches."""
+    """``scrapy startproject`` enables ``ROBOTSTXT_OBEY``, and the sandbox's robots.txt disallows searches."""
     change(project, ADDON, SPIDERS, 'FEEDS = {"rows.parquet": {"format": "parquet"}}\n')
     (project / "targets.jsonl").write_text('{"id": "a", "cat_id": "976759"}\n{"id": "b", "query": "mustard"}\n')
     run = scrapy(
@@ -217,7 +217,7 @@ def test_us3_7_without_the_add_on_a_crawl_is_refused(project: Path) -> None:
 
 @pytest.mark.parametrize("process", ["CrawlerProcess", "AsyncCrawlerProcess"])
 def test_us3_7_a_spider_runs_from_a_script(tmp_path: Path, process: str) -> None:
-    """As Scrapy's documentation describes it, without a project."""
+    """The script is the one in Scrapy's documentation, without a project."""
     settings = {"ADDONS": {"crawler.Addon": 500}, "SANDBOX": True, "FEEDS": {"out.jsonl": {"format": "jsonlines"}}}
     program = (
         "import scrapy.crawler; from crawler.spiders.retail import RetailSpider; "
@@ -247,7 +247,7 @@ def test_us3_7_our_commands_run_in_a_plain_project(project: Path) -> None:
     assert (wrong.returncode, wrong.stderr) == (2, "SANDBOX: expected True or False, not 'ture'.\n")
 
 
-# Spiders of others under this project's settings
+# Spiders of other projects with this project's settings
 
 
 def test_us3_8_ct_10_a_plain_spider_has_the_same_outputs_as_in_its_own_project(project: Path) -> None:
@@ -271,7 +271,7 @@ def test_us3_8_ct_10_a_plain_spider_has_the_same_outputs_as_in_its_own_project(p
     assert results == [results[0]] * 3
 
 
-# Page objects alone
+# Page objects without spiders
 
 
 def test_us3_7_a_page_object_reads_a_response_alone() -> None:
@@ -288,12 +288,12 @@ def test_us3_7_a_plain_spider_gets_a_page_object(project: Path) -> None:
     assert comparable(lines(project / "out.jsonl")) == expected("retail-category-v4")
 
 
-# A project whose package is also called crawler
+# A project whose package is also named crawler
 
 
 @pytest.fixture
 def namesake(project: Path) -> Path:
-    """A project whose package is called ``crawler``, from before this one was installed."""
+    """Another project whose package is also named ``crawler``, and which existed before this package was installed."""
     change(project, plain=PLAIN)
     shutil.move(project / "shop", project / "crawler")
     for path in (project / "scrapy.cfg", project / "crawler/settings.py"):
@@ -305,7 +305,7 @@ INSTALLED = (
     "-c",
     "import sys; sys.path.remove(''); from scrapy.cmdline import execute; execute(['scrapy', *sys.argv[1:]])",
 )
-"""Runs Scrapy as the program ``scrapy`` does: the folder is not the first place in which packages are searched."""
+"""Runs Scrapy like the program ``scrapy``: the current folder is not first in the module search path."""
 
 
 @pytest.mark.parametrize("command", [["crawl", "plain"], ["version"]], ids=str)
@@ -319,7 +319,7 @@ def test_ct_11_a_hidden_project_is_named_in_one_sentence(namesake: Path, command
 
 
 def test_ct_11_a_project_with_our_name_runs_where_its_package_is_found_first(namesake: Path) -> None:
-    """The entry points of the installed package do not disturb its commands."""
+    """The entry points of the installed package do not break the other project's commands."""
     listed = scrapy(namesake, "list")
     assert (listed.returncode, listed.stdout, listed.stderr) == (0, "plain\n", "")
     with server() as url:
@@ -335,7 +335,7 @@ def test_ct_11_a_project_with_our_name_runs_where_its_package_is_found_first(nam
 
 
 def test_ct_11_a_copy_of_this_package_in_the_folder_is_not_a_collision(tmp_path: Path) -> None:
-    """Such as a clone in which the installed package is used."""
+    """For example, the installed package is used in a clone of the repository."""
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
     shutil.copytree(ROOT / "crawler", tmp_path / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
     run = scrapy(tmp_path, "list", program=INSTALLED)
@@ -357,7 +357,7 @@ def test_ct_11_a_copy_of_this_package_in_the_folder_is_not_a_collision(tmp_path:
 def test_ct_11_only_packages_of_others_are_hidden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, files: list[str], *, is_hidden: bool
 ) -> None:
-    """A folder ``crawler`` may also contain data. Scrapyd runs a project from an egg."""
+    """A folder named ``crawler`` may contain only data. ``egg``: Scrapyd runs projects from eggs."""
     for file in files:
         (tmp_path / "crawler" / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "crawler" / file).touch()

@@ -1,4 +1,4 @@
-"""``scrapy extract``: saved responses in, data or a typed error out, each with its exit code."""
+"""``scrapy extract``: reads saved responses, and prints data or a typed error with the right exit code."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Extract:
             opts, args = parser.parse_known_args(arguments)
             command.run(args, opts)
             code = command.exitcode
-        except UsageError as error:  # as Scrapy handles it
+        except UsageError as error:  # Scrapy handles it like this
             with pytest.raises(SystemExit) as exit_:
                 parser.error(str(error))
             code = int(exit_.value.code or 0)
@@ -202,7 +202,7 @@ def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert orjson.loads(run.stdout) == SITE.expected_record({"cat_id": "976759"})
 
 
-# Overridden page objects, as in crawls
+# Overridden page objects work as in crawls
 
 OVERRIDE = """
 from web_poet import field, handle_urls
@@ -225,7 +225,7 @@ class OwnPage(ListingPage):
     ("pattern", "prefix"), [("www.walmart.com", "own: "), ("elsewhere.example", ""), ("", "own: ")]
 )
 def test_ct_7_extract_uses_page_objects_that_override_others(tmp_path: Path, pattern: str, prefix: str) -> None:
-    """A crawl and ``scrapy extract`` find them by ``SCRAPY_POET_DISCOVER``."""
+    """Both a crawl and ``scrapy extract`` find the overriding page object through ``SCRAPY_POET_DISCOVER``."""
     (tmp_path / "own_pages.py").write_text(OVERRIDE.format(pattern=pattern))
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = crawler.settings\n")
     (tmp_path / "page.html").write_bytes(page())
@@ -240,7 +240,7 @@ def test_ct_7_extract_uses_page_objects_that_override_others(tmp_path: Path, pat
     assert read["heading"] == f"{prefix}Food"
     described = [each["short_description"] == each["item_id"] for each in read["products"]]
     assert described == [bool(prefix)] * len(described)
-    if not pattern:  # it also matches the URLs of the sandbox
+    if not pattern:  # an empty pattern also matches the URLs of the sandbox
         scrapy("crawl", "retail", "-a", "cat_id=976759", "-s", "SANDBOX=1", "-O", "out.jsonl")
         assert orjson.loads((tmp_path / "out.jsonl").read_bytes())["heading"] == "own: Food"
 
@@ -272,15 +272,9 @@ def test_the_origin_of_each_field_is_explained(extract: Extract) -> None:
 
 
 def test_a_value_that_is_looked_up_in_a_table_is_explained(extract: Extract) -> None:
-    """The kind of a photo-app post, such as 1, selects its name. No name exists for other kinds."""
-    case = (
-        ROOT
-        / "tests"
-        / "fixtures"
-        / "crawler.platforms.photoapp.pages.PostPage"
-        / "transcribed-xdt-photo-202607"
-        / "inputs"
-    )
+    """``__typename`` is looked up by the numeric type of the photo-app post. A table lists only the known types."""
+    folder = ROOT / "tests/fixtures/crawler.platforms.photoapp.pages.PostPage"
+    case = folder / "transcribed-xdt-photo-202607" / "inputs"
     url = orjson.loads((case / "HttpResponse-info.json").read_bytes())["url"]
     done = extract("photoapp-post-v4", str(case / "HttpResponse-body.html"), "--url", url, "--explain")
     assert "Traceback" not in done.stderr

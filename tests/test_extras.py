@@ -1,4 +1,4 @@
-"""The extras are optional: they are imported on use only, and their absence is explained."""
+"""Optional dependencies are imported only when they are used, and a message names the missing extra."""
 
 from __future__ import annotations
 

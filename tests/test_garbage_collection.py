@@ -1,4 +1,4 @@
-"""The thresholds of Python's garbage collector: few collections while a command starts, and the usual number later."""
+"""The garbage collector's thresholds: collections are rare while a command starts, and as usual later."""
 
 from __future__ import annotations
 

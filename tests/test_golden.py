@@ -1,4 +1,4 @@
-"""The golden record: its rows and hashes, its comparison, and the reproduction of a part of it."""
+"""The golden record: its rows and hashes, the comparison with it, and the reproduction of a part of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DATA = {"rows": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], "next": None}
 
 
 def golden(*arguments: object) -> tuple[int, list[str], str]:
-    """Run the program. Return its exit code, the printed lines and the log."""
+    """Run the golden record's program. Return its exit code, the printed lines and the log."""
     command = [sys.executable, "-m", "scripts.golden", *map(str, arguments)]
     run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=300)
     return run.returncode, run.stdout.splitlines(), run.stderr
@@ -106,7 +106,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read(file, Selection()) == rows
     assert "quoted" not in file.read_text()
     assert "a warning" not in file.read_text()
-    assert file.read_text().count('"paths"') == 1  # two rows with the same paths share a shape
+    assert file.read_text().count('"paths"') == 1  # rows with the same paths share one entry
 
 
 def test_equal_keys_are_numbered_independently_of_their_order() -> None:
@@ -189,7 +189,7 @@ def test_the_examples_are_right() -> None:
 
 @pytest.mark.soak
 def test_values_of_another_checkout_are_those_of_this_one_if_it_is_this_one(tmp_path: Path) -> None:
-    """The record differs, the two checkouts do not: the command lists no values, and exits with 1."""
+    """The record differs from the results, but both checkouts give the same ones: no values are listed, exit code 1."""
     part = ("--platform", "professional", "--variant", "robots")
     rows = read(RECORD, Selection(("professional",), ("robots",)))
     was = record(tmp_path / "was", {key: {**each, "code": "OTHER"} for key, each in rows.items()})
@@ -205,7 +205,7 @@ def test_the_record_is_reproducible() -> None:
 
 
 def test_ct_4_a_target_of_the_list_exists_in_the_sandbox_unless_the_list_says_otherwise() -> None:
-    """Sixty members had been invented under other names since, and their rows only compared "not found" with itself."""
+    """Sixty members had been renamed in the sandbox, so their rows only compared one "not found" error with another."""
     missing = {key for key, row in read(RECORD, Selection()).items() if row["code"] == "TARGET_NOT_FOUND"}
     for target in listed():
         if "scraper" in target and "captures" not in target and "fault" not in target:
@@ -215,7 +215,7 @@ def test_ct_4_a_target_of_the_list_exists_in_the_sandbox_unless_the_list_says_ot
 
 
 def test_a_selection_is_written_into_the_record(tmp_path: Path) -> None:
-    """Rows that are not selected are kept, also the captures' where their folder is missing."""
+    """Rows that are not selected are kept, including those of the recorded pages if their folder is missing."""
     file = record(tmp_path / "record", {PLAIN: row(), PAGES: row(), CAPTURE: row()})
     now = record(tmp_path / "now", {PLAIN: row({"next": 1})})
     status, _, log = golden("write", file, "--now", now, "--variant", "plain", "--captures", tmp_path / "none")

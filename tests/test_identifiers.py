@@ -1,4 +1,4 @@
-"""Identifiers and file names use neutral names of platforms: real names occur in data and in origins only."""
+"""Identifiers and file names use neutral platform names. Brand names occur only in data and origins."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("crawler", "tests", "scripts", "benchmarks", "docs")
 BRANDS = ("instagram", "facebook", "tiktok", "youtube", "twitter", "linkedin", "walmart", "whatsapp")
 
-# Keys of the interface specification that contain a brand.
+# Keys of the interface specification that contain a brand name.
 CONTRACT_KEYS = {"fields_withheld_by_linkedin", "positions_masked_by_linkedin"}
 
 
@@ -21,7 +21,7 @@ def files() -> list[Path]:
 
 
 def identifiers(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield each name that a module defines or uses, with its line; none if its text contains no brand."""
+    """Yield each name that a module defines or uses, with its line. Modules without any brand name are skipped."""
     text = path.read_text()
     if not branded(text):
         return

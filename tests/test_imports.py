@@ -1,4 +1,4 @@
-"""Imports point to lower layers, without cycles, and the sandbox is independent."""
+"""Modules import only from lower layers and without cycles, and the sandbox is independent."""
 
 import ast
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "crawler"
 
-# Component (a module or a package of crawler/) -> its layer. A module imports from its component and from lower layers.
+# Component (module or package in crawler/) -> its layer. A module may import from its own component and lower layers.
 LAYERS = {
     "errors": 0,
     "logs": 0,
     "reading": 1,
     "storage": 1,
-    "targets.coverage": 1,  # imports nothing; sweeps of platforms return it, too
+    "targets.coverage": 1,  # imports nothing of the project; also returned by exhaustive crawls of platforms
     "jobs": 2,
     "platforms": 2,
     "targets": 3,
@@ -26,7 +26,7 @@ LAYERS = {
     "middlewares": 6,
     "monitoring": 6,
     "browser": 6,
-    # The parts of jobs that depend on targets and outputs.
+    # The modules of jobs that depend on targets and outputs.
     "jobs.seen": 4,
     "jobs.source": 5,
     "jobs.intake": 4,
@@ -43,7 +43,7 @@ LAYERS = {
     "mcp": 10,
     "probe": 10,
     "service": 12,
-    # The parts that import nothing of the project.
+    # The modules that import nothing of the project.
     "runtime": 0,
     "commands.exit_codes": 0,
     "configuration.setting_types": 0,
@@ -59,14 +59,14 @@ MAY_IMPORT_SANDBOX = {"commands", "service"}
 
 
 def component_of(module: str) -> str | None:
-    """The component of ``crawler.<component>...``; None for the package itself."""
+    """Return the component of a module ``crawler.<component>...``, or None for the package itself."""
     parts = module.split(".")
     inner = ".".join(parts[1:3])
     return inner if inner in LAYERS else parts[1] if len(parts) > 1 else None
 
 
 def import_graph(package: Path, *, for_types: bool = True) -> dict[str, set[str]]:
-    """The modules that each module of a package imports, also in functions, and also under ``TYPE_CHECKING`` or not."""
+    """Return module -> imported modules, also in functions. ``for_types``: include ``TYPE_CHECKING`` blocks."""
     paths = {
         ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): path
         for path in package.rglob("*.py")
@@ -85,7 +85,7 @@ def import_graph(package: Path, *, for_types: bool = True) -> dict[str, set[str]
 
 
 def statements(node: ast.AST, *, for_types: bool) -> Iterator[ast.stmt]:
-    """Yield the statements in a module, also those in functions; those under ``TYPE_CHECKING`` only ``for_types``."""
+    """Yield all statements below a node. ``for_types``: include those in ``TYPE_CHECKING`` blocks."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt):
             yield child
@@ -96,7 +96,7 @@ def statements(node: ast.AST, *, for_types: bool) -> Iterator[ast.stmt]:
 
 
 def cycle_in(graph: dict[str, set[str]]) -> list[str]:
-    """The modules of one import cycle, the first repeated as the last; [] without a cycle."""
+    """Return the modules of an import cycle, with the first one repeated at the end, or [] if there is no cycle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -136,7 +136,7 @@ def test_imports_for_types_are_left_out_of_the_layers(tmp_path: Path) -> None:
 
 
 def import_breaking_layers(component: str, module: str) -> bool:
-    """Whether a component may not import a module."""
+    """Return whether the layers forbid a component to import a module."""
     target = component_of(module)
     if SANDBOX in {target, component}:
         return component != target and component not in MAY_IMPORT_SANDBOX
@@ -177,7 +177,7 @@ def test_ho3_13_machinery_is_in_the_packages_and_not_among_the_spiders() -> None
     root = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
     assert root == {
         *("settings", "items", "pipelines", "middlewares", "errors", "registry", "logs"),
-        *("addon", "components"),  # an add-on's path is public, and both are read by users
+        *("addon", "components"),  # the path of an add-on is public, and users read both modules
     }
     spiders = {path.stem for path in (PACKAGE / "spiders").glob("*.py")} - {"__init__"}
     platforms = {path.parent.name for path in (PACKAGE / "platforms").glob("*/__init__.py")}

@@ -106,12 +106,12 @@ def test_co_2_csv_with_one_row_per_product(tmp_path: Path) -> None:
 
 
 NAMES = ('=HYPERLINK("http://x","y")', "+1+1", "-1", "@SUM(1)", "\t=1", 'a,"b"; c', "first\nsecond", "a\u2028b")
-"""Product names that a spreadsheet would take for formulas, or a reader of CSV for several cells or rows."""
+"""Product names that spreadsheets could take for formulas, or CSV readers for several cells or rows."""
 
 
 @pytest.mark.parametrize("escape", [True, False])
 def test_names_that_are_formulas_get_an_apostrophe_in_csv_only(tmp_path: Path, *, escape: bool) -> None:
-    """With ``CSV_ESCAPE_FORMULAS=0``, and in Parquet, names are written unchanged."""
+    """In Parquet, and in CSV with ``CSV_ESCAPE_FORMULAS=0``, names are written unchanged."""
     files = {name: {"format": name, "overwrite": True} for name in ("csv", "parquet")}
     feeds = {str(tmp_path / f"out.{name}"): options for name, options in files.items()}
     with open_shop() as shop:

@@ -1,4 +1,4 @@
-"""The private names of libraries that the code uses: each is listed here with a reason, and their number is limited."""
+"""The private library names that the code uses: each is listed here with a reason, and their number is limited."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ REASONS = {
     ): "Twisted responds to a malformed request without a body",
     ("crawler.service.http.edge", "_send100Continue"): "Twisted sends it before the headers are checked",
 }
-"""Module and name -> the reason that no public name can replace it."""
+"""Module and name -> why no public name can replace it."""
 DOCUMENTED = {("crawler.outputs.feeds", "_job"): "the spider argument in which Scrapyd passes the id of a job"}
-"""Names with an underscore that are documented."""
+"""Names with an underscore that the library documents."""
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 """The public attributes of named tuples. Their underscore only prevents conflicts with fields."""
 
@@ -48,7 +48,7 @@ def name_of(path: Path) -> str:
 
 
 def own_names() -> set[str]:
-    """Private names that the project itself defines: functions, classes, attributes and variables."""
+    """Return the private names (functions, classes, attributes, variables) that the project itself defines."""
     found: set[str] = set()
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -63,7 +63,7 @@ def own_names() -> set[str]:
 
 
 def foreign_accesses(path: Path, own: set[str]) -> Iterator[str]:
-    """Yield private names that a module uses and the project does not define, also through ``getattr``."""
+    """Yield the private names that a module uses (also by ``getattr``) and the project does not define."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Attribute(attr=name) if PRIVATE.fullmatch(name) and name not in own:
@@ -78,7 +78,7 @@ def foreign_accesses(path: Path, own: set[str]) -> Iterator[str]:
 
 
 def inherited(module: str) -> Iterator[str]:
-    """Yield private names of library classes that the classes of a module override or use through ``self``."""
+    """Yield the private names of library classes that a module's subclasses override or use through ``self``."""
     for value in vars(importlib.import_module(module)).values():
         if not isinstance(value, type) or value.__module__ != module:
             continue

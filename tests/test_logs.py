@@ -1,4 +1,4 @@
-"""Which log records are created at all."""
+"""Log records that no handler would write are not even created."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from crawler.logs import skip_unhandled_records
     ("root", "handlers", "levels"),
     [
         (logging.NOTSET, [logging.INFO, logging.WARNING], (logging.INFO, logging.INFO)),  # a crawl
-        (logging.NOTSET, [logging.INFO, logging.NOTSET], (logging.NOTSET, logging.DEBUG)),  # a handler takes everything
-        (logging.WARNING, [logging.NOTSET], (logging.WARNING, logging.DEBUG)),  # the endpoint, with a level on the root
+        (logging.NOTSET, [logging.INFO, logging.NOTSET], (logging.NOTSET, logging.DEBUG)),  # one accepts everything
+        (logging.WARNING, [logging.NOTSET], (logging.WARNING, logging.DEBUG)),  # the endpoint
         (logging.INFO, [], (logging.INFO, logging.DEBUG)),
     ],
 )

@@ -1,4 +1,4 @@
-"""Retries of Scrapy's middleware, with a wait before each."""
+"""Retries by Scrapy's retry middleware, with a wait before each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def due(deadline: float) -> Target:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits before retries, in seconds. They are recorded, not waited for."""
+    """Records the waits before retries in seconds, instead of waiting."""
     found: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""No scraper lacks a part, and each missing part is named."""
+"""No scraper lacks a required part (documentation, fixtures, ...), and messages name each missing part."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_missing_part_of_a_scraper_is_named(monkeypatch: Patch, remove: Callab
 
 
 def test_ct_12_a_scraper_that_extract_cannot_read_is_named() -> None:
-    """The scraper has no pages, pages of another record, or pages of which the first recognises those of the second."""
+    """Cases: no pages, pages of another record, and a first page class that also accepts the pages of the second."""
     part = (SCRAPER.name, "no support in scrapy extract")
     assert found(missing_parts.of_scraper(replace(SCRAPER, pages=()))) == [part]
     assert found(missing_parts.of_scraper(replace(SCRAPER, pages=(ProfilePage,)))) == [part]

@@ -1,4 +1,4 @@
-"""``docs/nulls.md`` matches the models, and its shares match the sandbox."""
+"""``docs/nulls.md`` matches the models, and its percentages match the sandbox."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_co_7_the_page_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_co_7_every_field_that_may_be_null_says_when(name: str) -> None:
-    """The reason is in the docstring of the field or of its model, so that callers find it in OpenAPI, too."""
+    """The description of the field or its model must say when, so that callers also find it in the OpenAPI document."""
     without = [f"{each.path}: {each.kind}" for each in nulls.listed_fields(name, nulls.read()) if not each.when]
     assert without == []
 
 
 def test_fi3_10_the_page_lists_the_fields_that_are_always_empty() -> None:
-    """An empty text was not on the page, which said that it lists what may be missing."""
+    """The page claims to list everything that may be missing, but used to leave out fields that are empty texts."""
     listed_there = {each.path: each.kind for each in nulls.listed_fields("professional-profile-v4", nulls.read())}
     assert listed_there["posts[].thumbnail_image"] == nulls.EMPTY
     assert "profile.display_name" not in listed_there, "it has a value"

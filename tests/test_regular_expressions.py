@@ -1,4 +1,4 @@
-"""Regular expressions work alike in all versions of Python that the project supports."""
+"""Regular expressions behave the same in all Python versions that the project supports."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,6 @@ def test_a_possessive_group_is_found(pattern: str, *, found: bool) -> None:
 
 
 def test_no_group_has_a_possessive_quantifier() -> None:
-    """Before Python 3.11.5, such groups can match too little (python/cpython#106052). Single characters are fine."""
+    """Before Python 3.11.5, possessive groups (not single characters) can match too little (python/cpython#106052)."""
     modules = (ROOT / "crawler").rglob("*.py")
     assert [path.name for path in modules if POSSESSIVE_GROUP.search(path.read_text())] == []

@@ -1,4 +1,4 @@
-"""A platform changes its pages during a job: kept responses, suggested lines, the targets again (docs/repair.md)."""
+"""A platform changes during a job: responses are kept, a line is suggested, targets are repeated (docs/repair.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TARGETS = 24
 
 
 class Project:
-    """Runs commands in a project's folder, whose simulated shop changes after its first pages."""
+    """Runs commands in a project folder. The simulated shop changes after its first pages."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,7 +1,7 @@
-"""A real Scrapyd: both ways of deployment, with jobs of every platform, compared with the expected records.
+"""A real Scrapyd with both kinds of deployment: jobs of every platform give the expected records.
 
-A job takes about two seconds of processor time. Jobs of most scrapers, and wrong arguments on further platforms, are
-soak tests.
+A job takes about two seconds of processor time, so the jobs of most scrapers are soak tests, and so are invalid
+arguments on all platforms but one.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ class Plain(scrapy.Spider):
     def parse(self, response):
         yield {"text": response.text}
 """
-"""A subclass of a spider of this project, and a spider that has nothing to do with it."""
+"""Code of two spiders: a subclass of one of this project's spiders, and an unrelated one."""
 TIMEOUT_SECONDS = 180
 
 
 FAST = {("retail-category-v4", "installed"), ("retail-category-v4", "deployed"), ("microblog-profile", "deployed")}
-"""The scrapers that fast tests run as jobs, with the way of deployment."""
+"""The scrapers whose jobs the fast tests run, each with a kind of deployment."""
 
 
 def scraper_cases() -> Iterator[object]:
-    """The names of all scrapers, with both ways of deployment."""
+    """Yield the names of all scrapers with both kinds of deployment."""
     for name in sorted({scraper.name for scraper in scrapers().values()}):
         for way in ("installed", "deployed"):
             yield pytest.param(name, way, marks=[pytest.mark.soak] * ((name, way) not in FAST))
 
 
 def spider_cases() -> list[object]:
-    """The names of all spiders. Those after the first one are soak tests."""
+    """Return the names of all spiders. All except the first are soak tests."""
     first, *others = sorted(spiders())
     return [pytest.param(first), *(pytest.param(name, marks=pytest.mark.soak) for name in others)]
 
@@ -93,7 +93,7 @@ class Scrapyd:
         return result
 
     def run(self, spider: str, settings: dict[str, Any], project: str = "crawler", **arguments: Any) -> str:
-        """Schedule a job, wait for its end and return its id."""
+        """Schedule a job, wait until it ends, and return its id."""
         job = self.schedule(spider, settings, project, **arguments)
         self.wait_for(spider, job, project)
         return job
@@ -125,7 +125,7 @@ class Scrapyd:
 
 @contextlib.contextmanager
 def running(folder: Path, **environment: str) -> Iterator[Scrapyd]:
-    """Run a Scrapyd in a folder with the configuration of the installed package."""
+    """Run a Scrapyd in a folder. It is configured for the installed package."""
     port = free_port()
     config = (ROOT / "deploy/scrapyd/scrapy.cfg").read_text()
     (folder / "scrapy.cfg").write_text(config.replace("poll_interval = 5", "poll_interval = 0.1"))
@@ -163,7 +163,7 @@ def settings() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
-    """The first way: the package is installed beside Scrapyd (here: it is on the PYTHONPATH)."""
+    """The first kind of deployment: the package is installed in Scrapyd's environment (here: on the PYTHONPATH)."""
     folder = tmp_path_factory.mktemp("installed")
     with running(folder, PYTHONPATH=str(ROOT), OWN_LOG=str(folder / "own.log")) as scrapyd:
         yield scrapyd
@@ -171,14 +171,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
-    """The second way: scrapyd-deploy uploads an egg. The project is not installed beside Scrapyd."""
+    """The second kind of deployment: scrapyd-deploy uploads an egg, and the package is not installed."""
     folder = tmp_path_factory.mktemp("deployed")
     project = tmp_path_factory.mktemp("project")
     shutil.copytree(ROOT / "crawler", project / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE", "social_retail_crawler.py"):
         shutil.copy(ROOT / name, project)
     with running(folder, PYTHONPATH="") as scrapyd:
-        # The scrapy.cfg of the installed package would run that package, if it were installed.
+        # The scrapy.cfg made for an installed package is not used: it would run that package.
         config = (ROOT / "scrapy.cfg").read_text().replace("http://127.0.0.1:6800/", f"{scrapyd.base}/")
         (project / "scrapy.cfg").write_text(config)
         deploy(project)
@@ -186,7 +186,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 
 def deploy(project: Path) -> None:
-    """Upload a project with ``scrapyd-deploy`` to the Scrapyd that its scrapy.cfg names."""
+    """Upload a project with ``scrapyd-deploy`` to the Scrapyd in its scrapy.cfg."""
     sent = subprocess.run(
         [sys.executable, Path(sys.executable).parent / "scrapyd-deploy"],
         check=False,
@@ -198,7 +198,7 @@ def deploy(project: Path) -> None:
 
 
 def deploy_other_project(scrapyd: Scrapyd, folder: Path) -> None:
-    """Make a second project with ``scrapy startproject``, which has the add-on, and upload it as ``shop``."""
+    """Make another project with ``scrapy startproject``, enable the add-on in it, and upload it as ``shop``."""
     start = [sys.executable, "-m", "scrapy", "startproject", "shop", str(folder)]
     subprocess.run(start, check=True, capture_output=True)
     with (folder / "shop/settings.py").open("a") as settings:
@@ -243,7 +243,7 @@ def test_an_unknown_scraper_is_explained_in_the_log(installed: Scrapyd, settings
 def test_three_crawls_of_one_job_run_beside_each_other(
     installed: Scrapyd, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Each target is in the feed of one crawl, and the store's export has all of them."""
+    """Each target is in the feed of exactly one crawl, and the export from the store contains all of them."""
     budgets = {name: {**each, "delay": 0.2} for name, each in json.loads(settings["PLATFORM_BUDGETS"]).items()}
     own = {**settings, "STORE": tmp_path / "jobs.sqlite3", "PLATFORM_BUDGETS": json.dumps(budgets)}
     commands = Commands(tmp_path, str(own["STORE"]), own)
@@ -262,7 +262,7 @@ def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) 
 
 
 def test_ct_13_ct_14_ct_15_settings_of_a_job_only_add(installed: Scrapyd) -> None:
-    """As ``-d setting=EXTENSIONS=...``. The components write to the folder of Scrapyd."""
+    """The settings are passed as ``-d setting=EXTENSIONS=...``. The components write files to Scrapyd's folder."""
     own = "tests.own_components"
     settings = {
         "SANDBOX": "1",

@@ -1,4 +1,4 @@
-"""The scripts on a bare machine: what they install, what they print meanwhile, and their help."""
+"""The scripts on a machine with only Python: what they install, what they print, and their help."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def installed(*packages: str) -> list[str]:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A copy of the scripts, with a PATH that has only a Python, and the tools of any system.
+    """A copy of the scripts, with a PATH that contains only Python and basic system tools.
 
-    The Python has no ``ensurepip``. It has pip if the variable ``HAS_PIP`` is set.
+    This Python has no ``ensurepip``. It has pip if the environment variable ``HAS_PIP`` is set.
     """
     (tmp_path / "scripts").mkdir()
     for name in SCRIPTS:
@@ -70,13 +70,13 @@ def machine(tmp_path: Path) -> Path:
 
 
 def program(machine: Path, name: str, text: str) -> None:
-    """Write a program to the PATH."""
+    """Add a program to the PATH."""
     (machine / "bin" / name).write_text(text)
     (machine / "bin" / name).chmod(0o755)
 
 
 def run(machine: Path, *arguments: str, script: str = "test", **variables: str) -> tuple[int, list[str], list[str]]:
-    """Run a script. Return its exit code, its lines on stdout and stderr, and the programs that it called."""
+    """Run a script. Return its exit code, the lines that it printed, and the programs that it called."""
     done = subprocess.run(
         [BASH, machine / "scripts" / script, *arguments],
         env={"PATH": str(machine / "bin"), "MISSING": ""} | variables,
@@ -202,7 +202,7 @@ def test_the_last_line_names_what_could_not_be_installed(machine: Path) -> None:
 
 
 def test_chromium_is_installed_where_there_is_no_headless_shell(machine: Path) -> None:
-    """As on Ubuntu."""
+    """Ubuntu is such a system."""
     program(machine, "apt-get", APT)
     _, _, calls = run(machine, MISSING="chromium-headless-shell")
     assert installed("chromium")[0] in calls

@@ -1,4 +1,4 @@
-"""Processes that share a platform's budget through a store: together they never exceed it."""
+"""Processes that share a platform's budget through a store never exceed it together."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.shop import Shop, open_shop
 
 @dataclass
 class Visits:
-    """Counts the requests that a shop has at once."""
+    """Records the start of each request to a shop, and the highest number of concurrent requests."""
 
     shop: Shop
     seconds: float = 0.05
-    """How long a page takes."""
+    """How long the shop takes to serve a page."""
     starts: list[float] = field(default_factory=list)
     most: int = 0
     _open: int = 0
@@ -43,8 +43,8 @@ class Visits:
         return body
 
     def check_delay(self, delay: float) -> None:
-        """Check that the starts together respect the delay: one alone may arrive late if the machine is busy."""
-        shortest = (len(self.starts) - 1) * delay / 2  # the jitter is half of the delay
+        """Check that all requests together took as long as the delay requires. Single ones can be late."""
+        shortest = (len(self.starts) - 1) * delay / 2  # the delay varies by up to half
         assert max(self.starts) - min(self.starts) >= 0.8 * shortest
 
 
@@ -57,7 +57,7 @@ def visits() -> Iterator[Visits]:
 
 
 def crawls(visits: Visits, folder: Path, number: int, targets: int, **settings: object) -> None:
-    """Run crawls at the same time, without a job, and check that each target has its record."""
+    """Run several crawls at the same time, without a job, and check that each crawl has a record of each target."""
     file = folder / "targets.jsonl"
     file.write_text("".join(json.dumps({"query": "mustard", "min_price": each}) + "\n" for each in range(targets)))
     given = visits.shop.settings() | {"SHARED_LIMITS": 1, "FAILURES_FEED": ""} | settings

@@ -1,4 +1,4 @@
-"""Every platform consists of the same files, so that all platforms can be read in the same way."""
+"""Every platform consists of files with the same names."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_platforms_are_found() -> None:
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_platform_has_all_its_files(platform: str, file: str) -> None:
     path = file.format(platform)
-    # A module may also be a package of the same name.
+    # A package may replace the module of the same name.
     assert (ROOT / path).is_file() or (ROOT / path.removesuffix(".py") / "__init__.py").is_file(), path
 
 

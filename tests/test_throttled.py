@@ -1,4 +1,4 @@
-"""Many throttled targets in a row: after a few downloads, crawls stop and calls are refused. The rest stay pending."""
+"""Many throttled targets in a row: after a few downloads, crawls stop, their targets stay pending, and calls fail."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tests.structured_fields import parse_list
 
 IN_FLIGHT, THRESHOLD, TARGETS = 4, 5, 20
 DETAILS = 17
-"""Two items more than a feed has: each target of the video site requests two items."""
+"""Two items more than the feed contains, so that each target of the video site requests two items separately."""
 MANY_DETAILS = 100
-"""A larger number of details than any page has items."""
+"""More details than any page has items."""
 
 
 def microblog(fault: str) -> dict[str, str]:
@@ -45,7 +45,7 @@ def photoapp(fault: str) -> dict[str, str]:
 
 
 def numbered(spider: str, params: dict[str, str], number: int) -> dict[str, Any]:
-    """The params of another target with the same fault (docs/sandbox.md)."""
+    """Return the params of the target with this number and the same fault (docs/sandbox.md)."""
     ((name, value),) = params.items()
     if spider == "retail":
         return {**params, "min_price": number}
@@ -59,7 +59,7 @@ def numbered(spider: str, params: dict[str, str], number: int) -> dict[str, Any]
 def crawl_throttled(
     tmp_path: Path, spider: str, params: dict[str, str], *options: str, job: bool = False
 ) -> tuple[int, Any, Any, str]:
-    """Crawl the targets with the same fault, until the crawl gives up. ``job``: in a job, if it has none yet."""
+    """Crawl targets with the same fault until the crawl gives up. ``job``: run them as a job (created if needed)."""
     targets = tmp_path / "targets.jsonl"
     scraper = TargetParser(spiders()[spider].scrapers).scraper(None, params).name
     rows = ({"id": str(n), "scraper": scraper, **numbered(spider, params, n)} for n in range(TARGETS))
@@ -111,7 +111,7 @@ SITE = "https://www.linkedin.com/in/"
 def test_ph_2_throttled_targets_stop_a_crawl(
     tmp_path: Path, spider: str, params: dict[str, str], sources: int, redirects: int
 ) -> None:
-    """At most the threshold and the targets in flight are downloaded from each of the sources."""
+    """Each source gets at most as many requests as the breaker's threshold plus the targets in flight."""
     code, out, failures, log = crawl_throttled(tmp_path, spider, params, job=True)
     assert (code, out) == (1, []), log
     assert "platform_shut" in log
@@ -119,7 +119,7 @@ def test_ph_2_throttled_targets_stop_a_crawl(
     codes = Counter(failure["code"] for failure in failures)
     assert codes.keys() <= {"UPSTREAM_BLOCKED", "UPSTREAM_RATE_LIMITED"}, codes
     assert 0 < codes.total() <= THRESHOLD + IN_FLIGHT
-    if spider != "shortvideo":  # a browser page has several responses
+    if spider != "shortvideo":  # a browser page causes several responses
         tokens = 1 if spider == "microblog" else 0
         assert responses(log) <= (THRESHOLD + IN_FLIGHT) * sources * (1 + redirects) + tokens
 
@@ -145,7 +145,7 @@ def test_ph_2_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -
 def test_ph_2_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(
     tmp_path: Path, spider: str, params: dict[str, str], skipped: str
 ) -> None:
-    """All targets have a record; after the threshold they do without the throttled source."""
+    """Each target gets a record. After the threshold is reached, the throttled source is no longer requested."""
     code, out, failures, log = crawl_throttled(tmp_path, spider, params, "-s", f"VIDEOSITE_ENRICH_MAX={DETAILS}")
     assert (code, len(out), failures) == (0, TARGETS, []), log
     events = [line for line in log.splitlines() if re.search(skipped, line + " ")]
@@ -159,7 +159,7 @@ CHALLENGE = {"source": "search", "code": "UPSTREAM_BLOCKED", "reason": "challeng
 
 @pytest.mark.parametrize("fault", ["captcha-later", pytest.param("results-empty-later", marks=pytest.mark.soak)])
 def test_sv3_1_interrupted_searches_stop_a_crawl_although_each_has_rows(tmp_path: Path, fault: str) -> None:
-    """Only the first page of a search has rows: a CAPTCHA follows in the page, or in place of the next answer."""
+    """Only the first page of each search has rows. Then a CAPTCHA appears in the page or replaces the next response."""
     code, out, failures, log = crawl_throttled(tmp_path, "shortvideo", {"keywords": fault}, job=True)
     assert (code, failures) == (1, []), log
     assert "platform_shut" in log
@@ -189,19 +189,19 @@ CALLS = {
     },
     "block": {
         "microblog": (microblog("login-wall"), 3, 1),
-        "photoapp": (photoapp("login-redirect"), 2, 1),  # the embed page is the second way to a walled post
+        "photoapp": (photoapp("login-redirect"), 2, 1),  # the embed page is tried after the login wall
         "professional": ({"url": f"{SITE}login-wall"}, 1, 1),
         "retail": ({"query": "challenge"}, 1, 0),
         "shortvideo": ({"keywords": "captcha"}, 1, 0),
         "videosite": ({"username": "@consent"}, 3, 0),
     },
 }
-"""The params of a throttled target by kind and platform, the number of its sources, and the redirects of each."""
+"""Kind of throttling -> platform -> params of a target, the number of its sources, and the redirects of each source."""
 
 
 @contextmanager
 def endpoint(folder: Path) -> Iterator[tuple[Service, Path]]:
-    """An endpoint whose circuit breakers stay open, and the log of its downloads."""
+    """Run an endpoint whose circuit breakers stay open. Yields it and the file that logs its downloads."""
     downloads = folder / "downloads"
     downloads.touch()
     settings = (
@@ -217,7 +217,7 @@ def endpoint(folder: Path) -> Iterator[tuple[Service, Path]]:
 
 
 def call_in_a_row(service: Service, *calls: tuple[str, dict[str, str]]) -> list[Reply]:
-    """Make these calls as often, with as many in flight as the targets of the crawls above."""
+    """Make these calls as often and with the same concurrency as the crawls above."""
     headers = HEADERS | {"Prefer": "wait=60"}
     return asyncio.run(many(service.url, [*calls] * TARGETS, at_once=IN_FLIGHT, headers=headers))
 
@@ -238,14 +238,14 @@ def check_refused(replies: list[Reply], sources: int) -> None:
 def throttled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Service, Path]]:
-    """A kind of throttling, and an endpoint with the log of its downloads."""
+    """A kind of throttling, an endpoint, and the file that logs the endpoint's downloads."""
     with endpoint(tmp_path_factory.mktemp("throttled")) as (service, downloads):
         yield request.param, service, downloads
 
 
 @pytest.mark.parametrize("platform", sorted(CALLS["block"]))
 def test_ph_2_throttled_calls_are_refused(throttled: tuple[str, Service, Path], platform: str) -> None:
-    """At most the threshold and the calls in flight are downloaded from each of the sources."""
+    """Each source gets at most as many requests as the breaker's threshold plus the calls in flight."""
     kind, service, downloads = throttled
     params, sources, redirects = CALLS[kind][platform]
     path = SEARCH if platform == "retail" else PATHS[platform]
@@ -294,9 +294,9 @@ def test_sv3_1_calls_after_interrupted_searches_are_refused(tmp_path: Path, faul
 def test_ph_2_calls_do_without_a_throttled_source(
     tmp_path: Path, sources: dict[str, tuple[dict[str, str], str]]
 ) -> None:
-    """Good sources beside a throttled one do not reset its breaker.
+    """Successful requests to other sources do not reset the breaker of the throttled source.
 
-    ``sources``: by platform, the params of a target, and the source in the warning, if any.
+    ``sources``: platform -> params of a target, and the source that the warning names ("": no warning).
     """
     with endpoint(tmp_path) as (service, downloads):
         replies = {name: call_in_a_row(service, (PATHS[name], params)) for name, (params, _) in sources.items()}
@@ -313,7 +313,7 @@ def test_ph_2_calls_do_without_a_throttled_source(
 
 
 def timeline_of(fault: str) -> dict[str, str]:
-    """The params of a page that only the timeline has."""
+    """Return the params of a page that only the source "timeline" can supply."""
     handle = microblog(fault)["username"]
     payload = {"handle": handle, "user_id": Microblog().account(handle).user.id, "cursor": "", "seen": []}
     return {"username": handle, "cursor": cursors.encode(CURSOR, payload)}

@@ -1,4 +1,4 @@
-"""The transcribed fixtures: how much of the captures' structure they show, and that they have none of their content."""
+"""The transcribed fixtures show most of the structure of the recorded responses, but contain none of their content."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MIN_COVERAGE = 0.95
 
 @cache
 def long_parts() -> frozenset[str]:
-    """The words and numbers of all captures, without numbers of five digits, which invented ones equal by chance.
+    """Return the words and numbers in all recorded responses, except five-digit numbers, which can match by chance.
 
-    A fixture is compared with the numbers of five digits of its own capture only.
+    A fixture is compared only with the five-digit numbers of its own recording.
     """
     return frozenset(part for part in transcribe.captured().parts if not (part.isdecimal() and len(part) == 5))
 

@@ -1,4 +1,4 @@
-"""Unread parts of payloads, from the page object to every output of a crawl, a probe and the endpoint."""
+"""Unread parts of payloads appear in every output of a crawl, a probe and the endpoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from tests.structured_fields import parse_list
 
 SCRAPER = "retail-search-v4"
 PRODUCTS, ROWS = 53, 58
-"""Products of a page, with three advertised ones; and its rows, with three placeholders and two new tiles."""
+"""A page's numbers of products (three advertised) and of rows (including three placeholders and two new tiles).
+"""
 CODE = {"code": "EXTRACTION_FAILED", "reason": "unread"}
 RATING_LINE = {
     "source": "search",
@@ -44,7 +45,7 @@ RATING_LINE = {
     "names": [],
 }
 COVERAGE_KEYS = ("expected", "collected", "reasons")
-"""The keys that only the warnings about incomplete listings have. In Parquet, they are null in other warnings."""
+"""Keys that only warnings about incomplete listings have. In Parquet, they are null in other warnings."""
 UNKNOWN_LINE = {
     "source": "search",
     **CODE,
@@ -60,7 +61,7 @@ UNKNOWN_TEXT = f"{UNKNOWN}: unknown in 2 of 58 (NewTile, Tile\\x1b[2J), not coll
 
 
 def scrapy(*arguments: str) -> tuple[int, str, str]:
-    """Run a command in a process whose shop has changed. Return its exit code, its output and its log."""
+    """Run a command with a changed simulated shop. Return its exit code, output and log."""
     command = [sys.executable, "-m", "scrapy", *arguments]
     run = forks.run(command, before=BEFORE, capture_output=True, text=True, cwd=ROOT)
     return run.returncode, run.stdout, run.stderr
@@ -217,7 +218,7 @@ def test_re3_7_the_response_of_an_asynchronous_call_names_the_paths(service: Ser
     assert parse_list(reply.headers["x-partial"]) == HEADER
 
 
-# The header and the message
+# The response header and the message
 
 
 def unread(number: int, *, loses_rows: bool = False) -> OutcomeWarning:

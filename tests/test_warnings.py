@@ -1,4 +1,4 @@
-"""Warnings: each optional source of each platform, switched off, in all outputs of a crawl and of the endpoint."""
+"""Warnings: the failure of each optional source of each platform appears in all outputs of crawls and the endpoint."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ SITES = {"microblog": Microblog(), "photoapp": PhotoApp(), "videosite": VideoSit
 SCRAPERS = {each.platform: spider_for(each).scrapers[0] for each in scrapers().values()}
 """The first scraper of each platform's spider."""
 UNREAD_KEYS = ("path", "cause", "rows", "of", "loses_rows", "names")
-"""The keys that only the warnings about unread parts of payloads have."""
+"""Keys that only warnings about unread parts of payloads have."""
 COVERAGE_KEYS = ("expected", "collected", "reasons")
-"""The keys that only the warnings about incomplete listings have."""
+"""Keys that only warnings about incomplete listings have."""
 SETTINGS = ("PHOTOAPP_PLAY_COUNTS=1", "SOURCE_TIMEOUT=30", "DOWNLOAD_TIMEOUT=30", "RETRY_TIMES=1")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A target with a fault of the sandbox, and the warnings of its outcome as source, code and reason."""
+    """A target with a fault of the sandbox, and the expected warnings as (source, code, reason)."""
 
     platform: str
     fault: str
     warnings: tuple[tuple[str, str, str], ...]
     cursor: str = ""
     last: str = "OK"
-    """The code with which a loop over the pages ends: later pages may require a source."""
+    """The code with which a loop over all pages ends. It can be an error, because later pages can require a source."""
 
     def __str__(self) -> str:
         return f"{self.platform} {self.fault}"
@@ -72,7 +72,7 @@ class Case:
 
     @property
     def cells(self) -> list[dict[str, Any]]:
-        """The warnings in Parquet, where all have the columns of unread parts and of incomplete listings."""
+        """The warnings in the Parquet format, in which each has all columns."""
         return [dict.fromkeys((*UNREAD_KEYS, *COVERAGE_KEYS, "suggestion")) | each for each in self.objects]
 
     def expected_record(self) -> Any:
@@ -100,7 +100,7 @@ CASES = [
     Case("videosite", "no-player", (("video", *BLOCKED),)),
     Case("videosite", "no-about", (("about", *BLOCKED),)),
     Case("videosite", "no-playlist", (("playlist", *BLOCKED),)),
-    Case("videosite", "no-about-call", ()),  # the about panel's own page has the same data
+    Case("videosite", "no-about-call", ()),  # the page of the about panel has the same data
     Case(
         "shortvideo",
         "repeated-page",
@@ -122,13 +122,13 @@ def settings(*more: str) -> list[str]:
 
 
 WARNING = {"get_optional", "_optional", "optional", "warn", "_try_source"}
-"""The methods that add a warning. They get the source, or the class of its page object."""
+"""The methods that add a warning. Their argument is the source or its page class."""
 
 
 def optional_sources() -> set[tuple[str, str]]:
-    """Platform and source of each optional source, from the calls in the platforms' code that add warnings.
+    """Return (platform, source) of each optional source, found by the calls in the platforms' code that add warnings.
 
-    Warnings about incomplete listings name a source that did not fail; tests/test_completeness.py has their cases.
+    Warnings about incomplete listings also name a source, but it did not fail; tests/test_completeness.py covers them.
     """
     names = {(name, page.__name__): page.source for name, scraper in SCRAPERS.items() for page in scraper.pages}
     found: set[tuple[str, str]] = set()
@@ -182,7 +182,7 @@ def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platfor
 
 
 def stored_warnings(database: Path) -> list[Any]:
-    """The warnings of all rows of the newest states."""
+    """Return the warnings in all rows of the latest states."""
     connection = sqlite3.connect(database)
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     queries = [f"SELECT row_warnings FROM {name}" for name in tables if not name.endswith("_history")]  # noqa: S608
@@ -274,7 +274,7 @@ def test_co_6_a_response_names_the_missing_sources(service: Service, case: Case)
 
 
 def cursor_of(data: dict[str, Any]) -> str | None:
-    """The cursor of the next page, or None after the last one."""
+    """Return the cursor of the next page, or None if this is the last one."""
     more = data.get("hasMore", data.get("has_more", data.get("pagination", {}).get("has_more")))
     cursor = data.get("nextCursor", data.get("cursor", data.get("pagination", {}).get("cursor")))
     assert cursor or not more
@@ -282,7 +282,7 @@ def cursor_of(data: dict[str, Any]) -> str | None:
 
 
 def ids_of(data: dict[str, Any]) -> list[str]:
-    """The ids of the entries of a page."""
+    """Return the ids of the entries on a page."""
     for rows, key in (("posts", "content_id"), ("search_item_list", "aweme_id")):
         if rows in data:
             return [row[key] for row in data[rows]]
@@ -290,7 +290,7 @@ def ids_of(data: dict[str, Any]) -> list[str]:
 
 
 MAX_PAGES = 30
-"""More pages than any of the targets has."""
+"""More pages than any of the targets have."""
 
 
 @pytest.mark.parametrize("case", [case for case in PARTIAL if case.platform != "photoapp"], ids=str)

@@ -1,4 +1,4 @@
-"""Third-party components of a crawl: a pipeline whose behaviour depends on the item's query."""
+"""A third-party pipeline for tests. Its behaviour depends on the query in the item."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Shelf:
 
 
 class Mixed:
-    """Returns a dict, None, an object of another class or a non-item; drops, raises, or is slow."""
+    """Returns a dict, None, another item class or a non-item; or drops the item, raises an exception, or is slow."""
 
     async def process_item(self, item: Any) -> Any:
         match ItemAdapter(item)["query"]:

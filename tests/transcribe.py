@@ -1,11 +1,11 @@
-"""Write the transcribed fixtures: ``python -m tests.transcribe``, where the captures are present (``../shared``).
+"""Writes the transcribed fixtures: ``python -m tests.transcribe``. Requires the recorded responses in ``../shared``.
 
 A transcribed fixture has the structure of a real response (keys, nesting, types, order, null and missing parts, markup,
-script wrappers) and invented content. ``tests/transcription/captures.json`` lists the captures by the names that
-``scripts/captures.py`` gives them. A capture is one JSON value, markup, or a list of responses.
+script wrappers) with made-up content. ``tests/transcription/captures.json`` lists the recorded responses ("captures")
+by the names that ``scripts/captures.py`` gives them. A capture is a JSON value, markup, or a list of responses.
 
-Only the inputs are written. What a page object must extract from them (``output.json``, ``exception.json``) is written
-by ``tests.expect`` from the platforms' field maps, or by hand, and never overwritten.
+Only the inputs are written. The expected results (``output.json``, ``exception.json``) are written by ``tests.expect``
+from the platforms' field maps or by hand, and are never overwritten.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from tests.transcription.invent import Inventor
 
 TESTS = Path(__file__).parent
 PATHS = {"photoapp": "/p/Example0001/", "professional": "/in/example-member"}
-"""Paths of the fixtures' URLs where a page object would take the home page for a block."""
+"""URL paths of the fixtures of those platforms whose page objects would take the home page for a block."""
 BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A capture, and the fixture that it becomes."""
+    """A capture, and the fixture that is made from it."""
 
     capture: str
     """The name of the capture."""
     platform: str
     name: str
     page: str
-    """The dotted path of the page object."""
+    """The import path of the page object."""
     status: int = 200
     part: int | None = None
-    """The number of the response in a capture that is a list of responses."""
+    """The index of the response, if the capture is a list of responses."""
 
     @property
     def folder(self) -> Path:
@@ -54,13 +54,13 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """All transcribed captures, the newest of each platform first."""
+    """Return the entries of all transcribed captures, for each platform from the newest to the oldest."""
     listed = json.loads((TESTS / "transcription" / "captures.json").read_text(encoding="utf-8"))
     return [Entry(**each) for each in listed]
 
 
 def body_of(entry: Entry) -> str:
-    """The text of the response that an entry names."""
+    """Return the text of an entry's response."""
     text = captures.body_of(entry.capture).decode()
     if entry.part is None:
         return text
@@ -70,12 +70,12 @@ def body_of(entry: Entry) -> str:
 
 @cache
 def captured() -> leaves.Content:
-    """The content of all captures, including captures without a fixture: fixtures must have none of it."""
+    """Return the content of all captures, including those without a fixture. No fixture may contain any of it."""
     return leaves.content(captures.body_of(name).decode() for name in captures.captures())
 
 
 def transcribe(entry: Entry, seen: set[str]) -> str:
-    """Return the body of an entry's fixture. ``seen`` are the row kinds that the platform's fixtures already show."""
+    """Return the body of an entry's fixture. ``seen``: kinds of rows that the platform's other fixtures have."""
     body = body_of(entry)
     inventor = Inventor(entry.platform, hashlib.sha256(body.encode()).digest(), captured().parts)
     if entry.platform == "photoapp":
@@ -87,12 +87,12 @@ def transcribe(entry: Entry, seen: set[str]) -> str:
 
 
 def is_json(body: str) -> bool:
-    """Whether a body is JSON, not markup."""
+    """Return whether a body is JSON and not markup."""
     return body.lstrip()[:1] in {"{", "["}
 
 
 def _codes(inventor: Inventor, body: str) -> dict[str, str]:
-    """The replacements of the photo app's shortcodes: each encodes the id of its post."""
+    """Return shortcode -> new shortcode for the photo app, where a shortcode encodes the id of its post."""
     ids = set(re.findall(r"(?<!\d)\d{15,20}(?!\d)", body))
     pairs = ((_code(int(each)), _code(int(inventor.digits(each)))) for each in ids)
     return {before: after for before, after in pairs if before in body}
@@ -107,7 +107,7 @@ def _code(number: int) -> str:
 
 
 def write(entry: Entry, body: str) -> None:
-    """Write the inputs of a fixture, and nothing else."""
+    """Write only the inputs of a fixture."""
     inputs = entry.folder / "inputs"
     shutil.rmtree(inputs, ignore_errors=True)
     inputs.mkdir(parents=True)
@@ -118,14 +118,14 @@ def write(entry: Entry, body: str) -> None:
 
 
 def structure(body: str) -> set[str]:
-    """The key paths of a body."""
+    """Return the key paths of a body."""
     if is_json(body):
         return set(shape.paths(json.loads(body)))
     return set(markup.paths(body))
 
 
 def coverage() -> Iterator[tuple[str, int, int, int]]:
-    """Yield platform, number of fixtures, key paths of the captures, and how many of these the fixtures have."""
+    """Yield each platform with its numbers of fixtures, of key paths in captures, and of those in fixtures."""
     found: dict[str, tuple[list[Entry], set[str], set[str]]] = {}
     for entry in entries():
         listed, captured, covered = found.setdefault(entry.platform, ([], set(), set()))
@@ -137,12 +137,12 @@ def coverage() -> Iterator[tuple[str, int, int, int]]:
 
 
 def fixture_body(entry: Entry) -> str:
-    """The body of an entry's fixture."""
+    """Return the body of an entry's fixture."""
     return (entry.folder / "inputs" / "HttpResponse-body.html").read_text(encoding="utf-8")
 
 
 def main() -> None:
-    """Write the inputs of all transcribed fixtures, and print how much of the captures' structure they cover."""
+    """Write the inputs of all transcribed fixtures, and print how much of the structure of the captures they cover."""
     seen: dict[str, set[str]] = {}
     for entry in entries():
         write(entry, transcribe(entry, seen.setdefault(entry.platform, set())))

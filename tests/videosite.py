@@ -1,4 +1,4 @@
-"""Runs targets of the video site without a network: the spider's own code, with a simulated site in this process."""
+"""Runs targets of the video site without a network: the real spider, with the simulated site in the same process."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ __all__ = ["ORIGIN", "PAGE_ALONE", "SCRAPER", "Stub", "comparable", "fake_reques
 
 SCRAPER = scrapers()["videosite-profile-v3"]
 PAGE_ALONE = {"scraper": "videosite-profile"}
-"""Selects the scraper that reads a channel's page alone."""
+"""Params that select the scraper that reads only the channel's page."""
 ORIGIN = "https://www.youtube.com"
 
 
 def fake_request(request: Request) -> FakeRequest:
-    """A request as the simulated site receives it."""
+    """Convert a Scrapy request to the simulated site's request type."""
     url = urlsplit(request.url)
     args = {name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
     return FakeRequest(url.path, args, request.method, {}, request.body)
 
 
 class Stub(VideositeSpider):
-    """The spider with a simulated site as the network. ``requests``: all requests; ``change`` damages responses."""
+    """The real spider with a simulated site as its network. ``requests``: all of them; ``change``: alters responses."""
 
     def __init__(
         self, site: Site, change: Callable[[FakeRequest, FakeResponse], FakeResponse] | None = None, **settings: Any
@@ -62,12 +62,12 @@ class Stub(VideositeSpider):
 
     @property
     def tracker(self) -> Any:
-        """It only collects the warnings: these targets have no outcome."""
+        """A replacement for the tracker that only collects warnings."""
         return SimpleNamespace(warn=lambda _target, warning: self.warnings.append(warning))
 
     @property
     def limits(self) -> list[tuple[str, int, int]]:
-        """The warnings about limits: code, number of posts that were left out, number of all posts."""
+        """Code, number of posts left out and total number of posts of each warning about a limit."""
         parts = [(each.code, each.unread) for each in self.warnings if each.reason == LIMIT]
         return [(code, part.rows, part.of) for code, part in parts if part is not None]
 
@@ -93,26 +93,26 @@ class Stub(VideositeSpider):
             self._request_counts[key] = self._request_counts.get(key, 0) + 1
             fault = fault.removesuffix("-once") if self._request_counts[key] == 1 else None
         if fault == "browser-only":
-            fault = "forbidden"  # the response to plain requests
+            fault = "forbidden"  # the response to requests without a browser
         if fault in _ANSWERS:
             return _ANSWERS[fault]
         answer = self.site.page(request) if fault is None else self.site.damaged(fault, request)
         return self.change(request, answer) if self.change else answer
 
     def kinds(self) -> list[str]:
-        """The kinds of all requests."""
+        """Return the kind of each request that was sent."""
         return [self.site.kind(request) for request in self.requests]
 
 
 async def first_of(stub: Stub, target: Target) -> First:
-    """The response to a target's scheduled request."""
+    """Return the response to the first request of a target."""
     response = await stub.fetch(stub.request(target), target)
     assert response.request is not None
     return First(stub, response.request, page=response.request.cb_kwargs["page"])
 
 
 def scrape(stub: Stub, **params: Any) -> dict[str, Any]:
-    """The validated record of a target, by the spider's code. ``scraper``: the name of another scraper than v3."""
+    """Return the validated record of a target. ``scraper``: the default is ``videosite-profile-v3``."""
     scraper = scrapers()[params.pop("scraper", SCRAPER.name)]
 
     async def run() -> dict[str, Any]:
@@ -123,7 +123,7 @@ def scrape(stub: Stub, **params: Any) -> dict[str, Any]:
 
 
 def comparable(record: dict[str, Any]) -> dict[str, Any]:
-    """A record with the platform's token instead of our cursor, as in the site's expected records."""
+    """Replace our cursor in a record by the platform's token, which the simulated site's expected records have."""
     cursor = record["pagination"]["cursor"]
     token = continuation_of(cursor).token if cursor else ""
     return {**record, "pagination": {**record["pagination"], "cursor": token}}

@@ -22,10 +22,9 @@ from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 from crawler.browser.chromium import Chromium
 from crawler.browser.proxy import FilteringProxy
 from crawler.browser.sessions import PageSession
-from crawler.downloads.egress_handler import ThroughEgress
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
-from crawler.downloads.handlers import BoundedTransfers
+from crawler.downloads.handlers import HttpHandler
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.throttle import Throttle
 from crawler.downloads.tunnel import through
@@ -62,8 +61,8 @@ class SharedBrowser:
         await self.chromium.leave()
 
 
-class BrowserHandler(BoundedTransfers, ThroughEgress, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # the base class is untyped
-    """Loads requests with ``meta["page_session_factory"]`` in the browser. Scrapy downloads all other requests."""
+class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # the base class is untyped
+    """Loads requests with ``meta["page_session_factory"]`` in the browser. ``HttpHandler`` downloads all others."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

@@ -105,7 +105,7 @@ class Command(CheckedCommand):
 
     async def _finish(self, job_id: int, layout: Layout | None) -> int:
         """Write the output of a job. Return the exit code."""
-        from crawler.jobs import output  # noqa: PLC0415  # as above
+        from crawler.jobs import output  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         async with store_of(self.settings) as jobs:
             job = await jobs.get(job_id)
@@ -123,7 +123,7 @@ class Command(CheckedCommand):
         self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
     ) -> tuple[Job, list[str]]:
         """Return the job, loaded and open, and the platforms with unfinished targets."""
-        from crawler.jobs import intake  # noqa: PLC0415  # as above
+        from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         sources = file_sources(files, opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
         for source in sources:
@@ -163,8 +163,8 @@ class Command(CheckedCommand):
 def job_errors(command: CheckedCommand) -> Iterator[None]:
     """Raise ``UsageError`` for wrong use of a job. Print other errors of jobs, and set the command's exit code."""
     from crawler.jobs.job import JobError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-    from crawler.jobs.output import OutputError  # noqa: PLC0415  # likewise
-    from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # likewise
+    from crawler.jobs.output import OutputError  # noqa: PLC0415  # imports SQLAlchemy, too
+    from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # imports SQLAlchemy, too
 
     try:
         yield

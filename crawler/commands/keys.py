@@ -77,7 +77,7 @@ class Command(CheckedCommand):
     def _store(self) -> Store:
         """Return the store of jobs, which also contains usage and webhooks."""
         from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # likewise
+        from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # imports SQLAlchemy, too
 
         return Store(store_location(self.settings), SCHEMA)
 
@@ -134,7 +134,7 @@ class Command(CheckedCommand):
 
     def _print_quota(self, store: KeyStore, client: str) -> None:
         """Print the quota of a client, and how much of it is used and reserved in this month."""
-        from crawler.service.clients import quotas  # noqa: PLC0415  # as above
+        from crawler.service.clients import quotas  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         found = next((key for key in store.all() if key.client == client and key.revoked is None), None)
         if found is None:
@@ -149,7 +149,7 @@ class Command(CheckedCommand):
 
     def _webhook(self, keys: KeyStore, client: str, url: str | None = None) -> None:
         """Print, set or delete (``none``) the webhook of a client."""
-        from crawler.service.webhooks import outbox  # noqa: PLC0415  # as above
+        from crawler.service.webhooks import outbox  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
         if client not in (configured or {key.client for key in keys.all() if key.revoked is None}):
@@ -177,7 +177,7 @@ class Command(CheckedCommand):
 
     def _print_usage(self, clients: list[str]) -> None:
         """Print one line per client, day and scraper, the newest day first."""
-        from crawler.service.clients import usage  # noqa: PLC0415  # as above
+        from crawler.service.clients import usage  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         store = self._store()
         print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  {'partial':>8}  outcomes")

@@ -80,7 +80,7 @@ class Command(CheckedCommand):
         reactor = installed_reactor()
         from crawler.mcp.endpoint import EndpointClient  # noqa: PLC0415  # needs the extra
         from crawler.service.clients.keys import SandboxKeys  # noqa: PLC0415  # only with --sandbox
-        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # likewise, and it needs the reactor
+        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # only with --sandbox, after the reactor
 
         use_sandbox(self.settings)
         endpoint = Endpoint(self.settings, SandboxKeys())

@@ -192,8 +192,8 @@ class Command(CheckedCommand):
         All workers accept the few connections of the internal port.
         """
         reactor = installed_reactor()
-        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # it needs the reactor
-        from crawler.service.http.workers import receive_connections  # noqa: PLC0415  # likewise
+        from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # needs the reactor
+        from crawler.service.http.workers import receive_connections  # noqa: PLC0415  # needs the reactor
 
         if self._is_sandbox(opts):
             use_sandbox(self.settings)

@@ -110,7 +110,7 @@ class Command(CheckedCommand):
 
         Jobs with waiting targets have priority. Only a worker in the sandbox takes jobs of the sandbox.
         """
-        from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # as above
+        from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
 
         sandbox = self.settings.getbool("SANDBOX")
         found = await open_jobs_of(jobs, platform, lambda job: is_of_sandbox(job.options) == sandbox)

@@ -47,7 +47,7 @@ class BoundedTransfers:
             ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
         async with self.closing.limit():
-            return cast("Response", await super().download_request(request))  # type: ignore[misc]  # as above
+            return cast("Response", await super().download_request(request))  # type: ignore[misc]  # the handler's
 
 
 class HttpHandler(BoundedTransfers, ThroughEgress, HTTP11DownloadHandler):

@@ -84,7 +84,7 @@ class PlannedInjector(Injector):
         return instances
 
     def _of_callback(self, request: Request) -> _Planned | None:
-        """Return the plan of the request's callback, or None if the plan also depends on the request."""
+        """Return the plan for the request's callback, or None if the plan also depends on the request."""
         if "inject" in request.meta or self.registry.get_rules():
             return None
         callback: Callable[..., Any] = get_callback(request, self.spider)

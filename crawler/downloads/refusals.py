@@ -38,11 +38,11 @@ class Refused(Fact):
 
 
 class Wall(Fact):
-    """A wall, and the egresses that have met it."""
+    """A reason for which a source refuses requests (a wall), and the egresses that have met it."""
 
     kind: ClassVar[str] = "wall"
     met: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
-    """Egress -> when it has met the wall."""
+    """Egress -> the time at which it met the wall."""
 
     def ends(self) -> float:
         return max(self.met.values(), default=0.0) + WALL_SECONDS

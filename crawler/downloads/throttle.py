@@ -54,10 +54,10 @@ class Starts(Fact):
     next_at: float = 0.0
     slots: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
     """Token of the slot -> the time at which its lease ends."""
-    waiting: dict[str, float] = {}  # noqa: RUF012  # likewise
+    waiting: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
     """Process that found no free slot -> until when it is assumed to wait for one."""
-    background: dict[str, float] = {}  # noqa: RUF012  # likewise
-    """The same for background downloads."""
+    background: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
+    """Process that found no free slot for a background download -> until when it is assumed to wait for one."""
 
     def ends(self) -> float:
         return max([self.next_at, *self.slots.values()])
@@ -108,7 +108,7 @@ class Starts(Fact):
         return Start(start - now, token)
 
     def _ahead(self, now: float, owner: str, *, background: bool) -> int:
-        """Return the number of processes that have precedence."""
+        """Return the number of other processes whose downloads go first."""
         holders = {token.rpartition(":")[0] for token in self.slots}
         waiting = _still(self.background if background else self.waiting, now)
         slotless = [each for each in waiting if each not in holders]
@@ -121,7 +121,7 @@ class Starts(Fact):
 
 
 def _still(waiting: dict[str, float], now: float) -> list[str]:
-    """Return the processes that wait at a time."""
+    """Return the processes that are assumed to wait at the time ``now``."""
     return [each for each, until in waiting.items() if now < until <= now + WAITING_SECONDS]
 
 
@@ -176,7 +176,7 @@ class Throttle:
         return self.limit.delay * self.facts.processes * (1 - self.jitter)
 
     def _start_in(self, ahead: int = 0) -> float:
-        """Return the least seconds until a download can start after the waiting downloads and ``ahead`` others.
+        """Return the minimum seconds until a download can start after the waiting downloads and ``ahead`` others.
 
         Downloads that other processes start may delay it further.
         """
@@ -219,7 +219,7 @@ class Throttle:
         return partial(self._release, start.token)
 
     async def _after_others(self, token: str) -> Start:
-        """Wait until a download can start without delay, and start it."""
+        """Wait until no other download waits and a background download can start without delay. Then start it."""
         async with self._background:
             shortest, longest = POLL_SECONDS
             while True:
@@ -227,7 +227,7 @@ class Throttle:
                     await asyncio.sleep(seconds)
                 async with self._turn:
                     start = await self._take(token, 0.0, background=True)
-                if start is None:  # other downloads have their turn meanwhile
+                if start is None:  # while this one waits, other downloads may start
                     await self._slot_is_free(min(shortest, longest))
                     shortest *= 1.2
                 elif start.token:
@@ -255,7 +255,7 @@ class Throttle:
     async def _take(self, token: str, patience: float, *, background: bool = False) -> Start | None:
         """Take a slot that this process has just released, or else a slot shared by all processes (``Starts.take``).
 
-        Only the shared facts show whether downloads of other processes wait, which go before those in the background.
+        A background download takes no slot that was just released: downloads of other processes may wait for it.
         """
         if background:
             self._released.clear()

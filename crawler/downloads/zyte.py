@@ -32,7 +32,7 @@ class Addon:
         if not settings.get("ZYTE_API_KEY"):
             return
         try:
-            from scrapy_zyte_api import Addon as ZyteApi  # noqa: PLC0415  # an extra, and slow to import
+            from scrapy_zyte_api import Addon as ZyteApi  # noqa: PLC0415  # slow, needs the extra "zyte"
 
             ZyteApi().update_settings(settings)
             settings["DOWNLOAD_HANDLERS"]["http"] = "crawler.downloads.zyte_handlers.HttpHandler"
@@ -49,7 +49,7 @@ class Refusals:
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Raise the typed error for an error response of Zyte API. Ignore other exceptions."""
-        from zyte_api import RequestError  # noqa: PLC0415  # an extra
+        from zyte_api import RequestError  # noqa: PLC0415  # needs the extra "zyte"
 
         if isinstance(exception, RequestError):
             raise refusal(exception.status) from exception

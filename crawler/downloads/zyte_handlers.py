@@ -11,5 +11,5 @@ class HttpHandler(BoundedTransfers, ScrapyZyteAPIHTTPDownloadHandler):  # type: 
     """Downloads ``http`` URLs through Zyte API."""
 
 
-class HttpsHandler(BoundedTransfers, ScrapyZyteAPIHTTPSDownloadHandler):  # type: ignore[misc]  # as above
+class HttpsHandler(BoundedTransfers, ScrapyZyteAPIHTTPSDownloadHandler):  # type: ignore[misc]  # the type of its response includes None
     """Downloads ``https`` URLs through Zyte API."""

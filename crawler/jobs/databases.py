@@ -30,6 +30,8 @@ BUSY_SECONDS = 1.0
 """Maximum seconds for which a transaction waits for the lock of another process."""
 CONNECT_SECONDS = 3
 """Maximum seconds for connecting to PostgreSQL."""
+SCHEMA_SECONDS = 30.0
+"""Maximum seconds for which a process waits while another one creates or updates the tables."""
 STATEMENT_SECONDS = 5.0
 """Maximum seconds for which PostgreSQL executes a statement."""
 IDLE_SECONDS = 10.0
@@ -243,7 +245,7 @@ class PostgreSqlDatabase(Database):
         self._parameters: dict[str, Any] = defaults | psycopg.conninfo.conninfo_to_dict(url)
 
     def connect(self) -> _PostgreSqlConnection:
-        import psycopg  # noqa: PLC0415  # as above
+        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
 
         connection = psycopg.connect(**self._parameters, autocommit=True, row_factory=named_rows)
         return _PostgreSqlConnection(connection, self.schema)
@@ -259,7 +261,9 @@ class _PostgreSqlConnection(Connection):
         with self.begin(write=True):
             if not schema.is_current(self._core):
                 self.execute("SET LOCAL statement_timeout = 0", {})  # a new index of a large table takes minutes
+                self.execute(f"SET LOCAL lock_timeout = {SCHEMA_SECONDS * 1000:.0f}", {})
                 self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
+                self.execute(f"SET LOCAL lock_timeout = {BUSY_SECONDS * 1000:.0f}", {})
                 schema.update(self._core)
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:

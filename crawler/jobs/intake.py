@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.jobs.job import Claim, Finished, InputLine, Job, target_key
+from crawler.jobs.job import Claim, Finished, InputLine, Job
+from crawler.jobs.keys import target_key
 from crawler.jobs.worker import BATCH, Worker
 from crawler.targets.files.find import READ_ERRORS, find_files
 from crawler.targets.target import InvalidTarget, Target

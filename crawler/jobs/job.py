@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +28,6 @@ Key: TypeAlias = tuple[int, bytes]
 """The id of a job, and the key of one of its targets."""
 
 MAX_NAME_LENGTH = 200
-KEY_BYTES = 16
 COMPRESSION = zstd.ZstdCompressor(level=1)
 """Compresses a record of 8 kB in 16 µs (zlib: 49 µs) to a third. Creating a compressor takes another 10 µs, so all
 calls share one; each call compresses a frame of its own. Higher levels make records 2 % smaller, and take twice as
@@ -49,20 +47,6 @@ def checked_name(what: str, text: str) -> str:
     if len(text) > MAX_NAME_LENGTH or not (text.isprintable() or not text):
         raise JobError(f"The {what} {text!r} must have printable characters only, at most {MAX_NAME_LENGTH}.")
     return text
-
-
-def target_key(scraper: str, params: Mapping[str, Any]) -> bytes:
-    """Return the key of a target. Targets with equal params have the same key, in any order of the params."""
-    return _digest(orjson.dumps([scraper, params], option=orjson.OPT_SORT_KEYS))
-
-
-def followup_key(parent: bytes, part: str) -> bytes:
-    """Return the key of a follow-up. ``part``: the page or slice of the parent, such as ``page=2``."""
-    return _digest(parent + part.encode())
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=KEY_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)

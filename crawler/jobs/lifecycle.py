@@ -250,7 +250,7 @@ class Jobs:
             begin = time.monotonic()
             return work(session), time.monotonic() - begin
 
-        result, seconds = await self.writes.transact(timed)
+        result, seconds = await self.writes.transact_patiently(timed)
         await asyncio.sleep(seconds * PAUSE)
         return result
 

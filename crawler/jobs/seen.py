@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 MAX_IDS_PER_LISTING = 2_000
-"""Number of newest ids that are stored for a listing. One page of ids would not be enough, as posts can be deleted."""
+"""Number of newest ids that are stored for a listing. Those of one page are not enough, because they may be deleted."""
 NOTE = "seen"
 """The key under which a note contains the ids of a page's entries."""
 DIGEST_BYTES = 16
@@ -48,7 +48,7 @@ class _Listing:
 
 @dataclass
 class SeenByCrawls(ComparesEntries):
-    """The entries that crawls without a job have seen. They share them with the jobs of the same store.
+    """The entries that crawls without a job have seen. These crawls share them with the jobs of the same store.
 
     The entries of a listing are stored when its last page is completed. If a page fails, none of them is stored, so
     that the next run reads the listing again.

@@ -72,7 +72,7 @@ def group_of(name: str) -> str:
 
 @dataclass(eq=False)
 class _Pending:
-    """A pending decision."""
+    """A decision that was not yet stored."""
 
     kind: type[Fact]
     name: str

@@ -14,7 +14,8 @@ import orjson
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs import export
-from crawler.jobs.job import Claim, Finished, Followup, Key, followup_key
+from crawler.jobs.job import Claim, Finished, Followup, Key
+from crawler.jobs.keys import followup_key
 from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached

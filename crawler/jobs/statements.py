@@ -81,7 +81,7 @@ ADD_JOB = insert_into(jobs)
 ADD_INPUTS = insert_into(inputs)
 ADD_TARGETS = insert_into(targets)
 STORED = sa.select(T.key).where(OF_KEYS)
-"""Those of the given keys that are stored."""
+"""Selects those of the given keys that are stored."""
 ADD_TALLIES = insert_into(tallies, add=["n"])
 READY = (
     T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far ahead: set by a wrong clock

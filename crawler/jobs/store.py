@@ -40,6 +40,10 @@ CLOSE_SECONDS = 3.0
 RETRY_SECONDS = 5
 """``Retry-After`` of calls that need the store while it is unavailable."""
 
+PATIENCE_SECONDS = 10.0
+"""Maximum seconds for which ``transact_patiently()`` repeats a transaction."""
+PATIENT_SECONDS = 0.2
+"""Seconds between two of its tries."""
 CONFLICT_TRIES = 5
 """Maximum number of tries of a transaction. After them, a deadlock or a serialisation failure counts as an outage."""
 
@@ -140,6 +144,24 @@ class Store:
             job.abandoned = True
             raise _unavailable() from None
         return outcome
+
+    async def transact_patiently(self, work: Callable[[Session], T]) -> T:
+        """Run ``work`` in a transaction, and repeat it for a time while the database is unavailable.
+
+        On a busy server, a transaction may have to wait for a lock for too long. ``work``: it can be done twice,
+        because the answer to a commit may be lost.
+
+        Raises:
+            StoreUnavailable: the database was unavailable for ``PATIENCE_SECONDS``, or rejects the values.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return await self.transact(work)
+            except StoreUnavailable as error:
+                if isinstance(error, StoreRefused) or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(PATIENT_SECONDS)
 
     def transact_sync(self, work: Callable[[Session], T], *, write: bool = True) -> T:
         """Run ``work`` in a transaction, in the caller's thread. Commands use this, because they have no event loop.

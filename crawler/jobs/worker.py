@@ -274,7 +274,7 @@ class Worker:
     async def _finish_alone(self, stored: Stored) -> None:
         try:
             await self._finish([stored])
-        except Exception as error:  # as above
+        except Exception as error:  # _is_refusal() selects the exceptions for values
             if not _is_refusal(error):
                 raise
             await self._finish([Stored.failure(stored.finished, str(error))])

@@ -173,7 +173,7 @@ def _fields(run: Run, last: Sequence[Run]) -> Iterator[FieldChange]:
 
 
 def _shares(run: Run, last: Sequence[Run], counter: Callable[[Run], Counter[str] | None]) -> Iterator[ShareChange]:
-    """Yield the share of each name in a counter of the runs. Runs of versions without this counter are skipped."""
+    """Yield the share of targets with each name of a counter. Runs of versions without this counter are skipped."""
     counted = [(each.targets, counts) for each in last if (counts := counter(each)) is not None]
     now = counter(run) or Counter()
     for name in sorted({*now, *(name for _, counts in counted for name in counts)}, key=lambda n: (n != "OK", n)):

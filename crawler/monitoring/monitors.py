@@ -77,7 +77,7 @@ class Monitors:
         self._run_suite(report)
 
     def _run_suite(self, report: Report) -> None:
-        from spidermon.runners import MonitorRunner  # noqa: PLC0415  # an extra
+        from spidermon.runners import MonitorRunner  # noqa: PLC0415  # needs the extra "monitors"
 
         assert self.crawler.stats is not None
         runner = MonitorRunner()

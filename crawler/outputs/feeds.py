@@ -192,7 +192,7 @@ class Feeds(FeedExporter):
 
 
 def _is_single(spider: PlatformSpider) -> bool:
-    """Whether the user sees the error of the crawl's only target. False for jobs of Scrapyd."""
+    """Whether the crawl has only one target, and a user who sees its error. False for jobs of Scrapyd."""
     return not spider.batch and not hasattr(spider, "_job")
 
 

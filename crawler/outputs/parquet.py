@@ -36,7 +36,7 @@ NEVER_NULL = frozenset({"target_id", "root", "scraper", "params", TIME_COLUMN, "
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
     """Return the Arrow type for a column type. ``json`` columns are text."""
-    import pyarrow as pa  # noqa: PLC0415  # an extra
+    import pyarrow as pa  # noqa: PLC0415  # needs the extra "parquet"
 
     if isinstance(column_type, Struct):
         return pa.struct([pa.field(name, arrow_type(each)) for name, each in column_type.of.items()])
@@ -54,7 +54,7 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 def arrow_schema(columns: Struct) -> pa.Schema:
     """Return the schema of a table. ``columns``: as ``table_columns`` or a selection returns them."""
-    import pyarrow as pa  # noqa: PLC0415  # an extra
+    import pyarrow as pa  # noqa: PLC0415  # needs the extra "parquet"
 
     times = {TIME_COLUMN: pa.timestamp("us", tz="UTC")}
     types = {name: times.get(name) or arrow_type(each) for name, each in _stored(columns).of.items()}
@@ -71,7 +71,7 @@ class ParquetExporter(BaseItemExporter):
 
     def __init__(self, file: IO[bytes], *, fields: Struct, **kwargs: Any) -> None:
         """``fields``: the columns, as ``table_columns`` or a selection returns them."""
-        import pyarrow.parquet as pq  # noqa: PLC0415  # an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415  # needs the extra "parquet"
 
         super().__init__(dont_fail=True, **kwargs)
         self.fields = _stored(fields)
@@ -96,7 +96,7 @@ class ParquetExporter(BaseItemExporter):
                 self._write()
 
     def finish_exporting(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415  # an extra
+        import pyarrow as pa  # noqa: PLC0415  # needs the extra "parquet"
 
         self._convert()
         self._write()
@@ -110,7 +110,7 @@ class ParquetExporter(BaseItemExporter):
         return cast("dict[str, Any]", row)
 
     def _convert(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415  # an extra
+        import pyarrow as pa  # noqa: PLC0415  # needs the extra "parquet"
 
         if self._rows:
             batch = pa.RecordBatch.from_pylist(self._rows, schema=self.schema)
@@ -121,7 +121,7 @@ class ParquetExporter(BaseItemExporter):
             self._batch_bytes += batch.nbytes
 
     def _write(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415  # an extra
+        import pyarrow as pa  # noqa: PLC0415  # needs the extra "parquet"
 
         if self._batches:
             self._writer.write_table(pa.Table.from_batches(self._batches))

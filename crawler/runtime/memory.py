@@ -1,4 +1,4 @@
-"""Memory that the C library keeps for later."""
+"""Returns memory to the system that was freed, but that the C library keeps for later."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ TRIM_SECONDS = 5.0
 
 
 def trim_heap() -> None:
-    """Return the free pages of the heap to the system. This takes at most a few milliseconds.
+    """Return the free memory of the heap to the system. This takes at most a few milliseconds.
 
-    The GNU C library returns only the end of its heap. Pages of a megabyte that are freed in another order leave gaps,
-    which grow with each mixture of sizes: 40 MB beside a job. Other C libraries have no such function.
+    The GNU C library by itself returns only the end of its heap. Platforms' pages of a megabyte leave gaps in it, which
+    grow with each mixture of sizes: to 40 MB while a job runs. Other C libraries have no such function.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

@@ -77,7 +77,7 @@ class KeptResponse(NamedTuple):
     secrets: Callable[[], Iterable[tuple[str, str]]] = tuple
     """Returns the headers of the request and the response: their secret values are removed from the body."""
     origins: Mapping[str, str] = MappingProxyType({})
-    """Origin in the response to replace, such as the sandbox's -> the real platform's origin."""
+    """Origin to replace in the response, such as the sandbox's -> the origin of the real platform."""
     paths: frozenset[str] = frozenset()
     """The paths of ``head.unread``."""
 

@@ -18,7 +18,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from crawler.errors import ScrapeError
-from crawler.jobs.job import target_key
+from crawler.jobs.keys import target_key
 from crawler.logs import one_line
 from crawler.platforms.model import Params
 from crawler.reading.names import NO_NAMES, Names

@@ -43,8 +43,7 @@ ONE_OF_EACH_KIND = (
 
 
 class Canary:
-    """Counts the connections and packets that arrive on ``PORT``, by destination. Also serves the page, and answers DNS
-    queries."""
+    """Counts the connections and packets to ``PORT`` by destination. Also serves the page, and answers DNS queries."""
 
     def __init__(self) -> None:
         self.hits: Counter[str] = Counter()

@@ -169,8 +169,7 @@ def test_tiny_shared_memory_does_not_break_pages() -> None:
 
 
 class Launches:
-    """A stub of Playwright's ``BrowserType`` that records launches, and raises an error for launches with Chromium's
-    sandbox."""
+    """A stub of Playwright's ``BrowserType``: records launches, and raises for those with Chromium's sandbox."""
 
     def __init__(self, failure: str = "") -> None:
         self.failure = failure
@@ -188,8 +187,7 @@ NO_SANDBOX = "Target closed\nBrowser logs:\n[1:1:FATAL:zygote.cc(1)] No usable s
 
 @dataclass(frozen=True)
 class Host:
-    """A case: the user, the operator's options, the error of a launch with Chromium's sandbox; and the expected
-    result."""
+    """The user, the operator's options, the error of a launch with Chromium's sandbox; and the expected result."""
 
     user: int
     options: dict[str, bool]

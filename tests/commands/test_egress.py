@@ -1,5 +1,4 @@
-"""``scrapy egress check`` shows suspended egresses, with sources and reasons. ``test_egresses.py`` runs the command
-itself."""
+"""``scrapy egress check`` shows suspended egresses with sources and reasons. ``test_egresses.py`` tests the rest."""
 
 from __future__ import annotations
 

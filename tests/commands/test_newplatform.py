@@ -1,5 +1,4 @@
-"""``scrapy newplatform`` in a copy of the project: the new files work and are tested, and of the existing files only
-the lists of scrapers change."""
+"""``scrapy newplatform`` writes working files with tests, and changes only lists of scrapers in existing files."""
 
 from __future__ import annotations
 

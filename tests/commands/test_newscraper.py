@@ -1,5 +1,4 @@
-"""Tests of ``scrapy newscraper``: it can add a working scraper to every platform, and the checks name each part that is
-missing or broken."""
+"""``scrapy newscraper`` adds a working scraper to any platform, and the checks name each missing or broken part."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ from tests.crawls import ROOT
 from tests.scaffolds import check_format, content, copy_of_the_project, failed, run
 
 NAME, PLATFORM = "review", "photoapp"
-"""The platform whose spider has the most special cases: it joins several pages, and converts the params of ``scrapy
-extract``."""
+"""The platform with the most special cases: it joins pages, and converts the params of ``scrapy extract``.
+"""
 PAGES = f"crawler/platforms/{PLATFORM}/{NAME}.py"
 PAGE_CLASS = f"crawler.platforms.{PLATFORM}.{NAME}.ReviewPage"
 FIXTURES = f"tests/fixtures/{PAGE_CLASS}"
@@ -36,8 +35,8 @@ CHANGED = {
 }
 SCRAPER = f"{PLATFORM}-{NAME}"
 RECORDED = f"{SCRAPER}: no golden row"
-"""The only part that is missing after the command: recording the outcomes means crawling all targets of the
-platform."""
+"""The only part that the command leaves out, because recording outcomes requires a crawl of all targets.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +63,7 @@ def missing_parts(project: Path) -> list[str]:
 
 
 def test_ct_12_the_new_scraper_has_all_parts(project: Path, written: list[str]) -> None:
-    """Once, a new scraper passed all tests although it had no fixture, expected record and golden target, and ``scrapy
-    extract`` could not use it."""
+    """A scraper without fixture, expected record, golden target and ``extract`` support used to pass all tests."""
     assert [path for path in written if NAME not in path.lower()] == []
     (left,) = missing_parts(project)
     assert left == f"{RECORDED}: python -m scripts.golden write tests/golden.jsonl --platform {PLATFORM}"

@@ -103,8 +103,7 @@ def objects_in(payload: Payload) -> Iterator[Objects]:
 
 
 def _read_places(payload: Payload, objects: Objects, value: Value) -> dict[str, list[Place]]:
-    """Return the places where a value is read in all objects, by declared path. In each object, the first path with a
-    value is read."""
+    """Return where a value is read in all objects, by declared path: in each object, the first path with a value."""
     read: dict[str, list[Place]] = {}
     for start in objects.places:
         for path in value.paths:
@@ -227,8 +226,7 @@ def _must_be_noticed(key: _Key, operation: Operation, scope: str) -> bool:
 
 
 def is_noticed(mutant: Mutant, response: Response) -> bool:
-    """Whether reading the mutant results in an error, or in a warning with the value's path that the original does not
-    have."""
+    """Whether reading the mutant must result in an error, or in a new warning with the value's path."""
 
     def change(kind: type[Contract], data: Any) -> Any:
         fits = kind is mutant.contract and all(_exists(data, place) for place in mutant.places)

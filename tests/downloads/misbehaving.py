@@ -26,6 +26,7 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawler.components import COMPONENTS
+from crawler.downloads.shared_state import SharedState
 from crawler.sandbox.tls import loopback_pem
 from crawler.targets.exceptions import as_scrape_error
 
@@ -164,6 +165,7 @@ class Downloading(Spider):
     """Downloads one case."""
 
     name = "downloading"
+    shared = SharedState()  # as PlatformSpider has it
     case: dict[str, Any]
     found: list[str]
 

@@ -6,10 +6,12 @@ import asyncio
 import gzip
 import socket
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from crawler.browser.sessions import HANDLER
 from crawler.runtime.event_loop import LOOP
 from tests.downloads.misbehaving import MAX_BODY, Case, Kept, Serve, outcomes, serving
 
@@ -81,8 +83,7 @@ def repeats(first: bytes, piece: bytes, seconds: float = 0) -> Serve:
 
 
 class Once:
-    """Serves the first request of the first connection, closes the connection at the second one, and serves all later
-    ones."""
+    """Serves the first request, closes the connection at the second one, and serves all later ones."""
 
     def __init__(self, end: Serve) -> None:
         self.end = end
@@ -272,6 +273,14 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
     ),
 }
 
+WITH_BROWSER = {"DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), HANDLER)}
+LIMITED = ("2,000 header lines", "proxy hangs", "proxy's head has no end", "TLS, a connection for each request")
+"""Plain downloads of crawls that also load pages in the browser have the same limits."""
+for name in LIMITED:
+    case, expected, number = CASES[name]
+    with_browser = replace(case, settings=case.settings | WITH_BROWSER, heads=[])
+    CASES[f"{name}, crawl with a browser"] = with_browser, expected, number
+
 
 @pytest.fixture(scope="module", params=[pytest.param(LOOP, id="uvloop"), pytest.param(None, id="asyncio")])
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
@@ -323,4 +332,5 @@ def test_a_request_is_sent_as_given(found: dict[str, Any]) -> None:
 
 def test_the_tls_settings_of_a_host_are_made_once(found: dict[str, Any]) -> None:
     """Reading the system's certificates takes several milliseconds of CPU time."""
-    assert found["with_context"] == CASES["TLS, a connection for each request"][0].downloads - 1
+    connections = [case.downloads for name, (case, *_) in CASES.items() if "a connection for each request" in name]
+    assert found["with_context"] == sum(connections) - len(connections)

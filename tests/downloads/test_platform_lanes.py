@@ -181,8 +181,7 @@ async def test_at_3_a_failure_counts_for_the_egress_of_its_request_after_the_out
 
 
 async def test_a_target_that_was_sent_nowhere_still_has_its_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the target waits for a slot, one lane after the other is suspended. Then it is sent, and its egress
-    fails."""
+    """While the target waits for a slot, lanes are suspended one by one. Then it is sent, and its egress fails."""
     sending = Sending(made(delay=0.05), monkeypatch)
     a, b, c = sending.lanes
     for lane in sending.lanes:

@@ -1,5 +1,4 @@
-"""The private addresses that ``WEBHOOK_PRIVATE`` allows for webhooks. ``tests/browser/test_proxy.py`` tests public
-ones."""
+"""The private addresses that ``WEBHOOK_PRIVATE`` allows. ``tests/browser/test_proxy.py`` tests public ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Photo app: reads posts in the formats XIG, XDT and XDTITEM, and a profile's newest reels, independently of the page
-objects."""
+"""Photo app: reads posts (formats XIG, XDT, XDTITEM) and a profile's newest reels, without the page objects."""
 
 from __future__ import annotations
 

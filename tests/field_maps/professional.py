@@ -261,8 +261,7 @@ def school(row: Selector) -> dict[str, Any]:
 
 
 def masked_rows(page: Selector) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Positions and schools from the masked list, which contains both. Schools show years. The logos of masked rows are
-    not used."""
+    """Positions and schools from the masked list. Only schools show years. The logos of masked rows are not used."""
     listed = page.css(".experience-education__list li")
     own = link_of(page.css(f"{CARD} [data-section=currentPositionsDetails]"))
     jobs = [masked_position(row, own) for row in listed if not row.css(".date-range")]
@@ -286,8 +285,7 @@ def is_masked(value: Any) -> bool:
 
 
 def linked_positions(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Present employers, then past employers, which the linked data lists among the schools. Only present positions
-    have titles."""
+    """Present employers, then past ones (in linked data, among the schools). Only present positions have titles."""
     current = at(person(data), "worksFor") or []
     titles = at(person(data), "jobTitle") or []
     titles = titles if len(titles) == len(current) else [""] * len(current)

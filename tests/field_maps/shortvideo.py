@@ -14,8 +14,7 @@ PHOTO = 150
 
 
 def expected(_page: str, payload: Any) -> dict[str, Any] | None:
-    """Return what a page object must extract, or None for photo posts in the web API's format, because no response in
-    that format was recorded."""
+    """Return what a page object must extract, or None for photo posts of the web API, of which none was recorded."""
     if any(list(values(payload, key)) for key in ("imagePost", "images")) and not list(rows(payload)):
         return None
     inner = payload.get("data", payload) if isinstance(payload, dict) else {}
@@ -74,8 +73,7 @@ def post(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def image(value: Any) -> dict[str, Any]:
-    """The contract's image, from the app's object or a bare URL. Its ``uri`` is a URL, unlike the app's, which is often
-    a storage key."""
+    """The contract's image, from the app's object or a URL. Its ``uri`` is a URL; the app's is often a storage key."""
     if isinstance(value, str):
         value = {"uri": value, "url_list": [value]}
     urls, key = at(value, "url_list") or [], at(value, "uri") or ""

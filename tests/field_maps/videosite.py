@@ -27,8 +27,7 @@ from tests.field_maps.videosite_channel import (
 
 
 def payload_of(body: str) -> Any:
-    """The root element of a feed, or the linked data of a page of which nothing else was saved; None for other
-    markup."""
+    """The root element of a feed, or the linked data of a page that contains nothing else, or None."""
     if linked := re.match(r'<script type="application/ld\+json"[^>]*>(.*)</script>\s*$', body, re.DOTALL):
         return json.loads(linked[1])
     is_feed = body.lstrip().startswith("<?xml")
@@ -164,8 +163,7 @@ def feed_page(feed: ET.Element) -> dict[str, Any]:
 
 
 def comments_page(data: dict[str, Any]) -> dict[str, Any]:
-    """A video's number of comments, and the other values that this response shows. The notes on the platform specify
-    only the former."""
+    """The video's number of comments (specified by the platform notes), and the other values in this response."""
     number, title = (
         at(data, "currentVideoEndpoint.watchEndpoint.videoId"),
         next(values(data, "videoPrimaryInfoRenderer")),

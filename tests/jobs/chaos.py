@@ -239,8 +239,7 @@ class Chaos:
         await jobs.close()
 
     async def assert_books(self, jobs: Jobs, job: Job) -> None:
-        """Assert that each target and follow-up has one outcome, was reported at most once, and has a record if it is
-        OK."""
+        """Assert that each target and follow-up has one outcome, at most one report, and a record if it is OK."""
         assert await jobs.check(job) == []
         roots = [line.key for line in lines(self.plan.targets)]
         expected = roots + [key for root in roots for key in followups_of(root)]
@@ -265,8 +264,7 @@ class Chaos:
 
 
 def fake_time(clock: Path) -> dict[str, str]:
-    """Environment of a process whose wall clock is shifted by the offset in a file. Its monotonic clocks are not
-    shifted."""
+    """Environment of a process whose wall clock (but no monotonic clock) is shifted by the offset in a file."""
     names = {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     return {"LD_PRELOAD": FAKETIME, **names}
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.job import Claim, Finished, Followup, followup_key
+from crawler.jobs.job import Claim, Finished, Followup
+from crawler.jobs.keys import followup_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import Worker, WorkerStoppedError
@@ -52,8 +53,7 @@ def outcome(claim: Claim) -> Finished:
 
 
 class LostAnswerError(sqlite3.OperationalError, OSError):
-    """The error for a connection that ends before the response to a commit. For both databases, it counts as an
-    outage."""
+    """The error if a connection ends before the response to a commit. For both databases, it counts as an outage."""
 
 
 def lose_answers(chance: random.Random) -> None:

@@ -307,8 +307,7 @@ def wait_until_done(commands: Commands, job: str, done: int) -> None:
 
 
 def kill_after(commands: Commands, job: str, done: int, *arguments: object) -> None:
-    """Start a worker, and kill it when the given number of the job's targets are done. It must still be running
-    then."""
+    """Start a worker, and kill it once the given number of targets are done. It must still be running then."""
     process = commands.start(*arguments)
     wait_until_done(commands, job, done)
     assert process.poll() is None, process.communicate()

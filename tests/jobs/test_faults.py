@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from crawler.jobs import leases
 from crawler.jobs import statements as sql
 from crawler.jobs import worker as worker_module
+from crawler.jobs.databases import SCHEMA_LOCK
 from crawler.jobs.job import Claim, Finished, Stored
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
@@ -308,3 +309,50 @@ async def test_a_push_that_was_killed_can_be_repeated(jobs: Jobs) -> None:
     await jobs.push(again, lines(1_500))
     await jobs.open(again)
     await assert_books(jobs, job, waiting=1_500)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions wait for 50 ms for a lock."""
+    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
+
+
+@contextmanager
+def locked(location: str) -> Iterator[None]:
+    """Let no other transaction write lines of jobs."""
+    if "://" in location:
+        with psycopg.connect(location) as connection:
+            connection.execute("LOCK TABLE inputs IN EXCLUSIVE MODE")
+            yield
+        return
+    database = sqlite3.connect(location, isolation_level=None)
+    database.execute("BEGIN IMMEDIATE")
+    yield
+    database.close()
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_push_continues_when_a_lock_is_released(location: str) -> None:
+    jobs = Jobs(location)
+    job = await jobs.create("job")
+    with locked(location):
+        pushing = asyncio.ensure_future(jobs.push(job, lines(3)))
+        while not jobs.writes.failures:  # noqa: ASYNC110  # counted in the store's thread
+            await asyncio.sleep(0.01)
+        assert not pushing.done()
+    assert await pushing == 3
+    await jobs.open(job)
+    await assert_books(jobs, job, waiting=3)
+    await jobs.close()
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_process_waits_for_the_tables_that_another_one_creates(postgresql_store: str) -> None:
+    jobs = Jobs(postgresql_store)
+    with psycopg.connect(postgresql_store) as connection:
+        connection.execute(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
+        creating = asyncio.ensure_future(jobs.create("job"))
+        await asyncio.sleep(0.5)
+        assert not creating.done()
+    assert (await creating).name == "job"
+    await jobs.close()

@@ -218,8 +218,7 @@ async def test_at_9_the_time_of_a_worker_does_not_matter_on_postgresql(
 async def test_after_an_outage_workers_can_renew_before_their_targets_expire(
     jobs: Jobs, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """During the outage, no worker could renew its leases. The first worker that reaches the database must not take the
-    others' targets."""
+    """After an outage, in which no lease was renewed, the first worker must not take the others' targets."""
     monkeypatch.setattr(worker_module, "RETRY_SECONDS", 0.05)
     job = await new_job(jobs, 8)
     others = Jobs(location)

@@ -14,7 +14,8 @@ from scrapy.settings import Settings
 from crawler.commands import work
 from crawler.jobs import leases
 from crawler.jobs.export import notes
-from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored, target_key
+from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored
+from crawler.jobs.keys import target_key
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session
@@ -317,8 +318,7 @@ SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo"
 
 
 async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
-    """In 30 rounds, two processes claim a target for each free slot. One of the owners also has targets of another
-    platform."""
+    """In 30 rounds, two processes claim a target per free slot. One client also has targets of another platform."""
     for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():
         job = await jobs.create("job", owner)
         for number, platform in enumerate(platforms):

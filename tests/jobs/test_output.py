@@ -67,8 +67,7 @@ FAILED = [
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """A job of six platforms from three files, and its output in five formats, the first of which the crawl has
-    written."""
+    """A job of six platforms from three files, and its output in five formats (the first from the crawl itself)."""
     folder = tmp_path_factory.mktemp("mixed")
     commands = Commands(folder, str(folder / "jobs.sqlite3"))
     (folder / "table.csv").write_text(TABLE)
@@ -177,8 +176,7 @@ def test_parquet_has_the_same_rows(mixed: Commands) -> None:
 
 
 def assert_covers(cell: Any, value: Any) -> None:
-    """Assert that a cell contains all values of the data. It may have further keys, which are null. Objects with
-    arbitrary keys are JSON text."""
+    """Assert that a cell has all values of the data. Other keys are null. Objects with arbitrary keys are JSON text."""
     if isinstance(cell, str) and not isinstance(value, str):
         cell = json.loads(cell)
     if isinstance(value, dict):
@@ -291,8 +289,7 @@ def test_an_export_goes_on_after_a_cursor(commands: Commands) -> None:
 
 @pytest.mark.parametrize("name", ["part-%(part)d.jsonl.gz", "part-%(part)d.xlsx", "part-%(part)d.parquet"])
 def test_a_repeated_part_is_the_same_file(commands: Commands, name: str) -> None:
-    """After a kill between the upload and its entry in the store, the first part is written again, identical to the
-    byte."""
+    """After a kill between upload and store entry, the first part is written again with exactly the same bytes."""
     commands.run("jobs", "push", "job", write(commands.folder / "targets.jsonl", searches(4)))
     assert commands.run("work", "--drain").returncode == 0
     found: list[dict[str, bytes]] = []

@@ -1,5 +1,4 @@
-"""Stores that version 0.2 (its code is taken from git) has written: their usage is kept, and nothing in them is lost
-silently."""
+"""Stores written by version 0.2 (from git): usage is kept, and nothing is lost without a message."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.export import Cursor, Line, by_seq
-from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job, followup_key, target_key
+from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
+from crawler.jobs.keys import followup_key, target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker
 
@@ -43,8 +44,7 @@ def done(claim: Claim, followups: int = 0, **values: Any) -> Finished:
 
 @dataclass
 class Process:
-    """A worker, and the outcomes that it reported. ``answer`` returns the outcome of a claim; None leaves it in
-    flight."""
+    """A worker and its reported outcomes. ``answer`` returns the outcome of a claim; None leaves it in flight."""
 
     jobs: Jobs
     answer: Callable[[Claim], Finished | None] = done

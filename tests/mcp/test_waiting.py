@@ -35,8 +35,7 @@ REQUEST_ID = "req_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 @dataclass
 class Endpoint:
-    """A stub of the endpoint, whose calls the test completes. It supports asynchronous calls as in docs/service.md, or
-    only synchronous ones."""
+    """A stub of the endpoint. The test completes its calls, which may all be synchronous (see docs/service.md)."""
 
     is_synchronous: bool = False
     completed: threading.Event = field(default_factory=threading.Event)

@@ -1,4 +1,4 @@
-"""The simulated microblog: the same for a seed, with the structure of real responses, and with named faults."""
+"""The simulated microblog: reproducible by its seed, with the structure of real responses, and with named faults."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ USERS = ("user_results.result.", "user_refs_results.[].result.")
 
 
 def key_paths(value: Any) -> Iterator[str]:
-    """The key paths of a payload. Paths within posts and users start at the post or user, at any depth."""
+    """Yield the key paths of a payload. Paths inside a post or user, at any depth, start at that post or user."""
     waiting: list[tuple[Any, str]] = [(value, "")]
     while waiting:
         each, path = waiting.pop()
@@ -142,7 +142,7 @@ def test_the_page_has_the_records_of_a_real_one() -> None:
 
 
 def kinds(body: bytes) -> set[tuple[str, str]]:
-    """Type and key of every record of a page."""
+    """Return the type and the key of every record in a page's data."""
     page = page_of("page", body)
     assert isinstance(page, ProfilePage)
     return {(str(record.get("__typename")), key) for record in page._objects for key in record}

@@ -1,4 +1,4 @@
-"""Many targets with the same fault: names, handles and shortcodes with a number."""
+"""Any number of targets with the same fault: the number is part of the name, handle or shortcode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SITES = {"microblog": Microblog(), "photoapp": PhotoApp(), "professional": Profe
 
 
 def requests(platform: str, name: str) -> list[FakeRequest]:
-    """Requests of which at least one is for a target with the name."""
+    """Return a request for each path under which the site could serve a target with this name."""
     if platform == "shortvideo":
         return [FakeRequest("/search/photo", {"q": name})]
     paths = {
@@ -30,7 +30,7 @@ def requests(platform: str, name: str) -> list[FakeRequest]:
 
 
 def names(platform: str) -> list[tuple[str, str]]:
-    """The name of each fault's target, without and with a number."""
+    """Return the name of each fault's target, without and with a number."""
     site: Any = SITES[platform]
     if platform == "photoapp":
         return [(code, f"FAULT017{code[-3:]}") for code in site.faults]

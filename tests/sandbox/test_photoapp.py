@@ -1,4 +1,4 @@
-"""The simulated photo app: the structure and size of real pages, expected records, and faults."""
+"""The simulated photo app: pages with the structure and size of real ones, expected records, and faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def site() -> Site:
 
 
 def blocks(body: bytes) -> list[Any]:
-    """The decoded data scripts of a page."""
+    """Return the decoded JSON scripts of a page."""
     return [orjson.loads(each) for each in re.findall(rb"<script\b[^>]+\bdata-sjs>(.*?)</script>", body, re.DOTALL)]
 
 
@@ -94,7 +94,7 @@ def test_pages_have_the_size_of_real_ones() -> None:
     for code in site().listed[:8]:
         body = post_page(code)
         assert 600_000 < len(body) < 1_200_000
-        assert len(zlib.compress(body, 6)) > len(body) / 12  # padding would compress better
+        assert len(zlib.compress(body, 6)) > len(body) / 12  # mere padding would compress better
     assert len(Site(light=True).page(FakeRequest(f"/p/{EXAMPLE}/"))[2]) < 60_000
 
 
@@ -148,7 +148,7 @@ def test_the_catalogue_names_all_targets() -> None:
 
 
 def key_paths(tree: object) -> set[tuple[str, ...]]:
-    """The paths of all keys. The entries of a list share one path."""
+    """Return the paths of all keys. All entries of a list share one path."""
     found: set[tuple[str, ...]] = set()
     waiting: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while waiting:

@@ -1,4 +1,4 @@
-"""The simulated professional network: reproducible, as varied as the real one, with correct records."""
+"""The simulated professional network: reproducible by its seed, varied, and with correct expected records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crawler.sandbox.protocol import FakeRequest
 ROOT = Path(__file__).parents[2]
 SITE = "https://www.linkedin.com"
 
-# Specification 2.6, copied by hand: the records are compared with the contract, not with the schemas.
+# Keys copied from specification 2.6, so that the records are compared with it and not with the project's own schemas.
 PROFILE_KEYS = {
     *("about", "about_truncated", "activity", "activity_count", "articles", "awards", "certifications", "courses"),
     *("languages", "organizations", "projects", "publications", "recommendations", "same_name", "services", "skills"),
@@ -42,7 +42,7 @@ ROW_KEYS = {
     },
     "people_also_viewed": {"followers", "location", "name", "summary", "image", "link"},
     "websites": {"label", "url"},
-    # Design, section 4.7.
+    # Section 4.7 of the design.
     "awards": {"title", "issuer", "date", "description"},
     "certifications": {"name", "issuer", "issued", "credential_url", "url"},
     "courses": {"name", "number"},

@@ -1,4 +1,4 @@
-"""The simulated network's pages have the structure and size of the real ones."""
+"""The pages of the simulated professional network have the structure and size of real pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGES = (
 )
 LINKED = "8647fd3c40d5"
 SECTIONS = ("section.top-card-layout", "section.experience-education", "section.browsemap", "section[data-section]")
-# Names of parts by which page objects find data. They are stable over years.
+# The page objects find data by these names, which the platform has not changed for years.
 FURNITURE = re.compile(r"modal|sign-in|google-auth|linkedin-tc|semaphore|ellipsis-menu|cta|a11y|overlay__")
 PART = re.compile(
     r"[a-z0-9]+(?:-[a-z0-9]+)*__[a-z0-9-]+|experience-[a-z-]+|browsemap|slide-list__item|show-more-[a-z-]+"
@@ -48,7 +48,7 @@ def linked_data(body: bytes) -> Any:
 
 
 def located_parts(body: bytes) -> set[tuple[str, str]]:
-    """The parts of a profile's sections, each with the section that it is in."""
+    """Return pairs of a section of the profile and the name of a part in it."""
     found = set()
     page = Selector(body.decode())
     for css in SECTIONS:
@@ -60,7 +60,7 @@ def located_parts(body: bytes) -> set[tuple[str, str]]:
 
 
 def key_paths(tree: Any) -> set[tuple[str, ...]]:
-    """The keys of linked data, by the type of their node."""
+    """Return the key paths of linked data. Each starts with the type of the node."""
     found: set[tuple[str, ...]] = set()
     waiting: list[tuple[Any, tuple[str, ...]]] = [(tree, ())]
     while waiting:
@@ -100,7 +100,7 @@ def test_pages_have_the_real_size() -> None:
     assert min(weights) > 100_000
     assert max(weights) > 300_000
     body = page("mara-lindqvist")
-    assert len(zlib.compress(body, 6)) > len(body) / 30  # padding would shrink to nothing
+    assert len(zlib.compress(body, 6)) > len(body) / 30  # mere padding would compress to almost nothing
 
 
 def test_light_pages_are_small() -> None:

@@ -1,4 +1,4 @@
-"""The simulated shop: reproducible, with the real numbers and page structure, and with correct records."""
+"""The simulated shop: reproducible by its seed, with realistic numbers and pages, and correct expected records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crawler.sandbox.retail.site import FAULTS, Site
 ROOT = Path(__file__).parents[2]
 SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
 
-# Specification 2.7, copied by hand: the records are compared with the contract, not with the schemas.
+# Keys copied from specification 2.7, so that the records are compared with it and not with the project's own schemas.
 LISTING_KEYS = {
     *("breadcrumbs", "cat_id", "category_id", "category_name", "has_more", "heading", "max_page", "page", "products"),
     *("returned", "sort", "title", "total_results", "url"),
@@ -273,7 +273,7 @@ def test_a_listing_without_prices_is_otherwise_complete() -> None:
     assert all(product["price"] == nothing for product in record["products"])
 
 
-# The trees for exhaustive crawls
+# The category trees for exhaustive crawls
 
 
 @pytest.mark.parametrize(

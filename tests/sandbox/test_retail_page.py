@@ -1,4 +1,4 @@
-"""The simulated shop's pages match the expected records, and the structure and size of the real pages."""
+"""The simulated shop's pages match the expected records, and have the structure and size of real pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def listing(body: bytes) -> dict[str, Any]:
 
 
 def grid_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of the listing's own grids, without carousels, as defined in the platform notes."""
+    """Return the rows of the listing's grids, without carousels (the platform notes define both)."""
     return [
         row for stack in found["itemStacks"] if stack["meta"]["subType"] != "SECONDARY_STACK" for row in stack["items"]
     ]
@@ -121,7 +121,7 @@ def test_pages_have_the_real_size() -> None:
     for number in range(1, 10):
         body = page(big(), page=str(number))
         assert len(body) > 600_000
-        # A real page compresses to about a sixth, padding to almost nothing.
+        # A real page compresses to about a sixth of its size; mere padding would compress to almost nothing.
         assert len(zlib.compress(body, 6)) > len(body) / 12
 
 
@@ -135,7 +135,7 @@ def test_light_pages_are_small_and_match_their_records() -> None:
 
 
 def key_paths(tree: object) -> set[tuple[str, ...]]:
-    """The paths of all keys. Keys that are product ids are replaced by "#", indexes by "[]"."""
+    """Return the paths of all keys. "#" stands for product ids, "[]" for list indexes."""
     found: set[tuple[str, ...]] = set()
     waiting: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while waiting:

@@ -1,4 +1,4 @@
-"""A seed gives the same platforms in every process, and another seed gives others."""
+"""The same seed gives the same platforms in every process; another seed gives different ones."""
 
 from __future__ import annotations
 

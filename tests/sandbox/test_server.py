@@ -1,4 +1,4 @@
-"""``scrapy sandbox`` as a real process: its routes, and each fault on the wire."""
+"""``scrapy sandbox`` in a real process: its routes, and each fault as an HTTP client sees it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DATA = b'<script id="__NEXT_DATA__"'
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[subprocess.Popen[str]]:
-    """The running command."""
+    """A running ``scrapy sandbox``."""
     command = [sys.executable, "-m", "scrapy", "sandbox"]
     with forks.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
@@ -36,7 +36,7 @@ def sandbox() -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture(scope="module")
 def origin(sandbox: subprocess.Popen[str]) -> str:
-    """The shop's origin, from the command's only line of output."""
+    """The origin of the simulated shop, from the single line that the command prints."""
     assert sandbox.stdout is not None
     origins = json.loads(sandbox.stdout.readline())["origins"]
     assert urlsplit(origins["retail"]).hostname == "127.0.0.1"
@@ -72,7 +72,7 @@ def category(name: str) -> str:
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected response: its status, and parts that its body contains or lacks."""
+    """The expected response: its status, and texts that its body must or must not contain."""
 
     status: int = 200
     contains: tuple[bytes, ...] = (DATA,)
@@ -80,7 +80,7 @@ class Expected:
     headers: tuple[str, ...] = ()
     kind: str = "text/html"
     repeat: Expected | None = None
-    """The expected second response, if it differs."""
+    """The expected response to a second request, if it differs."""
 
 
 GOOD = Expected(contains=(DATA, b'"itemStacks":[{'), lacks=CHALLENGE)
@@ -182,7 +182,7 @@ def test_a_hanging_target_does_not_affect_others(origin: str) -> None:
 
 
 def test_the_server_listens_on_loopback_only(origin: str) -> None:
-    # All of 127.0.0.0/8 is this machine: a server on 0.0.0.0 would accept this connection.
+    # Every address in 127.0.0.0/8 is local, so a server on 0.0.0.0 would accept this connection.
     with pytest.raises(OSError, match=r"refused|unreachable|assign"):
         socket.create_connection(("127.0.0.2", urlsplit(origin).port), timeout=2)
 
@@ -230,7 +230,7 @@ def test_pages_are_sent_unchanged(origin: str) -> None:
 
 @pytest.mark.usefixtures("origin")
 def test_sigterm_ends_the_process_without_errors(sandbox: subprocess.Popen[str]) -> None:
-    # The last test of the module: the process has served every fault by now, and clients have disconnected.
+    # This test must be the last one: it checks the process after it has served every fault and lost clients.
     sandbox.send_signal(signal.SIGTERM)
     out, err = sandbox.communicate(timeout=10)
     assert (sandbox.returncode, out) == (0, "")

@@ -1,4 +1,4 @@
-"""The simulated short-video site: determinism, real structure, and an API for its own page only."""
+"""The simulated short-video site: determinism, realistic structure, and an API that only its own page can call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AGENT = "Browser/1.0"
 
 
 def signed(site: Site, words: str, start: int, **changes: str) -> FakeRequest:
-    """An API call, as signed by the page's script."""
+    """Return an API request with the signature that the page's script adds."""
     args = {
         "keyword": words,
         "offset": str(start),

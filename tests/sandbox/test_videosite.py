@@ -1,4 +1,4 @@
-"""The simulated video site: determinism, coverage of formats and faults, real structure, expected records."""
+"""The simulated video site: determinism, all formats and faults, realistic structure, expected records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ needs_captures = pytest.mark.skipif(
     not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing"
 )
 
-# Specification 2.4, copied by hand: expected records are compared with the contract, not with the schemas.
+# Keys copied from specification 2.4, so that expected records are compared with it and not with our own schemas.
 POST_KEYS = {
     *("age_restriction_status", "author_id", "author_name", "author_username", "caption"),
     *("comment_count", "content_code", "content_id", "content_language", "content_link"),
@@ -159,7 +159,7 @@ def test_pages_have_realistic_sizes() -> None:
 
 
 def key_paths(tree: object) -> set[tuple[str, ...]]:
-    """The paths of all keys. The indexes of a list are replaced by "[]"."""
+    """Return the paths of all keys. "[]" stands for list indexes."""
     found: set[tuple[str, ...]] = set()
     waiting: list[tuple[object, tuple[str, ...]]] = [(tree, ())]
     while waiting:

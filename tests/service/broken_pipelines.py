@@ -1,4 +1,4 @@
-"""Broken item pipelines. The services under test import them by ``PYTHONPATH``."""
+"""Broken item pipelines, which the services under test find through ``PYTHONPATH``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Raises:
 
 
 class Stops:
-    """Stops its crawler during the first item, as a memory limit would."""
+    """Stops its crawler at the first item, in the way a memory limit does."""
 
     stopped = False
 
@@ -38,7 +38,7 @@ class Stops:
 
 
 class CannotOpen:
-    """Raises when the crawler is created."""
+    """Raises an exception when the crawler is created."""
 
     def __init__(self) -> None:
         raise ZeroDivisionError("an internal detail")

@@ -1,4 +1,4 @@
-"""Calls to the endpoint under test."""
+"""A simple HTTP client for the endpoint under test."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def call(  # noqa: PLR0913  # keyword arguments of a call
     headers: dict[str, str] | None = None,
     timeout: float = 120,
 ) -> Reply:
-    """Make one call. ``body``: bytes are sent unchanged, other values as JSON."""
+    """Send one request. ``body``: bytes are sent unchanged, other values as JSON."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
     payload = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
@@ -61,7 +61,7 @@ def wait_for_draining(url: str) -> None:
 async def many(
     url: str, calls: list[tuple[str, dict[str, Any]]], *, at_once: int = 50, headers: dict[str, str] | None = None
 ) -> list[Reply]:
-    """Make many calls, ``at_once`` in flight. Return the responses in the order of the calls."""
+    """Make many calls, at most ``at_once`` of them concurrently. Return the responses in the order of the calls."""
     async with aiohttp.ClientSession(
         headers=headers or HEADERS, connector=aiohttp.TCPConnector(limit=at_once)
     ) as session:

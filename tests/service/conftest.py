@@ -1,4 +1,4 @@
-"""A real endpoint in a separate process, with the sandbox as its platforms."""
+"""Runs a real endpoint in a separate process. By default, its platforms are those of the sandbox."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=10", "BREAKER_THRESHOLD=0")
 
 VERY_SLOW = "from crawler.sandbox import faults; faults.SLOW_SECONDS = 3"
-"""For ``running(before=...)``: all calls of a test arrive before the first response to the query "slow"."""
+"""For ``running(before=...)``: with this delay, all calls of a test arrive before the first "slow" response."""
 
 HANGING_SECONDS = 600
-"""A coroutine test that takes longer has failed. Without this limit, it would block the whole run, and nothing
-would show its name."""
+"""Time limit of a coroutine test. Without it, a hanging test would block the run, and nothing would show its name.
+"""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Service:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine test in a new event loop. It fails if it hangs."""
+    """Run a coroutine test in a new event loop, with a time limit."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
@@ -64,9 +64,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @contextmanager
 def running(log: Path, *settings: str, sandbox: bool = True, workers: int = 1, before: str = "") -> Iterator[Service]:
-    """Run ``scrapy serve``, by default with ``--sandbox``, and kill it in the end.
+    """Run ``scrapy serve``, by default with ``--sandbox``, and kill it at the end.
 
-    ``before`` is Python code that its process runs first.
+    ``before`` is Python code that the process runs first.
     """
     own = f"STORE={log.parent / 'service.sqlite3'}"
     options = [part for setting in (*QUICK, own, *settings) for part in ("-s", setting)]

@@ -1,4 +1,4 @@
-"""An extension of open crawlers under test that writes the platform and source of each download to a file."""
+"""A Scrapy extension for the service's crawlers: writes the platform and source of each download to a file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 ENABLED = 'EXTENSIONS={"downloads_log.DownloadsLog": 500}'
-"""The setting that enables the extension. ``DOWNLOADS_LOG`` names the file."""
+"""The setting that enables the extension. The environment variable ``DOWNLOADS_LOG`` names the file."""
 
 
 class DownloadsLog:
-    """Writes ``<platform> <source>`` for each response that was downloaded, including redirects."""
+    """Writes ``<platform> <source>`` for each downloaded response, including redirects."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""A hostile platform, and a canary that must not receive requests: two small servers in this process."""
+"""Two small servers in the test process: a hostile platform, and a canary host that must not receive any request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEGABYTE = 1024 * 1024
 
 @dataclass
 class Served:
-    """A running server: its port, and the requested paths."""
+    """A running server: its port, and the paths that were requested."""
 
     port: int
     requested_paths: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class _Quiet(BaseHTTPRequestHandler):
 
 
 class _Harmful(_Quiet):
-    """The number in the path selects the response: below 1,000 a redirect to that item of ``redirects``."""
+    """The number in the path selects the response: below 1,000, a redirect to ``redirects[number]``."""
 
     redirects: ClassVar[list[str]]
 
@@ -56,7 +56,7 @@ class _Harmful(_Quiet):
         number = int(self.path.partition("?")[0].rpartition("/")[2])
         if number < 1000:
             self.send(302, {"Location": self.redirects[number]}, b"")
-        elif number == 1000:  # too large, without a declared length
+        elif number == 1000:  # too large, without Content-Length
             self.send(200, {}, b"")
             with suppress(OSError):  # the client closes the connection early
                 for _ in range(64):
@@ -64,9 +64,9 @@ class _Harmful(_Quiet):
         elif number == 1001:  # a decompression bomb
             body = gzip.compress(b" " * (64 * MEGABYTE))
             self.send(200, {"Content-Encoding": "gzip", "Content-Type": "text/html"}, body)
-        elif number == 1002:  # a declared length over the limit
+        elif number == 1002:  # a Content-Length over the limit
             self.send(200, {"Content-Length": str(10**12)}, b"<html>")
-        elif number == 1003:  # a compressed body that is cut, with a length that fits
+        elif number == 1003:  # a truncated compressed body with the matching Content-Length
             body = gzip.compress(b"<html>")[:12]
             self.send(200, {"Content-Encoding": "gzip", "Content-Length": str(len(body))}, body)
         elif number == 1004:  # a header that is not UTF-8
@@ -94,7 +94,7 @@ def _serving(handler: type[_Quiet], **attributes: Any) -> Iterator[Served]:
 
 @contextmanager
 def canary() -> Iterator[Served]:
-    """Run a host that no platform may cause requests to."""
+    """Run a host to which no platform may redirect the crawler."""
     with _serving(_Quiet) as served:
         yield served
 

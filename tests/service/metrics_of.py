@@ -1,4 +1,4 @@
-"""The metrics of a service under test, parsed by Prometheus' own parser."""
+"""The metrics of a service under test, parsed by the parser of the Prometheus client library."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def samples(url: str) -> Samples:
 
 
 def value(url: str, name: str, **labels: str) -> float:
-    """Return the value of a sample, 0 if it is missing."""
+    """Return the value of a sample, or 0 if it is missing."""
     return samples(url).get((name, frozenset(labels.items())), 0.0)
 
 
 def becomes(url: str, expected: float, name: str, **labels: str) -> bool:
-    """Wait until a sample has a value. Return whether it does. Gauges are set once a second."""
-    for _ in range(600):  # far longer than it should take: the machine may be busy
+    """Wait until a sample has the expected value. Return whether it got it. Gauges are updated once a second."""
+    for _ in range(600):  # much longer than needed, in case the machine is busy
         if value(url, name, **labels) == expected:
             return True
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""A name server that can fail. The services under test import it by ``PYTHONPATH``."""
+"""A fake DNS resolver that can fail, which the services under test find through ``PYTHONPATH``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 FAILS = "NAMES_FAIL"
-"""Environment variable with a path. While this file exists, no name can be resolved."""
+"""The environment variable with the path of a file. While the file exists, no name can be resolved."""
 
 
 @implementer(IHostnameResolver)
 class Names:
-    """An extension that resolves all names to 127.0.0.1, or none."""
+    """A Scrapy extension that resolves every name to 127.0.0.1, or fails."""
 
     @classmethod
     def from_crawler(cls, _crawler: Crawler) -> Names:

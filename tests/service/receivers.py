@@ -1,4 +1,4 @@
-"""Receivers of webhooks on loopback: friendly, failing and hostile ones."""
+"""Webhook receivers on loopback: well-behaved, failing and hostile ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDLESS = b"x" * 65_536
 
 @dataclass
 class Request:
-    """A request as it arrived."""
+    """A received request."""
 
     line: str
     headers: dict[str, str]
@@ -24,12 +24,12 @@ class Request:
 
 @dataclass
 class Receiver:
-    """A server that responds to its requests by its behaviours, in their order. The last one is repeated."""
+    """A server that responds to each request with its next behaviour. The last one is used for all further requests."""
 
     behaviours: list[Behaviour]
     requests: list[Request] = field(default_factory=list)
     sent: int = 0
-    """The bytes that hostile behaviours could send."""
+    """Number of bytes that ``flood()`` managed to send before the client closed the connection."""
     port: int = 0
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -51,7 +51,7 @@ class Receiver:
             writer.transport.abort()
 
     def flood(self, begin: bytes, piece: bytes) -> Behaviour:
-        """A response that does not end."""
+        """Return a behaviour: send a response that never ends."""
 
         async def send(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(begin)
@@ -64,7 +64,7 @@ class Receiver:
 
 
 def status(code: int, headers: str = "", delay: float = 0) -> Behaviour:
-    """A complete response."""
+    """Return a behaviour: send a complete response."""
 
     async def send(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(delay)
@@ -77,12 +77,12 @@ def status(code: int, headers: str = "", delay: float = 0) -> Behaviour:
 
 
 async def silence(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Never answer."""
+    """A behaviour: never respond."""
     await reader.read()
 
 
 def text(response: bytes) -> Behaviour:
-    """Something else than HTTP, and then the end."""
+    """Return a behaviour: send bytes that are not HTTP, and close the connection."""
 
     async def send(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(response)

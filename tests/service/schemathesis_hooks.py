@@ -1,4 +1,4 @@
-"""Schemathesis' hooks: checks that are specific to this service."""
+"""Hooks for Schemathesis: checks that are specific to this service."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ CODES = {
     - {"SCRAPER_NOT_FOUND"}
     for error in documented()
 }
-"""HTTP status -> the codes that calls of a documented route can have."""
+"""HTTP status -> the error codes with which a documented route can respond."""
 
 BEYOND_SCHEMA = "value_error"
-"""The error type of validation rules that JSON Schema cannot express."""
+"""The error type (in ``details``) of validation rules that JSON Schema cannot express."""
 
 
 @schemathesis.check
 def schema_valid_calls_fail_only_rules_beyond_the_schema(
     _ctx: CheckContext, response: Response, case: Case[Any]
 ) -> bool | None:
-    """A call that matches the document gets 400 only for a rule that JSON Schema cannot express."""
+    """A call that is valid by the OpenAPI document gets 400 only for a rule that JSON Schema cannot express."""
     meta = case.meta
     if meta is None or meta.generation.mode is not GenerationMode.POSITIVE or response.status_code != 400:
         return None
@@ -36,7 +36,7 @@ def schema_valid_calls_fail_only_rules_beyond_the_schema(
 
 @schemathesis.check
 def the_code_of_an_error_belongs_to_its_status(_ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
-    """One schema describes the errors of all statuses. The examples of a status list its codes."""
+    """All error statuses share one schema, so the allowed codes of a status are taken from the examples."""
     if response.status_code >= 400 and case.path.startswith("/v1/") and response.status_code != 405:
         assert response.json()["error"]["code"] in CODES[response.status_code]
     return None
@@ -44,7 +44,7 @@ def the_code_of_an_error_belongs_to_its_status(_ctx: CheckContext, response: Res
 
 @schemathesis.check
 def every_response_has_its_request_id(_ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
-    """The request id in the header equals the one in the envelope."""
+    """The header ``X-Request-Id`` has the same id as the response body."""
     (header,) = response.headers["x-request-id"]
     assert header.startswith("req_")
     if case.method == "POST" and case.path.startswith("/v1/scrapers/"):

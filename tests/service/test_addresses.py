@@ -1,4 +1,4 @@
-"""Limits per client address: open connections, and failed API keys."""
+"""Limits per client address: open connections, and attempts with invalid API keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.service.metrics_of import value
 
 
 class _Unread(StringTransport):
-    """A connection whose client reads only when the test says so."""
+    """A connection whose client reads only when the test calls ``read()``."""
 
     BUFFER = 65_536
 
@@ -47,7 +47,7 @@ class _Unread(StringTransport):
             self.producer.pauseProducing()
 
     def read(self) -> int:
-        """Read everything that was written."""
+        """Read everything that has been written, and return the number of bytes."""
         number = len(self.value())
         self.clear()
         if self.producer:
@@ -56,7 +56,7 @@ class _Unread(StringTransport):
 
 
 class _Page(Resource):
-    """A response of 40,000 bytes, at once or when the test finishes it."""
+    """A response of 40,000 bytes, sent at once or when the test finishes it."""
 
     isLeaf = True
     served = 0
@@ -101,11 +101,11 @@ def test_rb_5_a_client_that_reads_nothing_is_disconnected() -> None:
 
 
 BODY = b"".join(b"%07d\n" % number for number in range(100_000))
-"""The body of a response that does not fit into the transport's buffer."""
+"""A response body that does not fit into the transport's buffer."""
 
 
 class _Large(Resource):
-    """Sends the large body, in a task that is cancelled when the client disconnects, as the service does."""
+    """Sends the large body as the service does: in a task that is cancelled when the client disconnects."""
 
     isLeaf = True
 
@@ -145,16 +145,16 @@ async def test_rb_5_a_large_response_is_complete_and_written_as_the_client_reads
 
 
 async def test_rb_5_an_unread_response_is_freed_with_its_connection() -> None:
-    """Its buffers must not wait for the garbage collector, which runs seldom."""
+    """The buffers must be freed at once, because the garbage collector runs rarely."""
     gc.collect()
     gc.disable()
     try:
         channel, transport = await large_response()
         assert transport.value()
         buffers = weakref.ref(transport)
-        channel.stopProducing()  # the transport calls these two when the connection is lost
+        channel.stopProducing()  # a real transport calls both when the connection is lost
         channel.connectionLost(Failure(ConnectionLost()))
-        transport.producer = None  # as Twisted's transports do
+        transport.producer = None  # Twisted's transports do this, too
         del channel, transport
         await settled()
         assert buffers() is None
@@ -214,7 +214,7 @@ def test_an_unnamed_proxy_has_no_limit_of_connections() -> None:
     assert not addresses.may_connect("8.8.8.8"), "a public address can forge the header"
 
 
-# Failed keys
+# Invalid keys
 
 
 def test_rb_19_failed_keys_are_limited_per_address_and_minute() -> None:

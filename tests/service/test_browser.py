@@ -1,4 +1,4 @@
-"""The browser of the endpoint: it is shared, limited and replaced after a crash, and no context stays open."""
+"""The endpoint's browser: it is shared, limited, and replaced after a crash, and all contexts are closed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def search(service: Service, words: str, *, wait: int = 60, **params: Any) -> Re
 
 
 def pages(service: Service) -> list[str]:
-    """Return the log lines of browser pages."""
+    """Return the log lines about browser pages."""
     return [line for line in service.logged().splitlines() if "event=browser_page" in line]
 
 
@@ -104,7 +104,7 @@ def test_a_target_past_its_deadline_leaves_no_context_open(browsing: Service) ->
 
 
 def test_a_killed_browser_is_replaced(browsing: Service) -> None:
-    """Its pages are lost with it, and no longer counted. They are tried again, but not for ever."""
+    """Pages open in the killed browser are no longer counted. They are retried a limited number of times."""
     assert search(browsing, "before the kill").status == 200
     waiting = [(SEARCH, {"keywords": "results-hang"})] * 4
     headers = HEADERS | {"Prefer": "wait=120"}

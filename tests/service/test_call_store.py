@@ -1,4 +1,4 @@
-"""The store of asynchronous calls on SQLite and PostgreSQL: turns, leases, and exactly one response."""
+"""The store of asynchronous calls (SQLite and PostgreSQL): clients take turns, leases, one response per call."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ PARTIAL_RECORD = Served({"a": 1}, warnings=PARTIAL)
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Run a function of the store in a transaction."""
+    """A function that runs another one in a transaction of the store."""
     location = str(tmp_path / "service.sqlite3")
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql")
         name = f"calls_{new_request_id().lower()}"
         engine = sa.create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            # Not every server sorts texts by their bytes.
+            # Not every database server sorts text by its bytes.
             locale = "template template0 locale_provider icu icu_locale 'en-US'"
             connection.exec_driver_sql(f'create database "{name}" {locale}')
         engine.dispose()
@@ -75,7 +75,7 @@ def accepted(session: Callable[..., Any], client: str = "acme", key: str | None 
 def claimed(
     session: Callable[..., Any], owner: str = "one", *, lease: float = 60, n: int = 1, skipped: Skipped | None = None
 ) -> list[Claim]:
-    """Claim calls as the worker of a process does it."""
+    """Claim calls as a process of the service does."""
     found: list[Claim] = session(leases.claim, Worker(owner, lease, 5), "retail", n, skipped or Skipped())
     return found
 
@@ -106,7 +106,7 @@ def rows(session: Session) -> list[Any]:
 
 
 def test_ids_sort_in_the_order_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also within a millisecond, and after the clock was set back."""
+    """This holds even within a millisecond, and after the clock was set back."""
     start = time.time_ns()
     times = [start] * 100 + [start - 10**9] * 100 + [start + 10**9] * 100
     monkeypatch.setattr(time, "time_ns", iter(times).__next__)
@@ -127,7 +127,7 @@ def test_clients_take_turns(session: Callable[..., Any]) -> None:
 
 
 def test_at_12_clients_take_turns_in_a_single_slot(session: Callable[..., Any]) -> None:
-    """No call is running when the next one is claimed."""
+    """Each call has ended before the next one is claimed."""
     for client in ("busy", "busy", "busy", "small", "small"):
         accepted(session, client)
     worker, order = Worker("one", 60, 5), []
@@ -166,7 +166,7 @@ def test_a_claim_leaves_clients_and_jobs_waiting(session: Callable[..., Any]) ->
 
 
 def test_a_stored_response_takes_at_most_5_kb_beside_its_record(session: Callable[..., Any]) -> None:
-    """SP3-8: 14.9 kB, most of it the record itself, which was also stored for its ``Idempotency-Key``."""
+    """SP3-8: it took 14.9 kB, because the record was stored a second time for its ``Idempotency-Key``."""
     products = [{"title": f"Mustard {number}", "price": number / 7, "id": hash((number, 1))} for number in range(300)]
     call = accepted(session, key="k")
     complete(session, claimed(session)[0], ending=Served({"products": products}))
@@ -231,7 +231,7 @@ def test_a_call_whose_workers_exited_is_billed_as_a_failure(session: Callable[..
 
 
 def test_a_stored_response_has_no_retry_after(session: Callable[..., Any]) -> None:
-    """A client that read it as a reason to repeat the ``GET`` would get the same response."""
+    """A client that followed ``Retry-After`` and repeated the ``GET`` would get the same stored response."""
     call = accepted(session)
     complete(session, claimed(session)[0], ending=UpstreamRateLimited("Slow down.", retry_after=60, reason="page"))
     answer = session(stored.find, "acme", call.request_id).answer("https://x")

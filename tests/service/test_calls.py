@@ -1,4 +1,4 @@
-"""Asynchronous calls: every state with every request, restarts, and what the store keeps."""
+"""Asynchronous calls: every request in every state, restarts, and how long the store keeps them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ WAIT = {"Prefer": "wait=60"}
 
 @dataclass
 class Clients:
-    """A service with one download slot, whose platform does not respond to queries that begin with "hang"."""
+    """A service with one download slot. Its platform does not respond to queries that begin with "hang"."""
 
     service: Service
     platform: HangingPlatform
     store: Path
     keys: dict[str, str]
-    """Name of the client -> its key. "second" is another key of acme."""
+    """Client name -> API key. "second" is a second key of the client acme."""
 
     def send(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, client: str = "acme"
@@ -51,26 +51,26 @@ class Clients:
         return reply.headers["location"]
 
     def done(self, path: str, client: str = "acme") -> Reply:
-        """Wait until a call has a response."""
+        """Wait until a call has ended, and return its response."""
         while (reply := self.send("GET", path, headers=WAIT, client=client)).status == 202:
             pass
         return reply
 
     def hang(self, headers: dict[str, str] | None = None) -> str:
-        """Make a call that takes the download slot until ``platform.release`` is set. Return its path."""
+        """Make a call that occupies the download slot until ``platform.release`` is set. Return its path."""
         self.platform.release.clear()
         path = self.accept(f"hang{time.monotonic_ns()}", headers)
         self.platform.wait_until(lambda platform: platform.unanswered == 1)
         return path
 
     def outcomes(self, client: str = "acme") -> dict[str, int]:
-        """Return the numbers of a client's calls by code, and of its billable calls."""
+        """Return the number of a client's calls for each code, and of its billable calls."""
         report = self.send("GET", "/v1/usage", client=client).body
         codes = {code: number for entry in report["usage"] for code, number in entry["outcomes"].items()}
         return codes | {"billable": report["billable"]}
 
     def set_expiry(self, path: str, seconds: float) -> None:
-        """Set the time at which a call expires to now + ``seconds``."""
+        """Let a call expire ``seconds`` from now."""
         with closing(sqlite3.connect(self.store, timeout=30)) as database, database:
             update = "UPDATE targets SET expires = ? WHERE key = ?"
             assert database.execute(update, (time.time() + seconds, path.rpartition("/")[2].encode())).rowcount == 1
@@ -125,7 +125,7 @@ class State:
     headers: frozenset[str] = frozenset()
     billed: bool = False
     key_is_kept: bool = True
-    """Whether a repeated call with the same ``Idempotency-Key`` gets the same call."""
+    """Whether a request with the same ``Idempotency-Key`` returns the same call."""
 
 
 STATES = [
@@ -138,7 +138,7 @@ STATES = [
 
 @contextmanager
 def call_in(clients: Clients, state: State, key: str) -> Iterator[str]:
-    """Make a call in a state. Yield its path."""
+    """Create a call that is in the given state. Yield its path."""
     keyed = {"Idempotency-Key": key}
     if state.name == "waiting":
         clients.hang()
@@ -279,7 +279,7 @@ def test_the_list_has_pages(clients: Clients) -> None:
 
 
 def test_calls_are_not_jobs_of_the_client(clients: Clients) -> None:
-    """They are targets of a job in the store, which the routes of jobs do not have."""
+    """The store keeps calls as targets of an internal job, which the job routes must not show."""
     assert clients.done(clients.accept("no job")).code == "OK"
     assert clients.send("GET", "/v1/jobs").body["jobs"] == []
     for number in range(1, 4):
@@ -338,7 +338,7 @@ def test_the_store_is_private(clients: Clients) -> None:
 
 
 def test_accepted_calls_outlive_a_killed_service(tmp_path: Path) -> None:
-    lease = "JOB_LEASE=5"  # the second service takes over what the first does not renew
+    lease = "JOB_LEASE=5"  # the second service takes over the calls whose leases the first does not renew
     with serving(tmp_path, lease) as clients:
         done = clients.accept("before")
         before = clients.done(done)

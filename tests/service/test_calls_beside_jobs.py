@@ -1,4 +1,4 @@
-"""Synchronous calls beside jobs: a call waits for at most one target of a job that starts on its lane."""
+"""Synchronous calls while jobs run: at most one target of a job starts on the lane while a call waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from crawler.jobs.job import InputLine, target_key
+from crawler.jobs.job import InputLine
+from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.service.clients.key_store import KeyStore
 from tests import forks
@@ -27,12 +28,12 @@ SCRAPER = "retail-search-v4"
 
 
 def queries(platform: HangingPlatform) -> list[str]:
-    """Return the queries that have started on the platform's lane, in their order."""
+    """Return the queries that the platform has received, in their order."""
     return [parse_qs(urlsplit(path).query)["q"][0] for path in platform.requested_paths if "q=" in path]
 
 
 async def make_jobs(store: str, owners: tuple[str, ...]) -> None:
-    """Make a job for each client."""
+    """Create a job for each client."""
     jobs = Jobs(store)
     for owner in owners:
         job = await jobs.create("job", owner, options={"sandbox": False})
@@ -76,8 +77,8 @@ def working(settings: list[str], log: Path) -> Iterator[None]:
     ],
 )
 def test_a_synchronous_call_waits_for_at_most_one_target_of_a_job(tmp_path: Path, slots: int, *, work: bool) -> None:
-    """The targets that start between the arrival of the call and its own start are counted. With ``scrapy work``, all
-    targets of the jobs started before it.
+    """Counts the targets that start after the call has arrived and before it starts. Before the limit, with ``scrapy
+    work`` all targets of the jobs started first.
     """
     keys = KeyStore(tmp_path / "keys.sqlite")
     headers = {**HEADERS, "X-API-Key": keys.create("caller")}

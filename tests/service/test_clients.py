@@ -1,4 +1,4 @@
-"""The client that openapi-python-client generates: complete, typed, and equal to the responses of the service."""
+"""The generated Python client (openapi-python-client): complete, typed, and without loss of data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module", autouse=True)
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """The generated package. Each warning of the generator fails the tests."""
+    """Generate and import the client package. A warning of the generator fails the tests."""
     folder = tmp_path_factory.mktemp("client")
     (folder / "openapi.json").write_text(json.dumps(DOCUMENT))
     command = ["generate", "--path", "openapi.json", "--output-path", PACKAGE, "--meta", "none", "--fail-on-warning"]
@@ -65,14 +65,14 @@ def model(name: str) -> Any:
 
 
 def connect(service: Service, key: str = "sandbox") -> Any:
-    """Return a client for the service, as in ``docs/clients.md``. It is used in a ``with`` statement."""
+    """Return a client for the service, made as in ``docs/clients.md``, for use in a ``with`` statement."""
     return import_module(PACKAGE).AuthenticatedClient(
         base_url=service.url, token=key, auth_header_name="X-API-Key", prefix="", timeout=60
     )
 
 
 def call_with_client(service: Service, name: str, params: dict[str, Any], key: str = "sandbox") -> Any:
-    """Call a scraper with the client. The result has the response's ``content``, and the object ``parsed``."""
+    """Call a scraper with the client. The result has the raw body in ``content`` and the typed object in ``parsed``."""
     function = endpoint(name).sync_detailed
     body = get_type_hints(function)["body"].from_dict(params)
     with connect(service, key) as opened:

@@ -1,4 +1,4 @@
-"""The endpoint's contract: errors, the envelope, headers, routes."""
+"""The endpoint's HTTP contract: errors, envelope, headers, routes."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_co_11_a_call_ends_at_its_deadline(service: Service) -> None:
     reply = call(service.url, SEARCH, {"query": "hang"}, headers={**HEADERS, "Prefer": "wait=1"})
     assert_envelope(reply, 504, "UPSTREAM_TIMEOUT", retryable=True)
     assert reply.body["error"]["upstream"]["status"] is None
-    assert reply.body["error"]["upstream"]["reason"] in {"deadline", "timeout"}  # the download ends at the same time
+    assert reply.body["error"]["upstream"]["reason"] in {"deadline", "timeout"}  # either can end the download
     assert reply.body["meta"]["duration_ms"] < 2_500
 
 
@@ -255,7 +255,7 @@ def test_fi3_8_a_refused_method_names_the_scraper_and_the_client(service: Servic
 
 
 def test_fi3_8_a_large_body_is_refused_with_the_name_of_the_scraper(service: Service) -> None:
-    """The client is not known: the body is refused before its key is checked."""
+    """The client is unknown at this point: the body is rejected before the API key is checked."""
     with raw(service.url) as connection:
         head = "POST /v1/scrapers/microblog-profile-v4 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Content-Length: 60000000\r\n\r\n".encode())

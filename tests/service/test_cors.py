@@ -1,4 +1,4 @@
-"""Calls from web pages of other origins: which responses a browser lets them read."""
+"""Calls from web pages of other origins: which responses the browser lets them read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-He
 
 @pytest.fixture(scope="module")
 def pages() -> Iterator[int]:
-    """The port of a server of web pages. Its origin differs from that of the service."""
+    """Run a web server with another origin than the service. Yields its port."""
     with ThreadingHTTPServer(("127.0.0.1", 0), EmptyPage) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
@@ -121,7 +121,7 @@ def test_a_page_may_read_why_its_upload_was_refused_before_its_body(
         sent = {"X-API-Key": "sandbox", "Content-Type": media_type, "Content-Length": length, "Origin": origin}
         for name, value in sent.items():
             connection.putheader(name, str(value))
-        connection.endheaders()  # without the body
+        connection.endheaders()  # the body is not sent
         response = connection.getresponse()
         assert json.loads(response.read())["error"]["code"] == code
         assert (response.headers["Vary"], response.headers["Access-Control-Allow-Origin"]) == ("Origin", allowed)

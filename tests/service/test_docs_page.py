@@ -1,4 +1,4 @@
-"""The documentation page in a real browser: it renders every operation, makes a call, and stays offline."""
+"""The documentation page in a real browser: it renders every operation, makes a call, and contacts no other host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def page(browser: Browser, service: Service) -> Iterator[Page]:
 
 @pytest.mark.parametrize("most", [pytest.param(2, id="two of each kind"), pytest.param(None, marks=pytest.mark.soak)])
 def test_every_operation_is_rendered(page: Page, service: Service, most: int | None) -> None:
-    """All operations are listed. ``most`` of those of scrapers and of the others are opened: each takes 1.5 s."""
+    """All operations must be listed. ``most``: how many of each group (scrapers, others) are opened, 1.5 s each."""
     page.goto(f"{service.url}/docs")
     page.wait_for_selector(".opblock")
     named = DOCUMENT["paths"] | DOCUMENT["webhooks"]
@@ -54,7 +54,7 @@ def test_every_operation_is_rendered(page: Page, service: Service, most: int | N
         block = blocks[operation]
         block.locator(".opblock-summary-control").click()
         block.locator(".responses-table").first.wait_for()
-        block.locator(".opblock-summary-control").click()  # an open operation makes each further click slow
+        block.locator(".opblock-summary-control").click()  # open operations slow down later clicks
         block.locator(".responses-table").first.wait_for(state="detached")
     assert page.locator(".errors-wrapper").count() == 0, "the viewer reports an error in the document"
 
@@ -98,7 +98,7 @@ def test_the_doc_url_of_an_error_scrolls_to_its_row(page: Page, service: Service
 
 
 def test_the_bundled_viewer_has_the_pinned_hashes() -> None:
-    """A change of the bundled files must be deliberate, and be repeated in ``viewer.json``."""
+    """If a bundled file changes, its hash in ``viewer.json`` must be changed, too."""
     folder = ROOT / "crawler" / "service" / "description" / "docs"
     pinned = json.loads((ROOT / "tests" / "service" / "viewer.json").read_text())
     assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in pinned} == pinned

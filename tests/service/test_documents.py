@@ -1,4 +1,4 @@
-"""What the service says about itself: links, the redirect to the documentation, ``/llms.txt``, rate limit headers."""
+"""Information that the service gives about itself: links, redirect to the documentation, ``/llms.txt``, rate limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def get(url: str, path: str) -> tuple[int, dict[str, str], str]:
-    """Return status, headers and text of a response. Redirects are not followed."""
+    """Return the status, headers and text of a response. Redirects are not followed."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     connection.request("GET", path)
     response = connection.getresponse()
@@ -43,7 +43,7 @@ def get(url: str, path: str) -> tuple[int, dict[str, str], str]:
 
 
 def raw(url: str, sent: bytes) -> str:
-    """Send bytes on a new connection and return what is received until it is closed."""
+    """Send bytes on a new connection, and return everything received until the service closes it."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     connection.connect()
     connection.sock.sendall(sent)

@@ -24,7 +24,7 @@ def assert_selected(data: dict[str, Any], whole: dict[str, Any]) -> None:
 def test_fi3_4_a_call_returns_the_selected_fields(service: Service) -> None:
     whole = call(service.url, SEARCH, PARAMS).body["data"]
     headers = HEADERS | {"Idempotency-Key": "fields"}
-    for path in (f"{SEARCH}?fields={FIELDS}",) * 2:  # the second response is stored
+    for path in (f"{SEARCH}?fields={FIELDS}",) * 2:  # the second response is the one stored for the key
         reply = call(service.url, path, PARAMS, headers=headers)
         assert reply.status == 200
         assert_selected(reply.body["data"], whole)

@@ -1,4 +1,4 @@
-"""Hardening: loopback only, verified certificates, disconnected slow clients, request ids in logs."""
+"""Hardening: listens on loopback only, verifies certificates, disconnects slow clients, logs request ids."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
 
 
 def listening(pid: int) -> set[str]:
-    """Return the addresses that a process listens on."""
+    """Return the addresses on which a process listens."""
     inodes = {
         found[1]
         for entry in Path(f"/proc/{pid}/fd").iterdir()
@@ -59,7 +59,7 @@ def test_nothing_listens_beyond_loopback(service: Service) -> None:
 
 
 def test_calls_of_clients_that_reset_their_connections_are_counted(service: Service) -> None:
-    """The reset may arrive together with the request: the service must notice it all the same."""
+    """The reset can arrive together with the request. The service must still detect it."""
     labels = {"scraper": SEARCH.rpartition("/")[2], "code": "CLIENT_GONE"}
     before = value(service.url, "crawler_calls_total", **labels)
     body = b'{"query": "slow"}'
@@ -88,18 +88,18 @@ def wait(*args):
     store_record(*args)
 once.store_record = wait
 """
-"""A record is stored when the file ``disconnected`` exists."""
+"""Code that delays the storing of a record until the file ``disconnected`` exists."""
 
 
 def test_a_call_that_was_billed_when_its_client_disconnected_is_logged_and_counted_as_billed(tmp_path: Path) -> None:
-    """AT-1: the log and the metrics had ``CLIENT_GONE`` for calls whose records are stored and billed."""
+    """AT-1: the log and the metrics used to show ``CLIENT_GONE`` for calls whose records were stored and billed."""
     with running(tmp_path / "log", before=WAITING_STORE.format(folder=str(tmp_path))) as service:
         connection = HTTPConnection(urlsplit(service.url).netloc)
         connection.request("POST", SEARCH, b'{"query": "mustard"}', {**HEADERS, "Idempotency-Key": "k"})
         while not (tmp_path / "storing").exists():
             time.sleep(0.01)
         connection.close()
-        call(service.url, "/healthz", method="GET")  # the service notices the disconnected client before this request
+        call(service.url, "/healthz", method="GET")  # the disconnection is detected before this request
         (tmp_path / "disconnected").touch()
         labels = {"scraper": SEARCH.rpartition("/")[2]}
         assert becomes(service.url, 1, "crawler_calls_total", **labels, code="OK")
@@ -120,7 +120,7 @@ def test_unsafe_features_are_off() -> None:
 
 @pytest.mark.parametrize("spider", spiders().values(), ids=spiders())
 def test_unsafe_schemes_are_off(spider: type[Spider]) -> None:
-    """The add-on turns them off, so these are the settings of a crawler after its add-ons."""
+    """The project's add-on turns them off, so the settings are checked after the add-ons were applied."""
     crawler = Crawler(spider, get_project_settings())
     crawler.addons.load_settings(crawler.settings)
     handlers = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
@@ -193,7 +193,7 @@ class _Connection(StringTransport):
 
 
 def connected() -> tuple[Clock, object, _Connection]:
-    """Connect a client to a site, with a fake clock."""
+    """Return a client connection to the service's site, with a fake clock."""
     clock = Clock()
     site = EdgeSite(Resource(), max_connections=10, addresses=Addresses())
     channel = site.buildProtocol(None)
@@ -250,7 +250,7 @@ def test_slow_clients_do_not_affect_other_calls(service: Service) -> None:
 
 
 def test_every_log_line_of_a_target_has_its_request_id(tmp_path: Path) -> None:
-    """The downloader middleware retries downloads; the spider retries pages that it cannot parse."""
+    """Covers both kinds of retry: failed downloads by the downloader middleware, unreadable pages by the spider."""
     flaky = [(SEARCH, {"query": "flaky", "page": page}) for page in range(1, 16)]
     again = [(SEARCH, {"query": "wrong-page", "page": page}) for page in range(1, 16)]
     with running(tmp_path / "log") as service:
@@ -274,5 +274,5 @@ def test_every_log_line_of_a_target_has_its_request_id(tmp_path: Path) -> None:
     )
     logged_codes = {line["request_id"]: line["code"] for line in lines if line.get("event") == "call"}
     assert logged_codes == {reply.body["request_id"]: reply.code for reply in replies}
-    log = log[log.index("time=") :]  # before it are only warnings of Python during the import
+    log = log[log.index("time=") :]  # Python prints warnings from imports before it
     assert [line for line in log.splitlines() if not re.match(r"time=\S+ level=\S+ logger=\S+ event=", line)] == []

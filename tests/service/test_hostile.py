@@ -1,4 +1,4 @@
-"""Hostile requests: each gets the right error or a closed connection, and none reaches another host."""
+"""Hostile requests get the right error or a closed connection, and never make the service contact another host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.service.conftest import Service, running
 from tests.service.hostile_platform import Served, canary, harmful_platform
 
 HOME = 200 if find_spec("crawler.service.console") else 302
-"""The status of ``/``: the console, or a redirect to the documentation."""
+"""The status of ``/``: 200 if the console is included, else a redirect to the documentation."""
 GOOD_BODY = b'{"cat_id": "976759"}'
 HEAD = f"POST {CATEGORY} HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: application/json\r\n".encode()
 SMUGGLED = b"GET /v1/usage HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\n\r\n"
@@ -270,7 +270,7 @@ def test_searches_for_unusual_text_succeed(service: Service) -> None:
         assert (reply.code, reply.body["data"]["query"]) == ("OK", query), query
 
 
-# Malformed HTTP: the sent bytes, and the allowed statuses (0: a closed connection)
+# Malformed HTTP: the bytes that are sent, and the allowed statuses (0: the connection is closed)
 
 
 def length(body: bytes) -> bytes:
@@ -409,7 +409,7 @@ def exchange(url: str, sent: bytes) -> bytes:
     parts = urlsplit(url)
     received = b""
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) as connection:
-        with suppress(OSError):  # refused before everything was sent
+        with suppress(OSError):  # rejected before everything was sent
             connection.sendall(sent)
             if not re.search(rb"Connection: close", sent):
                 time.sleep(0.02)
@@ -462,7 +462,7 @@ def test_pipelined_requests_get_their_responses_in_order(service: Service) -> No
 
 
 def test_the_service_still_works_afterwards(service: Service) -> None:
-    """Runs after the other tests: all connections are closed, the log has no traceback, calls succeed."""
+    """Must run after the other tests: all connections are closed, the log contains no traceback, and calls succeed."""
     for _ in range(50):
         assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
     for _ in range(300):

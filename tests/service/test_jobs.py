@@ -51,7 +51,7 @@ ENVELOPE_BYTES = 2_048
 
 
 def post(url: str, body: bytes, media_type: str, path: str = "/v1/jobs", **headers: str) -> Reply:
-    """Upload targets."""
+    """Send targets to the service in a POST request."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return call(url, path, body, headers={"X-API-Key": "sandbox", "Content-Type": media_type, **named})
 
@@ -61,7 +61,7 @@ def get(url: str, path: str, method: str = "GET") -> Reply:
 
 
 def raw(url: str, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """Return status, headers and body of a response that is not JSON."""
+    """Return the status, headers and undecoded body of a response."""
     parts = urlsplit(url)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -73,7 +73,7 @@ def raw(url: str, path: str, method: str = "GET", **headers: str) -> tuple[int, 
 
 
 def ended(url: str, job_id: str) -> dict[str, Any]:
-    """Wait until a job is done, and return it."""
+    """Wait until a job has ended, and return it."""
     deadline = time.monotonic() + 60
     while (job := get(url, f"/v1/jobs/{job_id}").body)["state"] not in {"done", "paused"} or job["targets"]["waiting"]:
         assert time.monotonic() < deadline, job
@@ -93,7 +93,7 @@ class Made:
 
 @pytest.fixture(scope="module")
 def made(service: Service) -> Made:
-    """A job with two targets on three lines, and two invalid lines, which has ended."""
+    """A finished job made from three lines with two different targets, and two invalid lines."""
     reply = post(service.url, CSV.encode(), "text/csv; charset=utf-8", Idempotency_Key="nightly")
     assert reply.status == 202
     job_id = reply.body["job"]["job_id"]
@@ -236,7 +236,7 @@ def test_a_listing_that_cannot_be_read_so_is_refused(service: Service, body: Any
 
 
 def listing(service: Service, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Run the job of a listing. Return the job and its records."""
+    """Run a job for an exhaustive listing. Return the job and its records."""
     made = post(service.url, json.dumps(body).encode(), "application/json")
     assert made.status == 202, made.body
     job_id = made.body["job"]["job_id"]
@@ -332,7 +332,7 @@ def test_parquet_and_lists_have_a_row_for_each_entry(made: Made) -> None:
         ("fields=nosuch", "nosuch"),
         ("explode=nosuch", "nosuch"),
         ("scraper=nosuch", "microblog-profile"),
-        ("after=9999.1", "another job"),
+        ("after=9999.1", "a different job"),
         ("after=1", "X-Next-Cursor"),
         ("limit=0", "limit"),
         ("limit=1&limit=2", "at most once"),
@@ -522,7 +522,7 @@ async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
         await runs.close()
 
 
-# Clients that leave, and large bodies
+# Clients that disconnect, and large bodies
 
 
 def make_nightly(uploads: Uploads) -> Awaitable[tuple[Job, Any]]:
@@ -546,7 +546,7 @@ async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
     with monkeypatch.context() as patched:
         patched.setattr("crawler.jobs.intake.push", interrupted)
         patched.setattr(jobs, "remove", killed)
-        with pytest.raises(asyncio.CancelledError):  # without waiting for the removal
+        with pytest.raises(asyncio.CancelledError):  # it does not wait for the removal
             await make_nightly(uploads)
     assert await jobs.newest("acme", 9) == []
     made, contents = await make_nightly(uploads)
@@ -558,7 +558,7 @@ async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
 async def test_an_upload_that_an_earlier_version_abandoned_is_repeated(
     sqlite_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That version cancelled the job before it deleted it, and was killed in between."""
+    """The earlier version cancelled a job before deleting it, and could be killed between the two steps."""
     jobs = Jobs(sqlite_store)
     uploads = Uploads(jobs, 10, sandbox=True)
 
@@ -574,7 +574,7 @@ async def test_an_upload_that_an_earlier_version_abandoned_is_repeated(
     assert (made.state, contents is not None) == ("open", True)
     await jobs.cancel(made)
     again, contents = await make_nightly(uploads)
-    assert (again.id, again.state, contents) == (made.id, "cancelled", None)  # the client cancelled it
+    assert (again.id, again.state, contents) == (made.id, "cancelled", None)  # cancelled by the client
     await jobs.close()
 
 
@@ -599,7 +599,7 @@ async def test_a_client_that_leaves_during_a_response_is_no_error() -> None:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service with small limits."""
+    """A service with low limits."""
     folder = tmp_path_factory.mktemp("small")
     with running(folder / "log", "SERVICE_MAX_JOB_BYTES=200000", "JOBS_MAX=1") as started:
         yield started
@@ -657,7 +657,7 @@ def test_a_client_has_at_most_a_number_of_open_jobs(small: Service) -> None:
     ],
 )
 def test_an_upload_is_checked_before_its_body_is_read(service: Service, headers: str, code: str | None) -> None:
-    """So a client without a valid key takes no place of an upload."""
+    """So a client without a valid key cannot occupy one of the upload slots."""
     body = f"{LINK}\n".encode() * 100
     with upload(service.url, len(body), b"", headers) as connection:
         if code is not None:
@@ -703,7 +703,7 @@ def test_the_arriving_uploads_of_a_client_leave_places_to_others(tmp_path: Path)
 
 
 def test_an_upload_counts_once_toward_its_keys_rate_also_if_it_is_refused(tmp_path: Path) -> None:
-    """A client above its rate is refused before its body is read."""
+    """The request of a client that exceeds its rate limit is rejected before the body is read."""
     plain, body = "X-API-Key: sandbox\r\nContent-Type: text/plain", LINK.encode()
     with running(tmp_path / "log", "KEY_RATE=2/hour") as limited:
         with upload(limited.url, len(body), b"", plain.replace("plain", "html")) as connection:
@@ -730,6 +730,6 @@ def test_only_uploads_with_a_key_may_be_large(small: Service) -> None:
 
 
 def test_a_small_upload_leaves_no_warning_in_the_log(service: Service) -> None:
-    """Its body arrives with its headers, so that their check is cancelled before it begins."""
+    """The body arrives together with the headers, so the early check of the headers is cancelled before it starts."""
     assert post(service.url, LINK.encode(), "text/plain").status == 202
     assert "RuntimeWarning" not in service.logged()

@@ -1,4 +1,4 @@
-"""API keys in the setting ``API_KEYS``, as ``scrapy keys export`` prints them."""
+"""API keys in the setting ``API_KEYS``, in the format that ``scrapy keys export`` prints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALID = {"a1": {"client": "acme", "hash": "0" * 64}}
 
 
 def keys_of(**settings: Any) -> Keys:
-    """The keys of ``scrapy serve`` with these settings."""
+    """Return the keys that ``scrapy serve`` loads with these settings."""
     return Command._keys(argparse.Namespace(sandbox=False), Settings(settings))
 
 

@@ -1,4 +1,4 @@
-"""The endpoint's life cycle: start, recycling under load, shutdown, keys."""
+"""The endpoint's life cycle: start, replacement of crawlers under load, shutdown, keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.service.metrics_of import becomes
 
 
 def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
-    """Build calls, a third of them on faults of every kind in turn."""
+    """Return calls, a third of which are for faulty targets, with all faults in turn."""
     faults = sorted(cat_id for cat_id, name in Site.fault_ids.items() if name != "hang")
     return [
         (CATEGORY, {"cat_id": faults[n // 3 % len(faults)]} if n % 3 == 0 else {"cat_id": "3944", "page": n % 5 + 1})
@@ -49,7 +49,7 @@ def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
 )
 def test_every_call_has_its_outcome(tmp_path: Path, size: int, settings: tuple[str, ...]) -> None:
     calls = mixed(size)
-    # No response is missing, but those of a busy machine may be late.
+    # Every call gets a response, but it may be late if the machine is busy.
     with running(tmp_path / "log", "DOWNLOAD_TIMEOUT=60", *settings) as service:
         replies = asyncio.run(many(service.url, calls))
         assert [reply.code for reply in replies] == expected(calls), service.logged()[-3_000:]

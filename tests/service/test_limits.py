@@ -1,4 +1,4 @@
-"""Limits of a key: in memory, divided among processes, and shared in a store."""
+"""The limits of an API key: in memory, divided among processes, and shared through a store."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ async def limits(**settings: object) -> AsyncIterator[KeyLimits]:
 
 
 async def count_allowed(limit: KeyLimits, holder: Holder, calls: int) -> int:
-    """Count calls against the rate limit. Return the number of allowed ones."""
+    """Count calls against the rate limit. Return how many were allowed."""
     statuses = [await limit.count(holder) for _ in range(calls)]
     return sum(status is None or status.allowed for status in statuses)
 
 
 async def acquire(limit: KeyLimits, holder: Holder, calls: int) -> list[Release]:
-    """Acquire a slot for each call until the limit. Return the functions that release them."""
+    """Acquire slots until the limit is reached. Return the functions that release them."""
     releases = []
     for _ in range(calls):
         try:

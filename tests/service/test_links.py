@@ -1,4 +1,4 @@
-"""Calls with links of the real platforms, as users paste them, against the endpoint with the sandbox."""
+"""Calls with URLs of the real platforms, as users paste them, to an endpoint with the sandbox."""
 
 from __future__ import annotations
 

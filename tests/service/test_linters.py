@@ -1,4 +1,4 @@
-"""The OpenAPI document in the linters and the generator of the npm registry."""
+"""The OpenAPI document passes linters and a client generator from the npm registry."""
 
 from __future__ import annotations
 

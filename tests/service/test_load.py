@@ -1,4 +1,4 @@
-"""Overload, blocking platforms and crashing crawlers: every call gets a response quickly."""
+"""Overload, platforms that block, crashing crawlers: every call quickly gets a response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.service.conftest import VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes
 from tests.service.test_calls import serving
 
-DEFAULT_TIMEOUT_SECONDS = 60  # of a call; an immediate response takes far less
+DEFAULT_TIMEOUT_SECONDS = 60  # of a call; a quick response takes much less
 
 
 def budget(concurrency: int, delay: float = 0) -> str:
@@ -113,7 +113,7 @@ def test_calls_of_a_crawler_that_cannot_start_fail_at_once(tmp_path: Path) -> No
         assert found == {"INTERNAL_ERROR": 3}
         assert time.monotonic() - started < DEFAULT_TIMEOUT_SECONDS
         while (ready := call(service.url, "/readyz", method="GET")).status == 200:
-            time.sleep(0.1)  # the crawlers of other platforms may not have failed yet
+            time.sleep(0.1)  # the crawlers of other platforms may fail a little later
         assert "retail" in ready.body["broken"]
 
 

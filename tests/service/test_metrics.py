@@ -33,7 +33,7 @@ RETAIL = "retail-category-v4"
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service without calls of other tests."""
+    """A service that other tests have not called."""
     with running(tmp_path_factory.mktemp("metrics") / "log", before=BEFORE) as started:
         yield started
 
@@ -84,7 +84,7 @@ def test_gauges_show_the_current_state(tmp_path: Path) -> None:
 
 def test_every_scraper_and_platform_has_its_series_from_the_start(tmp_path: Path) -> None:
     with running(tmp_path / "log") as service:
-        for _ in range(600):  # gauges are set once a second, those of all platforms at once
+        for _ in range(600):  # the gauges of all platforms are updated together once a second
             found = samples(service.url)
             if ("crawler_calls_waiting", frozenset({("platform", "retail")})) in found:
                 break
@@ -98,7 +98,7 @@ def test_every_scraper_and_platform_has_its_series_from_the_start(tmp_path: Path
 
 
 def call_with_warnings(service: Service) -> None:
-    """Make calls whose records lack an optional source, and a path: their counters have no series before."""
+    """Make calls whose records lack an optional source and a path. Only then do these counters have series."""
     url = PhotoApp().url_of_fault("embed-forbidden")
     assert "x-partial" in call(service.url, "/v1/scrapers/photoapp-post-v4", {"url": url}).headers
     assert "x-partial" in call(service.url, SEARCH, {"query": CHANGED}).headers
@@ -151,7 +151,7 @@ def test_workers_behind_one_port_expose_their_sums(tmp_path: Path) -> None:
         for _ in range(4):
             assert value(service.url, "crawler_calls_total", scraper=RETAIL, code="OK") == 6
         report = call(service.url, "/v1/usage", method="GET").body
-        for _ in range(30):  # each worker writes its counts once a second
+        for _ in range(30):  # each worker writes its metrics once a second
             if report["calls"] == 6:
                 break
             time.sleep(0.1)
@@ -175,8 +175,8 @@ def test_empty_and_filled_values_are_distinguished() -> None:
 
 
 def test_crawler_stats_are_added_to_the_counters_once() -> None:
-    """The stats of browser pages are set by hand, since the spider of this test opens none."""
-    crawler = get_crawler(type("Retail", (Spider,), {"name": "retail"}))  # without the components of a crawl
+    """The test sets the browser stats itself, because its spider opens no browser pages."""
+    crawler = get_crawler(type("Retail", (Spider,), {"name": "retail"}))  # none of a crawl's components are enabled
     crawler.stats = MemoryStatsCollector(crawler)
     metrics = CrawlerMetrics(crawler)
     opened = PAGES_OPENED.labels("retail")

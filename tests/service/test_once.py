@@ -1,4 +1,4 @@
-"""One fetch for several calls: idempotent replays, the response cache, shared fetches. Each is billed once."""
+"""One fetch for several calls: idempotent replays, response cache, shared fetches. A call is never billed twice."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_repeated_call_does_not_run_twice_at_a_time(caching: Service) -> None:
     second = call(caching.url, SEARCH, {"query": "slow", "page": 7}, headers=keyed("running"))
     running_call.join()
     assert replies[0].code == "OK"
-    # The platform responds after three seconds. On a slow machine, the first call may already be completed.
+    # The platform responds after three seconds. On a slow machine, the first call may have ended by then.
     assert second.code == "IDEMPOTENCY_IN_PROGRESS" or second.headers["idempotent-replayed"] == "true"
     if second.status == 409:
         assert int(second.headers["retry-after"]) >= 1
@@ -166,7 +166,7 @@ def test_fifty_equal_calls_share_one_fetch(caching: Service) -> None:
 
 
 class Platform:
-    """A fetch function that waits for an event, and counts its calls."""
+    """A fetch function that waits for an event and counts how often it is called."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fetches = 0
@@ -197,7 +197,7 @@ def cache_of(platform: Platform, *, ttl: float = 60, max_bytes: int = 100_000) -
 
 
 async def run_tasks() -> None:
-    """Let every task run until it waits."""
+    """Let every task run until it has to wait."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -298,7 +298,7 @@ asyncio.run(fill(int(sys.argv[1]), int(sys.argv[2])))
 
 @pytest.mark.parametrize(("entries", "size"), [pytest.param(30_000, 300, marks=pytest.mark.soak), (1_000, 20_000)])
 def test_rb_6_the_cache_takes_about_as_much_memory_as_it_counts(entries: int, size: int) -> None:
-    """In a process of its own, because freed memory of other tests would be used again."""
+    """Runs in its own process, because memory freed by other tests would be reused."""
     command = [sys.executable, "-c", CACHE_MEMORY, str(entries), str(size)]
     run = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     taken, counted = map(float, run.stdout.split())
@@ -411,7 +411,7 @@ async def test_a_cancelled_call_releases_its_key(store: Store) -> None:
 
 
 async def test_at_1_a_record_that_is_stored_is_billed_whenever_its_client_disconnects(store: Store) -> None:
-    """26 of 233 records were stored with their keys, and not billed."""
+    """Before the fix, 26 of 233 records were stored for their keys but not billed."""
     keys, counts = Once(store, ttl=60), Usage(store)
     reserving = Quotas(store)
 
@@ -425,7 +425,7 @@ async def test_at_1_a_record_that_is_stored_is_billed_whenever_its_client_discon
 
         try:
             await keys.run(f"k{number}", call, target(key=call.request_id), serve)
-        finally:  # as ``Api`` counts each call
+        finally:  # ``Api`` counts each call in the same way
             if call.billed is None:
                 counts.count("one", RETAIL, "CLIENT_GONE", billable=False, reservation=call.request_id)
 

@@ -1,4 +1,4 @@
-"""The limits of an open crawler while its platform's egresses rest, and what its failed targets keep in memory."""
+"""The service's crawlers: their limits while egresses are suspended, and the memory of failed targets."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ FAILED = 12
 
 
 def test_the_response_of_a_failed_target_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
-    """75 of them, with 57 MB, waited for the collector: the traceback of the error kept them."""
+    """Before the fix, the error's traceback kept each response: 75 of them (57 MB) waited for the garbage collector."""
     with running(tmp_path / "log", before=WITHOUT_COLLECTOR) as service:
         for number in range(FAILED):
             params = {"url": f"https://www.instagram.com/p/Soak{number:07}/"}

@@ -30,9 +30,9 @@ def test_the_document_is_valid() -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """An endpoint without a limit for calls that have no valid API key: they are tried many times here.
+    """An endpoint without a limit on invalid API keys, because these tests use many.
 
-    It sends no events: the URLs of webhooks are generated.
+    It sends no webhook events, because Schemathesis generates the URLs of the webhooks.
     """
     mute = "from crawler.service.webhooks.dispatcher import Dispatcher; Dispatcher.open = lambda self: None"
     log = tmp_path_factory.mktemp("service") / "log"
@@ -87,7 +87,7 @@ def test_every_field_is_described() -> None:
 
 
 def is_described(part: dict[str, Any]) -> bool:
-    """Whether a field, or the model of its value, has a description."""
+    """Return whether a field, or the model of its value, has a description."""
     return "description" in part or "description" in resolved(part)
 
 
@@ -123,7 +123,7 @@ def test_every_error_is_described_in_a_sentence() -> None:
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of the document, or the part that it refers to."""
+    """Return a part of the document, or the part to which its ``$ref`` points."""
     if "$ref" not in part:
         return part
     found: Any = DOCUMENT
@@ -134,7 +134,7 @@ def resolved(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def validator(schema: dict[str, Any]) -> OAS31Validator:
-    """Return a validator for one schema of the document."""
+    """Return a validator for a schema of the document."""
     return OAS31Validator({**schema, "components": DOCUMENT["components"]})
 
 

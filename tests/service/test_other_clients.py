@@ -1,4 +1,4 @@
-"""Nothing of a client is visible to another one: its jobs, calls, webhook and deliveries, with two real keys."""
+"""No client can see another client's jobs, calls, webhook or deliveries. Tested with two real API keys."""
 
 from __future__ import annotations
 

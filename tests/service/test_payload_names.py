@@ -1,4 +1,4 @@
-"""SIGHUP: the service reads the file of ``PAYLOAD_NAMES`` again, in each of its processes."""
+"""On SIGHUP, every process of the service reads the ``PAYLOAD_NAMES`` file again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_sighup_reloads_the_names_and_keeps_the_old_ones_if_the_file_is_wrong(tm
     with running(tmp_path / "log", f"PAYLOAD_NAMES={path}", workers=workers) as service:
         path.write_text('{"retail.Row": {"averageRating": "rating.value"}}')
         deadline = time.monotonic() + 15
-        while service.logged().count(LOADED) < workers:  # a worker that has not started yet reads the file later
+        while service.logged().count(LOADED) < workers:  # wait until all workers have read the file
             assert time.monotonic() < deadline, service.logged()
             os.kill(service.pid, signal.SIGHUP)
             time.sleep(0.5)

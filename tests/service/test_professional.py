@@ -1,4 +1,4 @@
-"""The professional scraper in the endpoint: same data as ``crawl`` and ``extract``; 999 opens the circuit breaker."""
+"""The professional scraper in the endpoint: same data as ``crawl`` and ``extract``; HTTP 999 opens the breaker."""
 
 from __future__ import annotations
 

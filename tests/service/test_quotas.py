@@ -1,4 +1,4 @@
-"""Quotas of clients: reservations of accepted calls, their end with the usage, and that no quota is exceeded."""
+"""Client quotas: accepted calls reserve a part, the reservation ends when usage is stored, no quota is exceeded."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ NOVEMBER = datetime(2026, 11, 30, 23, 59, 50, tzinfo=UTC).timestamp()
 
 @dataclass
 class Process:
-    """The quotas and the usage of one process of the service."""
+    """The quotas and usage counts as one process of the service sees them."""
 
     quotas: Quotas
     usage: Usage
 
     async def reserve(self, *ids: str, quota: int, client: str = "acme", seconds: float = 60) -> list[str]:
-        """Make a reservation for each call concurrently. Return the ids of the calls that got one."""
+        """Reserve quota for several calls concurrently. Return the ids of the calls that got a reservation."""
         reserving = (self.quotas.reserve(client, quota, each, seconds) for each in ids)
         results = await asyncio.gather(*reserving, return_exceptions=True)
         assert all(result is None or isinstance(result, QuotaExceeded) for result in results), results
         return [each for each, result in zip(ids, results, strict=True) if result is None]
 
     async def complete(self, *ids: str, billable: bool, client: str = "acme") -> None:
-        """Count calls that have a reservation, and store their usage."""
+        """Count calls that have a reservation, and write the usage to the store."""
         for each in ids:
             code = "OK" if billable else "UPSTREAM_ERROR"
             self.usage.count(client, "a", code, billable=billable, reservation=each)
         await self.usage.flush()
 
     async def state(self, quota: int = 100, client: str = "acme") -> tuple[int, int]:
-        """Return the numbers of used and reserved calls."""
+        """Return how many calls are used and how many are reserved."""
         report = await self.quotas.report(Holder(client, "k", quota=quota), 5)
         assert report is not None
         return report["used"], report["reserved"]
@@ -78,7 +78,7 @@ async def processes(location: str, number: int = 1) -> AsyncIterator[list[Proces
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time in Unix seconds, as a list of one number that the test changes."""
+    """Replaces the clock: a list whose only number is the Unix time, which the test can change."""
     now = [NOVEMBER]
     for module in (quotas, usage):
         monkeypatch.setattr(module, "store_time", lambda: now[0])
@@ -87,7 +87,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The location of a store without usage."""
+    """The location of a store that has no usage yet."""
     if request.param == "sqlite":
         return str(tmp_path / "service.sqlite3")
     url: str = request.getfixturevalue("postgresql")
@@ -180,7 +180,7 @@ async def test_the_quota_is_reset_at_the_end_of_the_month(
 
 
 async def test_processes_reserve_one_after_the_other(location: str) -> None:
-    """The first transaction is not committed yet when the second process counts."""
+    """The second process starts to count before the first transaction is committed."""
     async with processes(location, 2) as (one, other):
         assert await one.state() == await other.state() == (0, 0), "both are connected"
         reserved, commit = threading.Event(), threading.Event()
@@ -203,7 +203,7 @@ async def test_a_call_that_is_cancelled_while_it_reserves_keeps_nothing(tmp_path
     async with processes(str(tmp_path / "service.sqlite3")) as (process,):
         first = asyncio.ensure_future(process.reserve("a", quota=5))
         for _ in range(3):
-            await asyncio.sleep(0)  # let its transaction begin
+            await asyncio.sleep(0)  # let the transaction begin
         second = asyncio.ensure_future(process.quotas.reserve("acme", 5, "b", 60))
         await asyncio.sleep(0)
         second.cancel()
@@ -227,7 +227,7 @@ async def test_without_the_store_a_quota_cannot_be_reserved(tmp_path: Path) -> N
         assert await process.state() == (1, 1), "the settlement of b was repeated after the outage"
 
 
-# The quota of a client's keys
+# One quota for all keys of a client
 
 
 def test_all_keys_of_a_client_have_its_quota(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ class Client:
         return call(self.service.url, path, params, headers=headers)
 
     def calls(self, number: int) -> Counter[str]:
-        """Make calls at the same time. Return how many had each code."""
+        """Make calls concurrently. Return how many responses had each code."""
         headers = HEADERS | {"X-API-Key": self.key, "Prefer": "wait=120"}
         replies = asyncio.run(
             many(self.service.url, [(SEARCH, {"query": "mustard"})] * number, at_once=number, headers=headers)
@@ -351,7 +351,7 @@ class Client:
         return Counter(reply.code for reply in replies)
 
     def quota(self) -> dict[str, Any] | None:
-        """Return the state of the quota when no call has a reservation any longer."""
+        """Wait until no call has a reservation, and return the state of the quota."""
         while True:
             quota: dict[str, Any] | None = self.report()["quota"]
             if quota is None or not quota["reserved"]:
@@ -367,7 +367,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Served:
-    """A service with two workers, and the file of its keys."""
+    """A service with two workers, and its API key file."""
 
     service: Service
     keys: KeyStore
@@ -389,7 +389,7 @@ def served(folder: Path, settings: dict[str, Any], *, workers: int = 2) -> Itera
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with sandbox() as settings, served(tmp_path_factory.mktemp("quotas"), settings) as running_service:
-        running_service.client("first").calls(8)  # the first calls block a worker until it has loaded its modules
+        running_service.client("first").calls(8)  # the first calls of a worker wait until its modules are loaded
         yield running_service
 
 
@@ -459,7 +459,7 @@ def test_a_call_over_the_quota_is_refused_until_the_quota_is_raised(two_workers:
 
 @pytest.mark.soak
 def test_a_killed_service_bills_no_more_than_the_quota(tmp_path: Path) -> None:
-    """The service is killed during calls. The test sets the reservations of these calls as expired."""
+    """The service is killed while calls run. The test then lets the reservations of these calls expire."""
     with sandbox() as settings:
         with served(tmp_path, settings, workers=1) as before:
             client = before.client("killed", 40)

@@ -1,4 +1,4 @@
-"""The asynchronous calls that a process runs, if the platform refuses them, the store fails or clients delete them."""
+"""Running asynchronous calls when the platform rejects them, the store fails, or clients delete them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from crawler.downloads.facts import Facts
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
 from crawler.jobs import leases, worker
 from crawler.jobs.clock import StoreTime
-from crawler.jobs.job import InputLine, target_key
+from crawler.jobs.job import InputLine
+from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
@@ -46,7 +47,7 @@ Fetch = Callable[[Target], Awaitable[Served]]
 
 @dataclass
 class Slots:
-    """The lanes and the crawler of a platform with a given number of slots."""
+    """Replaces the lanes and the crawler of a platform that has a given number of slots."""
 
     slots: int = 2
     targets_per_second: float = 4.0
@@ -64,7 +65,7 @@ class Slots:
         return 0.0 if started < self.slots else 0.001
 
     async def scrape(self, target: Target) -> Outcome:
-        """Scrape a target of a job."""
+        """Scrape one target of a job."""
         assert self.fetch is not None
         await self.fetch(target)
         return Outcome(target, None, None, 0)
@@ -72,7 +73,7 @@ class Slots:
 
 @dataclass
 class Crawlers:
-    """The crawlers of one platform."""
+    """Replaces the crawlers of the service, with one platform."""
 
     crawler: Slots = field(default_factory=Slots)
     platforms: tuple[str, ...] = ("retail",)
@@ -85,7 +86,7 @@ class Crawlers:
 
 @dataclass
 class Process:
-    """A process that runs calls."""
+    """A process of the service that runs asynchronous calls."""
 
     runs: Runs
     calls: AsyncCalls
@@ -99,7 +100,7 @@ class Process:
         category: bool = False,
         elsewhere: bool = False,
     ) -> StoredCall:
-        """Accept a call for a search or a category. ``elsewhere``: as another process does it."""
+        """Accept a call for a search or a category. ``elsewhere``: in another process, without notifying this one."""
         scraper, params = (CATEGORY, {"cat_id": "976759"}) if category else (SEARCH, {"query": client})
         target = Target(new_request_id(), scraper, check_params(scraper, params))
         holder = Holder(client, f"key-{client}", concurrency=concurrency)
@@ -134,7 +135,7 @@ QUICK = {
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check the store often."""
+    """Shorten all intervals at which the store is checked."""
     for module, names in QUICK.items():
         for name, seconds in names.items():
             monkeypatch.setattr(module, name, seconds)
@@ -143,7 +144,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def running(folder: Path, fetch: Fetch, slots: Slots | None = None, lease: float = 0.6) -> AsyncIterator[Process]:
-    """Run the calls of a store, with a function in place of the crawlers."""
+    """Run the calls in a store. ``fetch`` replaces the crawlers."""
     location = str(folder / "service.sqlite3")
     store, crawlers = Store(location, SCHEMA), cast("Any", Crawlers(slots or Slots()))
     crawlers.crawler.fetch = fetch
@@ -227,7 +228,7 @@ async def test_an_error_is_the_response_of_its_call(tmp_path: Path, error: Excep
 async def test_an_accepted_call_is_reported_as_accepted_if_its_state_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error would say that nothing was accepted. A client that repeats the request would be billed twice."""
+    """After an error response, the client would repeat the request and be billed twice."""
 
     async def fetch(_: Target) -> Served:
         return Served({"a": 1})
@@ -257,7 +258,7 @@ async def test_a_record_that_cannot_be_encoded_is_an_error_and_not_fetched_again
 
     async def fetch(target: Target) -> Served:
         fetched.append(target.id)
-        return Served({"name": "\ud83d"})  # half of a surrogate pair, which JSON payloads can contain
+        return Served({"name": "\ud83d"})  # a lone surrogate, which JSON payloads can contain
 
     async with running(tmp_path, fetch) as process:
         call = await process.accept()
@@ -267,7 +268,7 @@ async def test_a_record_that_cannot_be_encoded_is_an_error_and_not_fetched_again
 
 @dataclass
 class TakenSlot(Slots):
-    """A slot that a synchronous call takes after the first check whether it is free."""
+    """A slot that is free at the first check. A synchronous call takes it before the second one."""
 
     taken: bool = True
     checked: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
@@ -280,7 +281,7 @@ class TakenSlot(Slots):
 
 
 async def test_a_call_waits_again_if_a_synchronous_call_has_taken_its_slot(tmp_path: Path) -> None:
-    """Otherwise it would have no position, and its lease would expire."""
+    """If it did not wait again, it would have no position in the queue, and its lease would expire."""
 
     async def fetch(_: Target) -> Served:
         return Served({"a": 1})
@@ -328,7 +329,7 @@ async def test_an_unexpected_exception_does_not_stop_the_process(
 
 
 async def test_a_running_call_that_its_process_claims_again_is_not_run_twice_at_once(tmp_path: Path) -> None:
-    """Its lease has expired during an outage of the store. Two targets with one id would end as an internal error."""
+    """The lease expires while the store is down. A second target with the same id would be an internal error."""
     in_progress: list[str] = []
     started, respond = asyncio.Event(), asyncio.Event()
 
@@ -374,7 +375,7 @@ async def test_a_deleted_call_is_cancelled_while_it_runs(tmp_path: Path) -> None
     async with running(tmp_path, fetch) as process:
         call = await process.accept()
         await started.wait()
-        # In the store only, as another process does it, which cannot cancel the task.
+        # Deleted only in the store, as by another process, which cannot cancel the task.
         await process.store.transact(lambda session: stored.delete(session, "acme", call.request_id))
         await cancelled.wait()
         assert await process.find(call) is None
@@ -418,7 +419,7 @@ async def test_a_key_takes_its_places_only_while_its_calls_run(tmp_path: Path) -
         running_clients.append(client)
         if client == "other":
             other_started.set()
-        await other_started.wait()  # a key with its maximum of calls in flight does not stop the queue
+        await other_started.wait()  # a key that has reached its concurrency limit does not block the queue
         running_clients.remove(client)
         return Served({"a": 1})
 
@@ -434,7 +435,7 @@ async def test_a_call_of_a_killed_process_is_run_by_another_one(tmp_path: Path) 
         return Served({"a": 1})
 
     async with running(tmp_path, fetch) as process:
-        process.runs.stop()  # else it could run the call before
+        process.runs.stop()  # it must not run the call first
         call = await process.accept()
         with closing(sqlite3.connect(process.store.location)) as database, database:
             database.execute(
@@ -468,7 +469,7 @@ async def test_at_12_hanging_calls_of_one_client_leave_a_slot_for_the_others(tmp
 async def test_at_10_a_jump_of_the_clock_ends_and_deletes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    """A waiting call was ended as OVERLOADED, and billed responses were deleted."""
+    """Before the fix, a waiting call was ended as OVERLOADED, and billed responses were deleted."""
     passed = [0.0]
     clock = StoreTime(monotonic=lambda: 1_000 + passed[0])
     real = time.time()

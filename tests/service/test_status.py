@@ -1,4 +1,4 @@
-"""``GET /v1/status``: the state of all processes, and the outcomes of the last hour."""
+"""``GET /v1/status``: the combined state of all processes, and the outcomes of the last hour."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ TIMELINE = OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id")
 
 @dataclass(frozen=True)
 class Near:
-    """Equals a time of a response that differs by less than ten seconds: circuit breakers use the monotonic clock."""
+    """Equals any time less than ten seconds away. Circuit breakers use the monotonic clock, so times are not exact."""
 
     moment: float
 
@@ -97,7 +97,7 @@ class Process:
     def complete(
         self, number: int, error: ScrapeError | None = None, *, egress: int | None = 0, **outcome: Any
     ) -> None:
-        """Complete a target that was sent through an egress, or through none."""
+        """Record the outcome of a target that was sent through an egress, or through none."""
         each = target(number)
         if egress is not None:
             each.release.lane = self.lanes.lanes[egress]
@@ -126,7 +126,7 @@ async def processes(location: str, number: int = 1, **settings: Any) -> AsyncIte
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time in Unix seconds, as a list of one number that the test changes."""
+    """Replaces the clock: a list whose only number is the Unix time, which the test can change."""
     now = [NOON]
     for module in (outcome_counts, process_state, status):
         monkeypatch.setattr(module, "store_time", lambda: now[0])
@@ -154,7 +154,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def minutes(*numbers: int) -> list[int]:
-    """Return 60 numbers, of which the last are given."""
+    """Return 60 numbers: zeros, followed by the given numbers."""
     return [0] * (60 - len(numbers)) + [*numbers]
 
 
@@ -262,7 +262,7 @@ async def test_outcomes_are_counted_by_egress(location: str) -> None:
         process.complete(1, egress=0, warnings=(TIMELINE,))
         process.complete(2, BLOCK, egress=1, warnings=(TIMELINE, OutcomeWarning("page", "UPSTREAM_ERROR", "")))
         process.complete(3, TargetNotFound("gone"), egress=None)
-        await asyncio.sleep(0)  # the refusal is remembered
+        await asyncio.sleep(0)  # let the refusal be recorded
         platform = await process.platform()
     found = {
         each["egress"]: {code: sum(counts) for code, counts in each["outcomes"].items()}
@@ -325,7 +325,7 @@ async def test_an_unchanged_state_is_seldom_written(tmp_path: Path, clock: list[
 
 
 async def test_the_budget_and_the_next_slot_of_each_egress_are_shown(tmp_path: Path) -> None:
-    """Each of two processes has its own share of the budget. The whole budget is shown."""
+    """Each of two processes has a share of the budget, but the status shows the whole budget."""
     async with processes(str(tmp_path / "service.sqlite3"), EGRESSES=EGRESSES) as (process,):
         _, route = process.lanes
         (await route.budget.acquire())()
@@ -418,8 +418,8 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def status_when(service: Service, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Return platform -> its status, as soon as a condition holds for it."""
-    for _ in range(600):  # far longer than it should take: the machine may be busy
+    """Wait until a condition holds. Return platform -> status."""
+    for _ in range(600):  # much longer than needed, in case the machine is busy
         reply = call(service.url, "/v1/status", method="GET")
         assert reply.status == 200
         VALIDATOR.validate(reply.body)

@@ -1,4 +1,4 @@
-"""The stores of keys and usage while they are locked, full, read-only, damaged or deleted."""
+"""The API key file and the service's store while they are locked, full, read-only, damaged or deleted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from crawler.targets.target import Target
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the write lock of an SQLite file, as a backup does."""
+    """Hold the write lock of an SQLite file, like a backup."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
@@ -41,7 +41,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for locks, and read keys again at once after a failure."""
+    """Do not wait for locks, and do not wait before keys are read again after a failure."""
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.clients.key_store.READ_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.clients.key_store.RETRY_SECONDS", 0)
@@ -51,13 +51,13 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def settled(ring: KeyRing) -> None:
-    """Wait until the ring does not read the file."""
+    """Wait until the key ring is not reading the file."""
     if ring._reading is not None:
         await ring._reading
 
 
 async def valid(ring: KeyRing, key: str) -> bool:
-    """Whether a key is valid after the ring has tried to read the file."""
+    """Return whether a key is valid once the key ring has tried to read the file."""
     for _ in range(2):
         try:
             await ring.holder(key)
@@ -121,7 +121,7 @@ async def test_rb_8_a_locked_file_is_read_in_a_thread(tmp_path: Path, monkeypatc
 
 
 async def test_a_new_key_is_not_refused_while_the_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The read may take longer than calls with known keys wait for it."""
+    """Calls with known keys do not wait for the read; a call with a new key does."""
     store = KeyStore(tmp_path / "keys.sqlite")
     key = store.create("acme")
     ring = KeyRing(store)
@@ -340,7 +340,7 @@ async def test_rb_9_a_call_fails_if_its_key_cannot_be_checked(tmp_path: Path) ->
 
 
 async def test_rb_9_a_call_does_not_outlive_its_deadline_and_leaves_no_claim(tmp_path: Path) -> None:
-    """The store hangs: it is in use by another transaction, which never ends by itself."""
+    """The store hangs because another transaction never ends."""
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
     keys = Once(store, ttl=60)
     release = threading.Event()
@@ -356,7 +356,7 @@ async def test_rb_9_a_call_does_not_outlive_its_deadline_and_leaves_no_claim(tmp
 async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a repeated call would run, and be billed, a second time."""
+    """If it did, a repeated call would run and be billed a second time."""
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
     keys = Once(store, ttl=60)
     other = sqlite3.connect(store.location, isolation_level=None)
@@ -372,14 +372,14 @@ async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_rep
     now = time.time()
     monkeypatch.setattr(
         "crawler.service.calls.once.store_time", lambda: now + 60
-    )  # the claim could not be released, but it has expired
+    )  # the claim could not be released, but has expired by now
     served = await keys.run("k", Call(client_id="acme", scraper="a"), target(5), serve)
     assert served.billable
     await store.close()
 
 
 def test_a_transaction_stores_nothing_if_its_caller_stops_waiting_meanwhile(tmp_path: Path) -> None:
-    """The client is told that its call was not accepted, and makes another one."""
+    """The client is told that its call was not accepted, so it will make the call again."""
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
 
     def add(session: Session) -> None:
@@ -393,7 +393,7 @@ def test_a_transaction_stores_nothing_if_its_caller_stops_waiting_meanwhile(tmp_
 
 
 async def test_waiting_transactions_fail_together_with_the_one_that_was_locked(tmp_path: Path) -> None:
-    """Otherwise each of them would wait for the lock in turn, and a thousand calls would take as many seconds."""
+    """If each of them waited for the lock, a thousand calls would take a thousand seconds."""
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
     await store.transact(lambda session: session.run("DELETE FROM usage"))
     release = threading.Event()
@@ -437,7 +437,7 @@ async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str)
 
 async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
-    monkeypatch.setattr("crawler.jobs.databases.IDLE_SECONDS", 600)  # the lock must not end before the call does
+    monkeypatch.setattr("crawler.jobs.databases.IDLE_SECONDS", 600)  # the lock must last longer than the call
     store, other = Store(postgresql, SCHEMA), Store(postgresql, SCHEMA)
     await other.transact(lambda session: session.run("DELETE FROM idempotency"))
     release = threading.Event()
@@ -463,7 +463,7 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
 def test_at_9_processes_on_hosts_with_different_clocks_have_the_time_of_the_database(
     postgresql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With their own clocks, 20 s apart, each took over the running calls of the other."""
+    """When processes used their own clocks, 20 s apart, each took over the other's running calls."""
     real, times = time.time, []
     for behind in (0, 20):
         clock = StoreTime()

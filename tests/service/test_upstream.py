@@ -1,4 +1,4 @@
-"""Connections to an unresponsive platform: not more than its budget, and not after a deadline."""
+"""Connections to an unresponsive platform: never more than its budget allows, and none after the deadline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLIENTS = 200
 
 
 def settings(tmp_path: Path, platform: HangingPlatform) -> tuple[str, ...]:
-    """Settings of an endpoint for the platform. Only the deadlines of targets limit its downloads."""
+    """Return settings of an endpoint for the platform. Only the deadlines of targets end a download."""
     return (
         f"KEYS_FILE={tmp_path / 'keys.sqlite3'}",
         f"PLATFORM_ORIGINS={json.dumps({'retail': platform.origin})}",
@@ -85,13 +85,13 @@ def test_disconnected_clients_cause_no_connections_beyond_the_budget(tmp_path: P
             client.close()
         platform.wait_until(lambda seen: seen.unanswered == 0)
         headers = {**HEADERS, "X-API-Key": key, "Prefer": "wait=60"}
-        for number in range(2 * BUDGET):  # every download slot is free again
+        for number in range(2 * BUDGET):  # every download slot must be free again
             assert call(service.url, SEARCH, {"query": f"honey {number}"}, headers=headers, timeout=90).code == "OK"
         assert platform.most_connections <= BUDGET
 
 
 def send_call(url: str, key: str, query: str, number: int) -> socket.socket:
-    """Send a call without waiting for the response. Return the connection."""
+    """Send a request without waiting for the response. Return the connection."""
     parts = urlsplit(url)
     body = json.dumps({"query": f"{query} {number}"}).encode()
     client = socket.create_connection((parts.hostname, parts.port))

@@ -1,4 +1,4 @@
-"""Usage equals the calls, also after a kill -9, over HTTP and on the command line."""
+"""Usage matches the calls made, even after kill -9, both over HTTP and on the command line."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from tests.service.metrics_of import becomes
 
 TODAY = datetime.now(UTC).date()
 TARGETS = ("976759", "3944", "424242", "none")
-"""Two existing categories, a missing one and a malformed id."""
+"""Category ids: two that exist, one that does not, and one that is malformed."""
 CLIENTS = 20
 UNWRITTEN_SECONDS = 1.0
-"""Seconds before a kill whose calls may be lost."""
+"""Calls that ended less than this long before a kill may be missing from the usage."""
 
 
 @dataclass
 class Responses:
-    """The time and the code of each response."""
+    """Collects the time and the code of each response."""
 
     received: list[tuple[float, str]] = field(default_factory=list)
     sent: int = 0
     enough: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set after ``enough`` responses."""
+    """Set once ``enough`` responses were received."""
 
     def until(self, moment: float) -> Counter[str]:
         return Counter(code for when, code in self.received if when <= moment)
 
 
 async def make_calls(url: str, size: int, responses: Responses) -> None:
-    """Make calls. Calls without a response, because the service was killed, count as sent only."""
+    """Make calls. If the service was killed before it responded, a call counts only in ``sent``."""
     numbers = iter(range(size))
 
     async def client(session: aiohttp.ClientSession) -> None:
@@ -233,7 +233,7 @@ async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path
 
 
 async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path) -> None:
-    """At shutdown the upkeep task is cancelled while its write may wait for the store's thread."""
+    """At shutdown, the upkeep task is cancelled, possibly while its write waits for the store's thread."""
     store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
     counts = Usage(store)
     release = threading.Event()
@@ -252,7 +252,7 @@ async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path)
 
 
 async def test_usage_is_stored_after_an_unexpected_exception() -> None:
-    """For example, the metrics of several processes are in files, and the disk may be full."""
+    """Such an exception can come from the metrics, which several processes keep in files: the disk may be full."""
     flushed = asyncio.Event()
     flushes: list[float] = []
 

@@ -1,4 +1,4 @@
-"""The routes of webhooks, ``scrapy keys webhook``, ``scrapy webhook listen``, and kill -9 of the endpoint. Issue 47."""
+"""The webhook routes, ``scrapy keys webhook``, ``scrapy webhook listen``, and kill -9 of the endpoint. Issue 47."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def webhook(url: str, method: str, body: Any = None, path: str = "") -> Reply:
 
 
 def finish_job(url: str) -> str:
-    """Run a job of one record and one invalid line, which fails. Return its id."""
+    """Run a job with one record and one invalid line, so that it fails. Return its id."""
     body = call(url, "/v1/jobs", TARGETS, headers=HEADERS | {"Content-Type": "text/csv"}).body
     job_id: str = body["job"]["job_id"]
     deadline = time.monotonic() + 60
@@ -50,14 +50,14 @@ def finish_job(url: str) -> str:
 
 @dataclass
 class Received:
-    """The events that arrived, and whether the receiver answers."""
+    """The received events, and whether the receiver responds."""
 
     port: int = 0
     events: list[tuple[str, bytes, dict[str, str]]] = field(default_factory=list)
     answers: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, n: int) -> list[tuple[str, bytes, dict[str, str]]]:
-        """Wait until a number of events has arrived."""
+        """Wait until ``n`` events have arrived, and return them."""
         deadline = time.monotonic() + 60
         while len(self.events) < n:
             assert time.monotonic() < deadline, self.events
@@ -203,7 +203,7 @@ def test_without_the_setting_only_https_to_public_addresses(service: Service) ->
 @pytest.mark.soak
 @pytest.mark.parametrize("workers", [1, 2])
 def test_after_kill_9_an_event_is_sent_again_with_the_same_id(tmp_path: Path, workers: int) -> None:
-    """One process is killed before it sends the event of a job, and another one while the receiver answers."""
+    """The service is killed once before it sends the event of a job, and once while the receiver responds."""
     settings = "WEBHOOK_PRIVATE=1"
     with receiver() as received:
         with running(tmp_path / "log", settings, before=MUTE, workers=workers) as first:
@@ -226,7 +226,7 @@ def test_after_kill_9_an_event_is_sent_again_with_the_same_id(tmp_path: Path, wo
 
 
 def kill_all(service: Service) -> None:
-    """Kill ``scrapy serve`` and its worker processes, in one moment."""
+    """Kill ``scrapy serve`` and its worker processes at the same moment."""
     children = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
     for pid in (service.pid, *map(int, children)):
         os.kill(pid, signal.SIGKILL)
@@ -236,7 +236,7 @@ def kill_all(service: Service) -> None:
 
 
 def keys(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Run ``scrapy keys``. Return its exit code, output and errors."""
+    """Run ``scrapy keys``. Return its exit code, stdout and stderr."""
     options = ["-s", f"KEYS_FILE={folder / 'keys.sqlite'}", "-s", f"STORE={folder / 'store.sqlite3'}"]
     done = forks.run([*SCRAPY, "keys", *arguments, *options], cwd=ROOT, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr

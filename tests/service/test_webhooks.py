@@ -1,4 +1,4 @@
-"""Webhooks: what is sent, to which addresses, and what slow, failing and hostile receivers cost. Issue 47."""
+"""Webhooks: what is sent, to which addresses, and the effects of slow, failing and hostile receivers. Issue 47."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PUBLIC = "93.184.215.14"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests do not wait for retries, and do not use the network, not even to look up the own address."""
+    """Do not wait before retries, and do not use the network, not even to find the host's own address."""
     monkeypatch.setattr(outbox, "DELAYS", (0.05,) * 40)
     monkeypatch.setattr("crawler.service.webhooks.dispatcher.POLL_SECONDS", 0.05)
     monkeypatch.setattr("crawler.service.webhooks.dispatcher.CLOSE_SECONDS", 0.1)
@@ -44,7 +44,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Outbox:
-    """A store with the webhook of a client, and a dispatcher."""
+    """A store with a client's webhook, and a dispatcher."""
 
     store: Store
     dispatcher: Dispatcher
@@ -61,7 +61,7 @@ class Outbox:
         return await self.store.transact(lambda s: outbox.listed(s, client, "msg_~", 100), write=False)
 
     async def ended(self, client: str = CLIENT, least: int | None = None) -> dict[str, Any]:
-        """Wait until all events are delivered or have failed, or the last has a number of tries. Return the last."""
+        """Wait until no event is pending, or the newest has ``least`` attempts. Return the newest event."""
         async with asyncio.timeout(60):
             while True:
                 listed = await self.listed(client)
@@ -85,7 +85,7 @@ async def outbox_of(location: str, *, private: bool = True) -> AsyncIterator[Out
 
 
 def verify(receiver: Receiver) -> list[Any]:
-    """Return the events that the library verifies."""
+    """Return the received events. The Standard Webhooks library verifies the signature of each."""
     return [Webhook(SECRET).verify(each.body, each.headers) for each in receiver.requests]
 
 
@@ -93,7 +93,7 @@ def verify(receiver: Receiver) -> list[Any]:
 
 
 async def test_an_event_is_delivered_once_the_receiver_is_up(location: str) -> None:
-    """It is down, then slow, and then answers 500, redirects and 404: all tries have the same id and body."""
+    """It is down, then slow, then responds with 500, a redirect and 404. All attempts have the same id and body."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     async with outbox_of(location) as box, receiving(status(200)) as other:
@@ -120,7 +120,7 @@ async def test_an_event_is_delivered_once_the_receiver_is_up(location: str) -> N
 async def test_an_unexpected_error_counts_as_a_try_and_is_logged(
     sqlite_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was repeated every 30 s, and nothing showed it."""
+    """Before the fix, the event was sent again every 30 s without a log line."""
 
     async def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
@@ -230,7 +230,7 @@ def test_a_public_url_is_accepted(url: str) -> None:
 
 @dataclass
 class Network:
-    """The names that are looked up, and the addresses that are connected to."""
+    """Records the names that are looked up and the addresses to which connections are made."""
 
     answers: list[list[str]]
     lookups: int = 0
@@ -259,7 +259,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Network:
 
 
 async def test_a_name_that_is_bound_to_a_private_address_is_not_connected(sqlite_store: str, network: Network) -> None:
-    """The first look-up returns a public address, later ones private ones, alone and beside a public one."""
+    """The first lookup returns a public address, the next ones a private one, alone and together with a public one."""
     network.answers = [[PUBLIC], ["127.0.0.1"], ["10.0.0.7", PUBLIC, "::1"], ["169.254.169.254"], ["fd00::1"]]
     async with outbox_of(sqlite_store, private=False) as box, receiving(status(200)) as receiver:
         await box.watch(f"https://rebound.test:{receiver.port}/")
@@ -274,7 +274,7 @@ async def test_a_name_that_is_bound_to_a_private_address_is_not_connected(sqlite
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for ``receiver.test`` and its key."""
+    """A file with a certificate for ``receiver.test`` and its private key."""
     path = tmp_path_factory.mktemp("tls") / "pair.pem"
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout - -out -"
     names = ["-subj", "/CN=receiver.test", "-addext", "subjectAltName=DNS:receiver.test"]
@@ -320,7 +320,7 @@ HOSTILE = {
     "slow head": (b"HTTP/1.1 20", b"", "no response within"),
 }
 SOCKET_BYTES = 8 * 2**20
-"""What the buffers of two sockets on loopback hold at most."""
+"""The most that the buffers of the two ends of a loopback connection can hold."""
 
 
 @pytest.mark.parametrize("case", HOSTILE)

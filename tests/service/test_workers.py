@@ -1,4 +1,4 @@
-"""Several workers behind one port: even load, replacement after a crash, no lost calls at shutdown."""
+"""Several workers share a port: even load, replacement after a crash, no lost calls at shutdown."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def pair(tmp_path: Path) -> Iterator[Service]:
 
 
 def served_by(service: Service) -> list[str]:
-    """Return the worker of each logged call."""
+    """Return the name of the worker that served each logged call."""
     return re.findall(r"event=call .*worker=(\d)", service.logged())
 
 
 def wait_for_workers(service: Service, expected: set[str]) -> None:
-    """Make calls until each of the workers has served one."""
+    """Make calls until each of the expected workers has served one."""
     before = len(served_by(service))
     deadline = time.monotonic() + 120
     while set(served_by(service)[before:]) < expected:
@@ -59,7 +59,7 @@ def children(service: Service) -> list[int]:
 
 
 def kept_connections(service: Service, number: int, calls: int) -> None:
-    """Open connections, and make several calls over each."""
+    """Open keep-alive connections, and make several calls over each."""
     parts = urlsplit(service.url)
     connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30) for _ in range(number)]
     for connection in connections:
@@ -76,7 +76,7 @@ def test_kept_connections_are_distributed_evenly(pair: Service) -> None:
 
 
 def test_a_burst_of_connections_is_distributed_evenly(pair: Service) -> None:
-    """With a shared listening socket, the first worker that wakes up would accept most of a burst."""
+    """If all workers shared one listening socket, the first one to wake up would accept most of a burst."""
     before = Counter(served_by(pair))
     parts = urlsplit(pair.url)
     connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30) for _ in range(8)]
@@ -110,7 +110,7 @@ def test_sigterm_completes_the_calls_in_flight_of_every_worker(pair: Service) ->
         pair.process.send_signal(signal.SIGTERM)
         await asyncio.to_thread(wait_for_draining, pair.url)
         late = "OK"
-        while late == "OK":  # one worker may receive the signal later than the other
+        while late == "OK":  # one worker can receive the signal later than the other
             (reply,) = await many(pair.url, [(CATEGORY, {"cat_id": "976759"})])
             late = reply.code
         return [late, *(reply.code for reply in await slow)]
@@ -130,7 +130,7 @@ def test_workers_exit_with_the_supervisor(pair: Service) -> None:
 
 
 async def load(url: str, until: asyncio.Event, found: Counter[str]) -> None:
-    """Make calls until the event is set. Count the codes of responses, and broken connections."""
+    """Make calls until the event is set. Count the codes of the responses, and the broken connections."""
     async with aiohttp.ClientSession(headers=HEADERS) as session:
         while not until.is_set():
             try:
@@ -158,7 +158,8 @@ def test_a_worker_killed_under_load_loses_only_its_own_calls(pair: Service) -> N
 
     found = asyncio.run(scenario())
     assert set(found) == {"OK", "broken"}
-    # Its connections break once each. A connection opened before the supervisor notices may break again.
+    # Each connection to the killed worker breaks once, or again if it is reopened before the supervisor detects the
+    # crash.
     assert found["broken"] <= 2 * clients
 
 
@@ -180,7 +181,7 @@ def test_sigterm_under_load_loses_no_call(pair: Service) -> None:
     assert found["OK"]
     assert set(found) <= {"OK", "SHUTTING_DOWN", "broken"}
     assert pair.process.returncode == 0
-    # No call that a worker accepted was cut off at shutdown.
+    # No accepted call was interrupted by the shutdown.
     assert "CLIENT_GONE" not in pair.logged()
 
 
@@ -192,7 +193,7 @@ async def test_a_worker_stops_if_the_supervisor_exits_while_it_starts(exits: str
         supervisor.close()
     with supervisor, channel:
         receive_connections(channel, SimpleNamespace(stop=stopped.set), Site(Resource()))
-        supervisor.close()  # without reading that the worker is ready: the kernel resets the channel
+        supervisor.close()  # the worker's ready message is unread, so the kernel resets the channel
         await asyncio.wait_for(stopped.wait(), 30)
 
 

@@ -1,1 +1,1 @@
-"""Long-running tests: run with ``scripts/test --soak``."""
+"""Long-running tests. Run them with ``scripts/test --soak``."""

@@ -1,7 +1,7 @@
-"""Attacks a service that it starts itself on loopback, and prints what held: ``scripts/attack``.
+"""``scripts/attack``: starts a service on loopback, attacks it, and prints which attacks it withstood.
 
-Each attack makes hostile requests of one kind and compares what follows with the limits below. The exit code is 1 if an
-attack found a failure.
+Each attack makes one kind of hostile request and compares the effects with the limits below. The exit code is 1 if an
+attack succeeded.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from tests.soak.attacks import Report, Victim
 from tests.soak.turns import TURNS_FILE, longest_turn
 
 MAX_TURN_SECONDS = 0.25
-"""Maximum processor time of the event loop's thread between two turns."""
+"""The maximum processor time of a single turn of the event loop."""
 MAX_HEALTH_SECONDS = 0.5
 MAX_GROWTH_MEGABYTES = 60
 SILENCE_SECONDS = 2
-"""After this time without an answer, a request is ended by closing the sending side."""
+"""If the service does not respond for this long, the sending side of the connection is closed."""
 TYPED = {"OK", "STORE_UNAVAILABLE", "UPSTREAM_TIMEOUT", "OVERLOADED"}
-"""Codes that calls may have during a fault. The last two are those of a busy machine."""
+"""The codes that are allowed during a fault. The last two are possible on a busy machine."""
 MOST_FILES = 20_000
-"""Open files of this process: it opens thousands of connections."""
+"""The limit of open files for this process, which opens thousands of connections."""
 EXTENSIONS = {"tests.soak.turns.Turns": 0}
 
 
 @dataclass
 class Verdict:
-    """What an attack tried, and which of it failed."""
+    """How many expectations an attack checked, and which of them failed."""
 
     tried: int = 0
     failures: list[str] = field(default_factory=list)
     report: Report | None = None
 
     def check(self, holds: bool, failure: str) -> None:  # noqa: FBT001  # reads as an assertion
-        """Count an expectation, and note its failure."""
+        """Count an expectation, and record a failure if it does not hold."""
         self.tried += 1
         if not holds:
             self.failures.append(failure)
@@ -60,21 +60,21 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Attacked:
-    """The service under attack, and the files that its attacks may damage."""
+    """The service under attack, and the files that attacks may damage."""
 
     victim: Victim
     keys: Path
     store: Path
     turns: Path
     seconds: float
-    """How long a fault lasts."""
+    """Duration of each fault in seconds."""
 
 
 Attack = Callable[[Attacked], Verdict]
 
 
 def hostile_bodies(service: Attacked) -> Verdict:
-    """Invalid JSON and invalid params are refused with their codes."""
+    """Invalid JSON and invalid params are rejected with the right codes."""
     verdict = Verdict()
     expected = [(body, "INVALID_JSON") for body in test_hostile.BODIES]
     for sent, code in [*expected, *((params, "INVALID_REQUEST") for params in test_hostile.PARAMS)]:
@@ -84,7 +84,7 @@ def hostile_bodies(service: Attacked) -> Verdict:
 
 
 def hostile_urls(service: Attacked) -> Verdict:
-    """URLs that are not of the platform are refused, and nothing is requested from them."""
+    """URLs of other hosts are rejected, and no request is sent to them."""
     verdict = Verdict()
     with canary() as foreign:
         for form in test_hostile.URLS:
@@ -100,7 +100,7 @@ URL_SCRAPER = min(test_hostile.TAKE_URLS)
 
 
 def malformed_http(service: Attacked) -> Verdict:
-    """Malformed requests get one response with an allowed status, or a closed connection."""
+    """A malformed request gets one response with an allowed status, or the connection is closed."""
     verdict = Verdict()
     single = {name: (sent, {status}) for name, (sent, status) in test_hostile.RB_18.items()}
     for name, (sent, expected) in (test_hostile.REQUESTS | single).items():
@@ -111,7 +111,7 @@ def malformed_http(service: Attacked) -> Verdict:
 
 
 def exchange(victim: Victim, sent: bytes) -> bytes:
-    """Send bytes and return all received bytes. The sending side is closed only when the service is silent."""
+    """Send bytes and return all received bytes. The sending side is closed only if the service does not respond."""
     received = b""
     with socket.create_connection(victim.address, timeout=SILENCE_SECONDS) as connection, suppress(OSError):
         connection.sendall(sent)
@@ -129,7 +129,7 @@ def exchange(victim: Victim, sent: bytes) -> bytes:
 
 
 def pipelined_unread(service: Attacked) -> Verdict:
-    """Pipelined requests for the largest file, whose responses are not read, take little memory."""
+    """Pipelined requests for the largest file, whose responses nobody reads, take little memory."""
     report = attacks.pipelined_unread(service.victim, seconds=service.seconds)
     verdict = Verdict(report=report)
     verdict.check(report.grown <= MAX_GROWTH_MEGABYTES, f"memory grew by {report.grown:.0f} MB")
@@ -139,7 +139,7 @@ def pipelined_unread(service: Attacked) -> Verdict:
 
 
 def idle_connections(service: Attacked) -> Verdict:
-    """Idle connections of one address do not shut out another address."""
+    """Idle connections from one address do not keep other addresses from connecting."""
     report = attacks.idle_connections(service.victim, seconds=service.seconds)
     verdict = Verdict(report=report)
     verdict.check(bool(report.calls), "no call was made")
@@ -149,7 +149,7 @@ def idle_connections(service: Attacked) -> Verdict:
 
 
 def wrong_keys(service: Attacked) -> Verdict:
-    """An address with many wrong keys gets 429; a valid key is still served."""
+    """An address that sends many invalid keys gets 429, but a valid key from there still works."""
     report = attacks.wrong_keys(service.victim)
     verdict = Verdict(report=report)
     statuses = report.notes["statuses"]
@@ -160,7 +160,7 @@ def wrong_keys(service: Attacked) -> Verdict:
 
 
 def under_fault(fault: str, store: str, service: Attacked) -> Verdict:
-    """Calls end with typed outcomes in time while the key store or the service store has a fault."""
+    """While the key file or the store has a fault, calls still end in time with one of the allowed codes."""
     file: Path = getattr(service, store)
     begin = partial(faults.FAULTS[fault], file)
     report, load = attacks.under_fault(service.victim, begin, seconds=service.seconds)
@@ -179,7 +179,7 @@ REQUEST_ATTACKS: dict[str, Attack] = {
     "pipelined requests, unread": pipelined_unread,
     "4,000 idle connections": idle_connections,
 }
-"""Attacks on a service with the sandbox and its key."""
+"""Attacks on a service that uses the sandbox and its API key."""
 STORE_ATTACKS: dict[str, Attack] = {
     "wrong keys": wrong_keys,
     **{
@@ -189,12 +189,12 @@ STORE_ATTACKS: dict[str, Attack] = {
         if fault not in faults.NEED_MOUNT or faults.can_mount()
     },
 }
-"""Attacks on a service with a file of API keys. Some faults need the right to mount file systems."""
+"""Attacks on a service with an API key file. Some faults require the right to mount file systems."""
 
 
 @contextmanager
 def attacked(folder: Path, seconds: float, *, has_keys: bool) -> Iterator[Attacked]:
-    """Run a service for attacks in a folder."""
+    """Run a service that can be attacked, with its files in a folder."""
     folder.mkdir()
     files = folder / "files"
     turns, keys, store = folder / "turns", files / "keys.sqlite", files / "service.sqlite3"
@@ -202,7 +202,7 @@ def attacked(folder: Path, seconds: float, *, has_keys: bool) -> Iterator[Attack
     settings, key = [f"EXTENSIONS={json.dumps(EXTENSIONS)}"], "sandbox"
     settings.append(f"STORE={store}")
     with ExitStack() as stack:
-        stack.enter_context(faults.small_disk(files))  # where mounting is not allowed, it is a plain folder
+        stack.enter_context(faults.small_disk(files))  # a plain folder if mounting is not allowed
         if has_keys:
             key = KeyStore(keys).create("attacked")
             platforms = stack.enter_context(sandbox("--light"))
@@ -216,11 +216,11 @@ def attacked(folder: Path, seconds: float, *, has_keys: bool) -> Iterator[Attack
 
 
 def judge(attack: Attack, service: Attacked) -> tuple[Verdict, float]:
-    """Run an attack; return its verdict, with the limits that hold for all attacks, and its longest turn."""
+    """Run an attack, and check the limits of all attacks. Return the verdict and the longest event-loop turn."""
     since = time.monotonic()
     try:
         verdict = attack(service)
-    except (OSError, ValueError) as error:  # the service is gone, or its answer is not one of this protocol
+    except (OSError, ValueError) as error:  # the service is gone, or its response is not valid
         verdict = Verdict(1, [f"{type(error).__name__}: {error}"])
     turn = longest_turn(service.turns, since)
     verdict.check(turn <= MAX_TURN_SECONDS, f"a turn of the event loop took {turn:.2f} s of processor time")
@@ -231,7 +231,7 @@ def judge(attack: Attack, service: Attacked) -> tuple[Verdict, float]:
 
 
 def run(chosen: str, seconds: float) -> list[str]:
-    """Run the attacks whose name contains a text, print a row for each, and return the names of those that failed."""
+    """Run the attacks whose names contain ``chosen``. Print a row for each. Return the names of those with failures."""
     print(f"{'attack':30} {'tried':>6} {'held':>6} {'failed':>6} {'turn s':>7} {'health s':>8} {'MB':>5}")
     failed: list[str] = []
     groups = ((REQUEST_ATTACKS, False), (STORE_ATTACKS, True))
@@ -246,7 +246,7 @@ def run(chosen: str, seconds: float) -> list[str]:
 
 
 def _print(name: str, verdict: Verdict, turn: float) -> bool:
-    """Print the row of an attack and its first failures. Return whether it held."""
+    """Print the row of an attack and its first failures. Return whether there was none."""
     failures = verdict.failures
     report = verdict.report
     measured = f"{report.slowest_health:8.2f} {report.grown:5.0f}" if report else ""

@@ -1,7 +1,7 @@
-"""Attacks on a running service, and what is watched meanwhile. ``scripts/attack`` and the soak tests call them.
+"""Attacks on a running service, and measurements during them, for ``scripts/attack`` and the soak tests.
 
-Each scenario is a function of a ``Victim`` that returns a ``Report``. It asserts nothing: the caller compares the
-figures of the report with its limits.
+Each attack is a function that takes a ``Victim`` and returns a ``Report``. It asserts nothing: the caller compares the
+report with its limits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LARGEST_FILE = "/docs/swagger-ui-bundle.js"
 
 @dataclass(frozen=True)
 class Victim:
-    """A running service: its URL, its process, and a valid API key."""
+    """The service under attack: its URL, its process id, and a valid API key."""
 
     url: str
     pid: int
@@ -42,15 +42,15 @@ class Victim:
 
 @dataclass
 class Report:
-    """The figures of a scenario."""
+    """The measurements during an attack."""
 
     health_seconds: list[float] = field(default_factory=list)
-    """The time (by ``clock``) of each ``GET /healthz`` during the scenario. A failed one counts as infinite."""
+    """The duration (by ``clock``) of each ``GET /healthz`` during the attack, infinite if it failed."""
     megabytes_before: float = 0.0
     megabytes_peak: float = 0.0
     megabytes_after: float = 0.0
     calls: list[tuple[str, float]] = field(default_factory=list)
-    """The code and the seconds of each call. ``broken``: the connection broke."""
+    """The code (``broken`` if the connection broke) and the duration in seconds of each call."""
     notes: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -59,7 +59,7 @@ class Report:
 
     @property
     def grown(self) -> float:
-        """Megabytes by which the memory grew at most."""
+        """The largest growth of the memory in MB."""
         return self.megabytes_peak - self.megabytes_before
 
     def codes(self) -> dict[str, int]:
@@ -75,16 +75,16 @@ def megabytes(pid: int) -> float:
 
 
 def clock(victim: Victim) -> float:
-    """Return a time that stands still while the service or this thread waits for a processor.
+    """Return the time of a clock that stops while the service or this thread waits for a processor.
 
-    So a busy machine does not count: differences are the seconds that an idle machine would need, or fewer.
+    So measurements are not distorted by other load: they are at most the seconds that an idle machine would need.
     """
     waiting = Path(f"/proc/{victim.pid}/schedstat"), Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
     return time.monotonic() - sum(int(each.read_text().split()[1]) for each in waiting) / 1e9
 
 
 def get(victim: Victim, path: str, *, source: str = "127.0.0.1", timeout: float = 10) -> bytes:
-    """Make a GET request from an address of this machine, and return the whole response."""
+    """Make a GET request from the local address ``source``, and return the whole response."""
     received = b""
     with socket.create_connection(victim.address, timeout=timeout, source_address=(source, 0)) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
@@ -116,7 +116,7 @@ def call(
 
 @contextmanager
 def watched(victim: Victim, *, source: str = "127.0.0.3") -> Iterator[Report]:
-    """Measure memory and ``/healthz`` of the service, from another address than the attacks, until the block ends."""
+    """Measure the service's memory and ``/healthz`` until the block ends. ``source``: an address of its own."""
     report = Report(megabytes_before=megabytes(victim.pid))
     report.megabytes_peak = report.megabytes_before
     ended = threading.Event()
@@ -144,9 +144,9 @@ def watched(victim: Victim, *, source: str = "127.0.0.3") -> Iterator[Report]:
 def pipelined_unread(
     victim: Victim, *, connections: int = 100, requests: int = 300, seconds: float = 10.0, path: str = LARGEST_FILE
 ) -> Report:
-    """RB-5: many pipelined requests for the largest file, on connections that read nothing.
+    """RB-5: many pipelined requests for the largest file, on connections that never read a response.
 
-    After a first attack, about 11 MB of free memory remain with malloc, which further attacks use again.
+    After the first such attack, malloc keeps about 11 MB of free memory, which later attacks reuse.
     """
     sent = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * requests
     with watched(victim) as report:
@@ -168,7 +168,7 @@ def pipelined_unread(
 
 
 def idle_connections(victim: Victim, *, connections: int = 4_000, seconds: float = 10.0) -> Report:
-    """RB-21: silent connections of one address, beside the calls of another."""
+    """RB-21: idle connections from one address while another address makes calls."""
     with watched(victim) as report:
         idle = []
         for _ in range(connections):
@@ -186,7 +186,7 @@ def idle_connections(victim: Victim, *, connections: int = 4_000, seconds: float
 
 
 def wrong_keys(victim: Victim, *, calls: int = 2_000) -> Report:
-    """RB-19: wrong keys over one connection, then a valid one from the same address."""
+    """RB-19: invalid keys on one connection, then a valid key from the same address."""
     head = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nX-API-Key: wrong\r\nContent-Length: 0\r\n\r\n".encode()
     statuses: list[bytes] = []
     with (
@@ -203,30 +203,30 @@ def wrong_keys(victim: Victim, *, calls: int = 2_000) -> Report:
 
 @dataclass
 class Load:
-    """Calls at a constant rate, in threads."""
+    """Makes calls at a constant rate, each in a thread."""
 
     victim: Victim
     per_second: float = 50.0
     at_once: int = 40
-    """Maximum number of calls at once. A machine that is too slow for the rate makes fewer calls instead of late ones.
+    """The maximum number of concurrent calls. If the machine is too slow for the rate, fewer calls are made.
     """
     wait: int = 5
     with_keys: bool = True
     """Whether every second call has an ``Idempotency-Key``."""
     mixed: bool = False
-    """Whether some calls meet faults of the platform, have a tiny deadline, or are left by their clients."""
+    """Whether some calls are for faulty targets, have a tiny deadline, or are abandoned by the client."""
     sent: int = 0
     results: list[tuple[str, float]] = field(default_factory=list)
-    """The code and the seconds of each call."""
+    """The code and the duration in seconds of each call."""
     ordinary: list[str] = field(default_factory=list)
-    """The code of each call that meets no fault, has no tiny deadline and is not left by its client."""
+    """The codes of the calls with none of these three properties."""
     usage: list[tuple[str, bool]] = field(default_factory=list)
-    """The code of each answered call, and whether it was billable."""
+    """For each call with a response: its code, and whether it was billable."""
     ends: list[float] = field(default_factory=list)
-    """When each answered call ended, on the monotonic clock."""
+    """For each call with a response: the time of its end on the monotonic clock."""
 
     def run(self, seconds: float) -> None:
-        """Make calls for a time, and return when all of them have ended."""
+        """Make calls for ``seconds``, and wait until all of them have ended."""
         threads = []
         ends = time.monotonic() + seconds
         free = threading.Semaphore(self.at_once)
@@ -268,7 +268,7 @@ class Load:
 
 
 MIXED_FAULTS = ("flaky", "forbidden", "challenge", "rate-limited")
-"""Names of faults of the sandbox's shop."""
+"""Faults of the sandbox's shop."""
 KNOWN_CODES = {
     *("OK", "CLIENT_GONE", "UPSTREAM_BLOCKED", "UPSTREAM_RATE_LIMITED", "UPSTREAM_ERROR", "UPSTREAM_TIMEOUT"),
     *("CIRCUIT_OPEN", "OVERLOADED", "STORE_UNAVAILABLE", "INTERNAL_ERROR", "EXTRACTION_FAILED"),
@@ -278,9 +278,9 @@ KNOWN_CODES = {
 def killed_workers(
     victim: Victim, *, minutes: float = 10.0, per_second: float = 20.0, at_once: int = 12, every: float = 60.0
 ) -> tuple[Load, list[float]]:
-    """Make mixed calls to a service with several workers, and kill one of them at intervals.
+    """Make mixed calls to a service with several workers, and kill a worker at intervals.
 
-    Return the load and the moments of the kills.
+    Return the load and the times of the kills.
     """
     load = Load(victim, per_second, at_once, mixed=True)
     kills: list[float] = []
@@ -302,14 +302,14 @@ def killed_workers(
 
 
 def calls_counted(victim: Victim, code: str) -> float:
-    """Return how many calls of the load's scraper the metrics count with a code."""
+    """Return how many calls with a code the metrics show for the scraper that ``Load`` calls."""
     return value(victim.url, "crawler_calls_total", scraper=SEARCH.rpartition("/")[2], code=code)
 
 
 def under_fault(
     victim: Victim, begin: Callable[[], Callable[[], None]], *, seconds: float = 30.0, per_second: float = 50.0
 ) -> tuple[Report, Load]:
-    """RB-8, RB-9: make calls while a store has a fault. ``begin`` starts the fault, and returns what ends it."""
+    """RB-8, RB-9: make calls while a store has a fault. ``begin`` starts it and returns a function that ends it."""
     load = Load(victim, per_second)
     with watched(victim) as report:
         load.run(2)

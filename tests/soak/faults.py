@@ -1,7 +1,7 @@
-"""Faults of the files of a running service. Each function begins a fault and returns what ends it.
+"""Faults of the files of a running service. Each function starts a fault and returns a function that ends it.
 
-``locked`` and ``deleted`` and ``truncated`` need nothing; ``full`` and ``read_only`` need the right to mount: the files
-must be in a folder that ``small_disk`` has mounted.
+``full`` and ``read_only`` require the right to mount file systems: the files must be in a folder that ``small_disk``
+has mounted.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ End = Callable[[], None]
 
 
 def _run(*command: str) -> bool:
-    """Run a program, and return whether it succeeded."""
+    """Run a command, and return whether it succeeded."""
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int = 8) -> Iterator[Path]:
-    """Mount a small file system in memory on a folder."""
+    """Mount a small in-memory file system on a folder."""
     folder.mkdir(exist_ok=True)
     _run("mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder))
     try:
@@ -34,14 +34,14 @@ def small_disk(folder: Path, megabytes: int = 8) -> Iterator[Path]:
 
 
 def can_mount() -> bool:
-    """Whether this process may mount file systems."""
+    """Return whether this process may mount file systems."""
     if os.geteuid():
         return False
     return _run("unshare", "-m", "true")
 
 
 def locked(path: Path) -> End:
-    """Hold an exclusive lock, as a backup does, after the file has changed."""
+    """Change the file's modification time, and hold an exclusive lock like a backup."""
     os.utime(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     connection.execute("BEGIN EXCLUSIVE")
@@ -62,7 +62,7 @@ def full(path: Path) -> End:
 
 
 def read_only(path: Path) -> End:
-    """Make the folder read-only. A lock makes the service open its file again: an open file would stay writable."""
+    """Make the folder read-only. An open file stays writable, so a lock forces the service to open it again."""
     release = locked(path)
     folder = str(path.parent)
     _run("mount", "--bind", folder, folder)
@@ -76,7 +76,7 @@ def read_only(path: Path) -> End:
 
 
 def truncated(path: Path) -> End:
-    """Cut the file, and restore it if it holds keys: the keys are not created again by the service."""
+    """Truncate the file. Its end restores an API key file, which the service cannot create again."""
     content = path.read_bytes()
     os.truncate(path, 0)
     return lambda: restore(path, content)
@@ -90,7 +90,7 @@ def deleted(path: Path) -> End:
 
 
 def restore(path: Path, content: bytes) -> None:
-    """Write the keys again. The store of usage begins anew by itself."""
+    """Write an API key file again. Other stores are created again by the service."""
     if "keys" in path.name:
         path.write_bytes(content)
 

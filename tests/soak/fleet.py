@@ -1,4 +1,4 @@
-"""A service that is killed and started again, and its clients, which repeat their calls meanwhile."""
+"""A service that is killed and restarted repeatedly, and clients that repeat their calls until they get a response."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.service.conftest import Service, running
 
 @dataclass
 class Fleet:
-    """A service that is killed and started again, and the keys of its clients."""
+    """A service that is killed and restarted repeatedly, and the API keys of its clients."""
 
     folder: Path
     settings: tuple[str, ...]
@@ -26,7 +26,7 @@ class Fleet:
     url: str = ""
 
     def send(self, client: str, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """Make a call, and repeat it while the service does not respond because it was killed."""
+        """Send a request, and repeat it while the service is down."""
         while True:
             with suppress(OSError, http.client.HTTPException, ValueError):
                 sent = {**HEADERS, "X-API-Key": self.keys[client], **headers}
@@ -38,7 +38,7 @@ class Fleet:
     def accept(self, client: str, number: int, name: str, params: Any = None) -> str:
         """Make an asynchronous call, by default with the scraper's example. Return its id.
 
-        It is repeated with the same key if the service is killed.
+        If the service is killed, the call is repeated with the same ``Idempotency-Key``.
         """
         headers = {"Prefer": "respond-async", "Idempotency-Key": f"{client}-{number}"}
         reply = self.send(client, "POST", f"/v1/scrapers/{name}", params or scrapers()[name].example, **headers)
@@ -60,7 +60,7 @@ class Fleet:
 
 @contextmanager
 def serve(fleet: Fleet) -> Iterator[Service]:
-    """Run a service of the fleet until the end of the ``with`` block, which kills it with SIGKILL."""
+    """Run the service until the end of the ``with`` block, then kill it with SIGKILL."""
     log = fleet.folder / f"log-{time.time_ns()}"
     with running(log, *fleet.settings, sandbox=False, workers=fleet.workers) as service:
         fleet.url = service.url
@@ -68,6 +68,6 @@ def serve(fleet: Fleet) -> Iterator[Service]:
 
 
 def wait_for(fleet: Fleet, number: int) -> None:
-    """Wait until a number of calls of all clients are done."""
+    """Wait until a number of calls, summed over all clients, have ended."""
     while sum(fleet.counts(client)["done"] for client in fleet.keys) < number:
         time.sleep(0.5)

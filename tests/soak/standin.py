@@ -1,4 +1,4 @@
-"""A download handler without a network, and an extension that records memory use, for crawls of many targets."""
+"""For crawls of many targets: a download handler that uses no network, and an extension that records memory use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRODUCT = {"__typename": "Product", "usItemId": "1", "id": "A", "name": "Invente
 
 
 class InstantHandler(BaseDownloadHandler):
-    """Responds to every listing request at once with a page of one product."""
+    """Responds to every listing request immediately with a page of one product."""
 
     async def download_request(self, request: Request) -> Response:
         found = re.search(r"/browse/([\d_]+)", request.url)
@@ -41,7 +41,7 @@ class InstantHandler(BaseDownloadHandler):
 
 
 class MemoryLog:
-    """Writes ``<targets completed> <resident kB>`` every 10,000 targets to ``MEMORY_LOG``."""
+    """Appends ``<targets completed> <resident kB>`` to the file ``MEMORY_LOG`` every 10,000 targets."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class MemoryLog:
         return log
 
     def target_completed(self) -> None:
-        """Count, and write at intervals."""
+        """Count a target, and write a line at intervals."""
         self.completed += 1
         if self.completed % 10_000 == 0:
             resident = re.search(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())

@@ -1,4 +1,4 @@
-"""Thousands of asynchronous calls beside synchronous ones, while the service is killed again and again."""
+"""Thousands of asynchronous calls next to synchronous ones, while the service is killed again and again."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from tests.service.client import HEADERS, SEARCH, call
 from tests.soak.fleet import Fleet, serve, wait_for
 
 CALLS = int(os.environ.get("SOAK_ASYNC_CALLS", "1140"))
-"""Number of asynchronous calls, except those of short video."""
+"""Number of asynchronous calls, except those for the short-video platform."""
 BROWSER_CALLS = int(os.environ.get("SOAK_ASYNC_BROWSER_CALLS", "10"))
 SYNCHRONOUS = int(os.environ.get("SOAK_SYNCHRONOUS_CALLS", "30"))
 KILLS = int(os.environ.get("SOAK_KILLS", "5"))
 WORKERS = int(os.environ.get("SOAK_WORKERS", "1"))
 DELAY = 0.25
 SLOTS = 4
-"""Concurrent downloads of each platform."""
+"""Maximum number of concurrent downloads of each platform."""
 LEASE = 2
-"""Until the leases of a killed process end, its targets count as running, and the other client goes first."""
+"""Seconds: short, because until then a killed process's targets count as running, and the other client goes first.
+"""
 SHORT_VIDEO = "shortvideo"
 SPACING_SECONDS = 4 * DELAY
 """Seconds between two synchronous calls, so that they do not wait for each other."""
@@ -41,10 +42,10 @@ pytestmark = pytest.mark.soak
 
 
 def synchronous(fleet: Fleet, number: int, requests: Path) -> tuple[list[int], list[float], list[float]]:
-    """Make synchronous calls. Return how many other requests the platform got before each started, and its seconds
-    until it started and ended.
+    """Make synchronous calls. Return for each the number of requests that the platform got before it, and the seconds
+    until it started and until it ended.
 
-    A call starts with its request to the platform, which is in the sandbox's log of ``requests``. The calls that a kill
+    A call starts with its request to the platform, which is found in the sandbox's log ``requests``. Calls that a kill
     has interrupted are left out.
     """
     headers = {**HEADERS, "X-API-Key": fleet.keys["small"]}
@@ -84,7 +85,7 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
                 f"PLATFORM_ORIGINS={origins['PLATFORM_ORIGINS']}",
                 f"PLATFORM_BUDGETS={json.dumps(budgets)}",
                 "BROWSER_SCROLL_PAUSE=0",
-                "VIDEOSITE_ENRICH_MAX=0",  # each item with details would take a request
+                "VIDEOSITE_ENRICH_MAX=0",  # details would take a request for each item
                 f"JOB_LEASE={LEASE}",
                 "DOWNLOAD_TIMEOUT=60",
             ),
@@ -98,7 +99,7 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
         with ThreadPoolExecutor(9) as threads:
             with serve(fleet):
                 _, starts_alone, ends_alone = synchronous(fleet, SYNCHRONOUS, requests)
-                # The busy client makes three quarters of the calls, and the small one comes last.
+                # The client "busy" makes three quarters of the calls. The client "small" makes the rest afterwards.
                 split = len(wanted) * 3 // 4
                 first = [*threads.map(lambda n: fleet.accept("busy", n, wanted[n]), range(split))]
                 second = [*threads.map(lambda n: fleet.accept("small", n, wanted[n]), range(split, len(wanted)))]
@@ -124,7 +125,7 @@ def test_asynchronous_calls_outlive_kills_and_delay_no_synchronous_call(tmp_path
 
 
 def report(fleet: Fleet, made: dict[str, list[str]]) -> dict[str, Any]:
-    """Check that each call was answered and billed once, and that the clients have taken turns. Return figures."""
+    """Check that each call was answered and billed once, and that the clients took turns. Return measurements."""
     figures: dict[str, Any] = {}
     by_platform: dict[str, list[dict[str, Any]]] = {}
     for client, ids in made.items():
@@ -148,7 +149,7 @@ def report(fleet: Fleet, made: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def turns_taken(calls: list[dict[str, Any]]) -> tuple[int, int]:
-    """Return how many calls of the small client, and of the busy client, were completed while both waited."""
+    """Return how many calls of "small" and of "busy" were completed while both had calls waiting."""
     begin = max(each["accepted_at"] for each in calls if each["client"] == "small")
     end = max(each["completed_at"] for each in calls if each["client"] == "small")
     both = Counter(each["client"] for each in calls if begin < each["completed_at"] <= end)

@@ -1,4 +1,4 @@
-"""All attacks of ``scripts/attack`` hold, and an attack that does not hold is reported."""
+"""The service withstands all attacks of ``scripts/attack``, and the script reports an attack that succeeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service under attack: memory, ``/healthz``, typed answers and exact counts. ``attacks.py`` has the scenarios."""
+"""The service under the attacks in ``attacks.py``: memory, ``/healthz``, typed responses and exact counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.soak.attacks import Victim
 SECONDS = float(os.environ.get("SOAK_FAULT_SECONDS", "30"))
 WORKER_MINUTES = float(os.environ.get("SOAK_WORKER_MINUTES", "10"))
 HEALTH_SECONDS = float(os.environ.get("SOAK_HEALTH_SECONDS", "0.5"))
-"""``/healthz`` must answer within this time. Set a higher limit on a machine that is busy with other work."""
+"""``/healthz`` must respond within this time. Set a higher limit if the machine is busy with other work."""
 
 pytestmark = pytest.mark.soak
 
@@ -105,7 +105,7 @@ def test_rb_8_rb_9_a_store_has_a_fault(tmp_path: Path, store: str, fault: str) -
         assert usage["pending"] == 0
         received = Counter(code for code, _ in load.usage)
         stored = Counter({code: n for row in usage["usage"] for code, n in row["outcomes"].items()})
-        stored["OK"] -= 1  # the call before the load
+        stored["OK"] -= 1  # the call made before the load
         lost = store == "service" and fault in faults.LOSE_DATA
         if lost:
             assert sum(stored.values()) < sum(received.values())
@@ -149,9 +149,9 @@ def test_every_call_is_accounted_for_while_workers_are_killed(tmp_path: Path) ->
     assert answered["INTERNAL_ERROR"] == 0
     assert "Traceback" not in log
     assert log.count("event=worker_exited") == len(kills)
-    # Metrics: each answered call, and at most the calls whose client got no answer.
+    # The metrics count each call with a response, and may also count calls whose client got none.
     assert all(sums[code] >= number for code, number in answered.items()), (sums, answered)
     assert answered.total() <= sums.total() <= answered.total() + without_answer
-    # Usage: as the metrics, but a killed worker loses less than a second of its calls.
+    # The same holds for usage, except that a killed worker may lose the calls of its last second.
     unflushed = sum(any(kill - 1 <= ended <= kill + 0.1 for kill in kills) for ended in load.ends)
     assert answered.total() - unflushed <= usage["calls"] <= sums.total()

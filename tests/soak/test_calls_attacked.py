@@ -1,4 +1,4 @@
-"""Calls under attack over HTTP: no record without a bill, and no client that waits for the hanging calls of another."""
+"""Calls under attack: no record is delivered without being billed, and no client waits for another's hanging calls."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ CONNECTIONS = 100
 QUOTA = 250
 ASYNCHRONOUS = 390
 FAULTS = ("locked", "full", "killed", "locked", "killed", "full")
-"""What happens while the calls wait and run, each after an equal part of them is done."""
+"""The faults that happen while calls wait and run, at equal intervals of completed calls."""
 FAULT_SECONDS = 4
 SLOW_BUDGET = {"retail": {"concurrency": 16, "delay": 0.08}}
-"""So that calls still wait and run when the last fault begins."""
+"""Slow enough that calls are still waiting and running when the last fault begins."""
 
 pytestmark = pytest.mark.soak
 
 
 def abort(url: str, number: int, seconds: float) -> None:
-    """Make a call with an ``Idempotency-Key``, and disconnect before or while its record is stored."""
+    """Make a call with an ``Idempotency-Key``, and disconnect after ``seconds``, around the time of its storing."""
     with closing(http.client.HTTPConnection(urlsplit(url).netloc)) as connection:
         body = json.dumps({"query": f"mustard {number}"})
         connection.request("POST", SEARCH, body, {**HEADERS, "Idempotency-Key": f"k{number}"})
@@ -51,7 +51,7 @@ def billable(url: str) -> int:
 
 
 def test_at_1_no_record_is_free(tmp_path: Path) -> None:
-    """26 of 233 records were."""
+    """Before the fix, 26 of 233 records were stored but not billed."""
     with running(tmp_path / "log") as service:
         begin = time.monotonic()
         call(service.url, SEARCH, {"query": "mustard"})
@@ -73,7 +73,7 @@ def test_at_1_no_record_is_free(tmp_path: Path) -> None:
 
 
 def test_at_12_hanging_calls_of_one_client_delay_no_other(tmp_path: Path) -> None:
-    """Another client waited for 200 s."""
+    """Before the fix, another client waited for 200 s."""
     keys = KeyStore(tmp_path / "keys.sqlite")
     busy, other = ({**HEADERS, "X-API-Key": keys.create(name)} for name in ("busy", "other"))
     settings = (f"KEYS_FILE={keys.path}", "SANDBOX=1", "DOWNLOAD_TIMEOUT=90")
@@ -90,7 +90,7 @@ def test_at_12_hanging_calls_of_one_client_delay_no_other(tmp_path: Path) -> Non
 
 
 def test_at_1_a_quota_is_exact_over_racing_calls(tmp_path: Path) -> None:
-    """Calls with and without an ``Idempotency-Key``, and asynchronous ones, race in two processes for one quota."""
+    """Calls with and without an ``Idempotency-Key`` and asynchronous calls compete for one quota in two processes."""
     keys = KeyStore(tmp_path / "keys.sqlite")
     headers = {**HEADERS, "X-API-Key": keys.create("acme", quota=QUOTA)}
     kinds: tuple[dict[str, str], ...] = ({}, {"Idempotency-Key": "k"}, {"Prefer": "respond-async, wait=60"})

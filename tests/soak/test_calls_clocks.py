@@ -1,4 +1,4 @@
-"""Asynchronous calls while clocks jump or differ: nothing is ended, deleted, or fetched twice."""
+"""Asynchronous calls while clocks jump or differ: no call is ended early, deleted, or fetched twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pathlib import Path
 real, offset = time.time, Path({path!r})
 time.time = lambda: real() + float(offset.read_text())
 """
-"""The clock of a process: the file has the seconds by which it is ahead."""
+"""Code that changes the clock of a process: a file contains the seconds by which it is ahead."""
 LEASE = 3
 JUMP_SECONDS = 4
 
@@ -63,7 +63,7 @@ def settings(keys: KeyStore, platform: HangingPlatform, slots: int) -> tuple[str
 
 @pytest.mark.parametrize("hours", [26, -26])
 def test_at_10_a_jump_of_the_clock_ends_and_deletes_no_call(tmp_path: Path, hours: int) -> None:
-    """Nine waiting calls were ended as OVERLOADED, and five billed responses deleted."""
+    """Before the fix, nine waiting calls were ended as OVERLOADED, and five billed responses were deleted."""
     keys = KeyStore(tmp_path / "keys.sqlite")
     headers = {**HEADERS, "X-API-Key": keys.create("acme")}
     clock = tmp_path / "clock"
@@ -76,7 +76,7 @@ def test_at_10_a_jump_of_the_clock_ends_and_deletes_no_call(tmp_path: Path, hour
             platform.release.clear()
             waiting = [accept(service, f"hang {number}", headers) for number in range(9)]
             platform.wait_until(lambda platform: platform.unanswered == 1)
-            time.sleep(12)  # until the clock counts as steady
+            time.sleep(12)  # until the service trusts the clock
             clock.write_text(str(hours * 3_600))
             time.sleep(JUMP_SECONDS)
             during = accept(service, "hang during", headers)
@@ -94,7 +94,7 @@ def test_at_10_a_jump_of_the_clock_ends_and_deletes_no_call(tmp_path: Path, hour
 
 
 def test_at_9_hosts_with_different_clocks_do_not_take_over_running_calls(tmp_path: Path, postgresql: str) -> None:
-    """40 calls made 50 downloads."""
+    """Before the fix, 40 calls made 50 downloads."""
     keys = KeyStore(tmp_path / "keys.sqlite")
     headers = {**HEADERS, "X-API-Key": keys.create("clocks")}
     with hanging_platform(lambda path, args: hangs(platform, path, args)) as platform, ExitStack() as stack:

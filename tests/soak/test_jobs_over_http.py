@@ -1,4 +1,4 @@
-"""A job of many targets, run by several processes of which some are killed: equal records in five formats, each once.
+"""A large job, run by several processes of which some are killed: each record exactly once, equal in five formats.
 
 ``SOAK_JOB_TARGETS`` is the number of targets. The measured figures are printed.
 """
@@ -46,7 +46,7 @@ from tests.service.conftest import Service, running
 TARGETS = int(os.environ.get("SOAK_JOB_TARGETS", "10000"))
 SECONDS = 3_600
 MEMORY_MB = 60
-"""How much more memory an endpoint may take while it runs the job and sends its records."""
+"""How much an endpoint's memory may grow while it runs the job and sends its records."""
 SCRAPERS = ("retail-search-v4", "retail-category-v4", "photoapp-post-v4")
 
 WITHOUT_PANDAS = """
@@ -57,13 +57,13 @@ class Hidden:
             raise ImportError(name)
 sys.meta_path.insert(0, Hidden())
 """
-"""Code that hides a library of the tests, which PyArrow imports if it finds it."""
+"""Code that hides pandas, a test dependency that PyArrow would import and that takes memory."""
 
 pytestmark = pytest.mark.soak
 
 
 def targets(n: int) -> bytes:
-    """Rows of three scrapers. Ids look like numbers and formulas; one row in ten has a target that another row has."""
+    """Return a CSV file for three scrapers. Ids look like numbers and formulas; one row in ten repeats a target."""
     file = io.StringIO()
     table = csv.writer(file)
     table.writerow(["id", "scraper", "query", "cat_id", "min_price", "url", "team"])
@@ -83,7 +83,7 @@ def targets(n: int) -> bytes:
 
 @dataclass
 class Endpoint:
-    """A process of the endpoint, and the memory that it takes."""
+    """The endpoint's process, and its memory use."""
 
     service: Service
     key: str
@@ -106,13 +106,13 @@ class Endpoint:
 
     @property
     def megabytes(self) -> float:
-        """The memory that the process does not share with its parent, in MB."""
+        """The memory of the process in MB, without what it shares with its parent."""
         lines = Path(f"/proc/{self.service.pid}/smaps_rollup").read_text().splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
 
     @contextmanager
     def sampled(self) -> Iterator[None]:
-        """Take samples of the memory."""
+        """Sample the memory until the block ends."""
         ended = threading.Event()
 
         def sample() -> None:
@@ -130,8 +130,8 @@ class Endpoint:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="jk-", dir="/tmp") as folder:  # a socket's path must be short
-        Path(folder).chmod(0o755)  # the server runs as an unprivileged user
+    with tempfile.TemporaryDirectory(prefix="jk-", dir="/tmp") as folder:  # the path of a Unix socket must be short
+        Path(folder).chmod(0o755)  # the database server runs as an unprivileged user
         started = PostgreSqlServer(Path(folder))
         yield started.url
         started.close()
@@ -156,7 +156,7 @@ def progress(endpoint: Endpoint, job_id: str) -> dict[str, Any]:
 
 
 def wait_until(endpoint: Endpoint, job_id: str, ended: int) -> dict[str, Any]:
-    """Wait until a number of targets have an outcome."""
+    """Wait until at least ``ended`` targets have an outcome."""
     deadline = time.monotonic() + SECONDS
     while True:
         job = progress(endpoint, job_id)
@@ -196,7 +196,7 @@ def test_a_job_of_three_processes_of_which_two_are_killed_has_each_record_once(
 
 
 def warm_up(endpoint: Endpoint) -> None:
-    """Run a small job and read it in all formats, which loads their libraries."""
+    """Run a small job and read it in all formats, so that their libraries are loaded before memory is measured."""
     _, body = endpoint.open("/v1/jobs", "POST", targets(10), Content_Type="text/csv")
     job_id = json.loads(body)["job"]["job_id"]
     wait_until(endpoint, job_id, 10)
@@ -212,7 +212,7 @@ def timed(url: str, headers: dict[str, str], number: int) -> float:
 
 
 def run(endpoint: Endpoint, second: Service, settings: dict[str, Any], folder: Path, n: int) -> list[float]:
-    """Run a job. Return the seconds of synchronous calls beside it."""
+    """Run a job. Return the durations of synchronous calls made at the same time."""
     begin = time.monotonic()
     status, body = endpoint.open("/v1/jobs", "POST", targets(n), Content_Type="text/csv")
     made = json.loads(body)
@@ -246,7 +246,7 @@ def run(endpoint: Endpoint, second: Service, settings: dict[str, Any], folder: P
 
 
 def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
-    """The five formats have equal rows, and each line of the upload is a record or a failure."""
+    """Check that the five formats have equal rows, and that each uploaded line is a record or a failure."""
     path = f"/v1/jobs/{job_id}/records?format="
     begin = time.monotonic()
     lines = [json.loads(line) for line in endpoint.get(f"{path}jsonl").splitlines()]
@@ -303,12 +303,12 @@ def report(  # noqa: PLR0913, PLR0917  # the measured values
 GIGABYTE = 1_000
 """Pieces of 1 MB."""
 ARRIVED_MB = 64
-"""The limit of 32 MiB, and what the buffers of the kernel hold."""
+"""The limit of 32 MiB, plus what the kernel's buffers can hold."""
 
 
 @pytest.mark.parametrize("chunked", [True, False])
 def test_a_body_of_1_gb_is_refused_after_32_mib(tmp_path: Path, chunked: bool) -> None:  # noqa: FBT001  # a table
-    """``http.client`` sends its whole body before it reads, and so gets a broken pipe, with the response after it."""
+    """``http.client`` reads no response before the whole body is sent, so it gets a broken pipe first."""
     sent = 0
 
     def pieces() -> Iterator[bytes]:
@@ -339,13 +339,13 @@ def test_a_body_of_1_gb_is_refused_after_32_mib(tmp_path: Path, chunked: bool) -
 
 READERS = {"slow": 6, "stops": 6, "leaves": 6}
 READERS_MB = 40
-"""How much more memory an endpoint may take for readers that do not read, and for refused bodies."""
+"""How much an endpoint's memory may grow because of clients that do not read, and of rejected bodies."""
 UNREAD_SECONDS = 45
-"""After 30 s without reading, the endpoint closes the connection."""
+"""Longer than the 30 s after which the endpoint closes a connection whose client does not read."""
 
 
 def test_readers_that_are_slow_stop_or_leave_hold_nothing(tmp_path: Path) -> None:
-    """No transaction stays open, the memory is bounded, and connections that are not read are closed."""
+    """No transaction stays open, memory is bounded, and connections whose clients stop reading are closed."""
     store = tmp_path / "store.sqlite3"
     with running(tmp_path / "log", f"STORE={store}") as service:
         endpoint = Endpoint(service, "sandbox")
@@ -377,7 +377,7 @@ def test_readers_that_are_slow_stop_or_leave_hold_nothing(tmp_path: Path) -> Non
 
 
 async def large_job(store: str) -> int:
-    """Make a job whose records do not fit into the buffers of connections."""
+    """Create a finished job whose records do not fit into the buffers of a connection."""
     jobs = Jobs(store)
     job = await jobs.create("large", "sandbox")
     work = {"scraper": SCRAPERS[0], "params": {}}
@@ -392,7 +392,7 @@ async def large_job(store: str) -> int:
 
 
 def reader(endpoint: Endpoint, job_id: int) -> socket.socket:
-    """Request the records of a job with a small buffer, and read the first bytes."""
+    """Request the records of a job over a connection with a small buffer, and read only the first bytes."""
     parts = urlsplit(endpoint.service.url)
     opened = socket.socket()
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -404,7 +404,7 @@ def reader(endpoint: Endpoint, job_id: int) -> socket.socket:
 
 
 def was_closed(connection: socket.socket) -> bool:
-    """Whether the response of a reader that has stopped was cut off."""
+    """Return whether the endpoint closed the connection before the response was complete."""
     received = b""
     try:
         while piece := connection.recv(65_536):
@@ -415,7 +415,7 @@ def was_closed(connection: socket.socket) -> bool:
 
 
 def has_open_transaction(store: Path) -> bool:
-    """Whether a process reads the store: then its log cannot be emptied."""
+    """Return whether a process has a transaction open: then the write-ahead log cannot be truncated."""
     with closing(sqlite3.connect(store, timeout=1)) as database:
         for _ in range(20):
             ((is_busy, _, _),) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -1,4 +1,4 @@
-"""Memory use does not grow from a hundred thousand to a million targets, in a crawl and in each file format."""
+"""With a million targets, crawls and readers of all file formats need no more memory than with a hundred thousand."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_memory_is_flat_over_a_million_lines(tmp_path: Path) -> None:
 
 
 def pieces(suffix: str) -> Iterator[str]:
-    """The text of a file of ``LINES`` targets, in pieces."""
+    """Yield the text of a file with ``LINES`` targets, in pieces."""
     match suffix:
         case ".csv":
             yield "id;cat_id\r\n"

@@ -1,4 +1,4 @@
-"""A platform changes during a job of 200 targets: ten drawn changes over the six platforms are seen and mended."""
+"""Ten random platform changes, each during a job of 200 targets: they are reported and repaired (six platforms)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.probe.changes import WORDS, new_name
 pytestmark = pytest.mark.soak
 
 TARGETS = {"shortvideo": 40}
-"""Number of targets, if it is not 200. Each of these is loaded in Chromium."""
+"""Number of targets if it differs from 200: short-video targets are loaded in Chromium, which is slow."""
 RECORDED = 3
-"""Number of targets from whose pages the changes are drawn."""
+"""Number of targets from whose pages a change is chosen."""
 SEEDS = (48, 2026)
-"""They were chosen before the code had seen them."""
+"""The seeds were chosen before the code was ever run on their changes."""
 OPERATIONS = ("leaf", "container", "move", "inside", "leaf", "move", "container", "leaf", "retype", "synonym")
 LEAST = 8
-"""Number of changes of ten that a suggested line mends."""
+"""The minimum number of the ten changes that a suggested line must repair."""
 
 
 def params(platform: str, number: int) -> tuple[str, dict[str, Any]]:
@@ -51,7 +51,7 @@ def params(platform: str, number: int) -> tuple[str, dict[str, Any]]:
 
 
 class Project:
-    """Runs commands in a project's folder, with a changed platform."""
+    """Runs commands in a project folder. In their processes, the simulated platform is changed."""
 
     def __init__(self, folder: Path, platform: str, change: Any) -> None:
         self.folder = folder
@@ -81,7 +81,7 @@ class Project:
         return {line["id"]: comparable(line["data"]) for line in lines(self.folder / f"{job}.jsonl")}
 
 
-# The draw
+# The choice of a change
 
 
 @cache
@@ -94,9 +94,9 @@ def bodies(platform: str, folder: Path) -> list[bytes]:
 
 
 def drawn(platform: str, operation: str, draw: random.Random, folder: Path) -> Change:
-    """Draw a change of a value that pages of all targets have, in a block of JSON.
+    """Choose a change of a required value that the pages of all targets have.
 
-    On a platform that has no required value for the operation, a leaf is renamed.
+    If the platform has no suitable value for the operation, a leaf is renamed.
     """
     found = [each for body in bodies(platform, folder) for each in payloads(platform, body)]
     pool = {
@@ -135,7 +135,7 @@ def _keys(value: Value) -> list[str]:
 
 
 def _depths(value: Value, keys: list[str], operation: str) -> list[int]:
-    """Return how many keys of a value's path an operation may change: all for the value itself, fewer inside it."""
+    """Return the depths in a value's path at which an operation may change a key. Full depth: the value's own key."""
     is_leaf = not value.contracts and not value.many and len(keys) == len(steps(value.paths[0]))
     if operation in {"leaf", "retype", "synonym"}:
         return [len(keys)] if is_leaf else []
@@ -150,11 +150,11 @@ def _value(row: Any, keys: list[str]) -> Any:
     return row
 
 
-# The way from the change to the truth
+# From the change to the repaired records
 
 
 class Result:
-    """What became of a change."""
+    """The effects of a change."""
 
     def __init__(self, change: Change, folder: Path) -> None:
         self.change, self.project = change, Project(folder, change.platform, list(change))
@@ -173,7 +173,7 @@ class Result:
 
     @property
     def is_named(self) -> bool:
-        """Whether a warning or a failure names the changed path."""
+        """Whether a warning or a failure names the changed key."""
         failures = self.project.folder / "failed.jsonl"
         self.project("jobs", "export", "mine", "--failures", failures.name)
         return self.change.keys[-1] in f"{self.unread} {self.report} {lines(failures)}"
@@ -183,7 +183,7 @@ class Result:
         return self.lines not in ({}, self.change.line)
 
     def _unproven(self) -> list[Change]:
-        """Return the lines that are shown without evidence, as changes."""
+        """Return the suggestions that are printed as unproven, as changes."""
         found = re.findall(r"^unproven +(\S+) (\S+) -> (\S+):", self.report, re.MULTILINE)
         return [
             self.change._replace(contract=contract, keys=known.split("."), further=further.split("."))
@@ -191,7 +191,7 @@ class Result:
         ]
 
     def _is_mended(self) -> bool:
-        """Whether the kept pages are read, and the targets give the truth when they are collected again."""
+        """Return whether kept responses can be read, and whether the repeated targets give the correct records."""
         project = self.project
         (project.folder / "names.json").write_text(json.dumps(self.change.line))
         project.env["CRAWLER_PAYLOAD_NAMES"] = str(project.folder / "names.json")

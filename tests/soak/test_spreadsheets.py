@@ -1,4 +1,4 @@
-"""The CSV of each scraper, opened by pandas, DuckDB and LibreOffice: the same rows and columns, and no formula."""
+"""The CSV files of each scraper, opened by pandas, DuckDB and LibreOffice: same rows and columns, and no formulas."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ LISTS = {
 SHAPES = ("record", "batch", "rows")
 TABLE, TEXT, OFFICE = (f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}" for name in ("table", "text", "office"))
 UTF_8_COMMAS = "CSV:44,34,76,1"
-"""LibreOffice's import filter: commas, double quotes, UTF-8, from line 1. Formulas are evaluated, as by default."""
+"""LibreOffice's import options: commas, double quotes, UTF-8, from line 1. Formulas are evaluated (the default)."""
 
 MAX_CELL_CHARACTERS = 60_000
-"""LibreOffice cuts longer cells, after about 65,535 characters."""
+"""Longer cells are not compared: LibreOffice truncates them after about 65,535 characters."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def large_cells() -> Iterator[None]:
-    """Let ``csv`` read a page of a listing in one cell."""
+    """Raise the field size limit of ``csv``: a cell can contain a whole page of a listing."""
     before = csv.field_size_limit(10_000_000)
     yield
     csv.field_size_limit(before)
 
 
 def crawl_to(path: Path, name: str, shape: str) -> Path:
-    """Crawl the example of a scraper in the sandbox to a CSV file."""
+    """Crawl the example of a scraper in the sandbox, and write a CSV file."""
     scraper = scrapers()[name]
     arguments = {**scraper.example, "scraper": name}
     if shape == "batch":
@@ -70,7 +70,7 @@ def crawl_to(path: Path, name: str, shape: str) -> Path:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
-    """Each scraper and shape of a table -> a CSV file."""
+    """(Scraper, table shape) -> CSV file."""
     folder = tmp_path_factory.mktemp("csv")
     return {(name, shape): crawl_to(folder / f"{name}-{shape}.csv", name, shape) for name in NAMES for shape in SHAPES}
 
@@ -114,7 +114,7 @@ def test_duckdb_reads_the_same_table(files: dict[tuple[str, str], Path]) -> None
 
 
 def opened(folder: Path, *paths: Path) -> list[ET.Element]:
-    """Open files in LibreOffice. Return each as its XML."""
+    """Open files in LibreOffice. Return the XML of each document."""
     office = shutil.which("soffice")
     if office is None:
         pytest.skip("needs LibreOffice (Debian: apt-get install --no-install-recommends libreoffice-calc)")
@@ -126,7 +126,7 @@ def opened(folder: Path, *paths: Path) -> list[ET.Element]:
 
 
 def cells(document: ET.Element) -> list[list[ET.Element]]:
-    """The cells of each row, without empty rows and without empty cells at the end of a row."""
+    """Return the cells of each row, without empty rows and trailing empty cells."""
     rows = []
     for row in document.iter(f"{TABLE}table-row"):
         found = list(_repeated(row))
@@ -155,7 +155,10 @@ def test_libreoffice_shows_the_same_table_without_formulas(files: dict[tuple[str
         assert [_text(cell) for cell in shown[0]] == rows[0], path
         for expected, row in zip(rows[1:], shown[1:], strict=True):
             for text, cell in zip(expected, row, strict=False):
-                if cell.get(f"{OFFICE}value-type") in {"string", None}:  # numbers are shown in the format of the locale
+                if cell.get(f"{OFFICE}value-type") in {
+                    "string",
+                    None,
+                }:  # numbers are not compared: they are formatted for the locale
                     expected_text, shown_text = ("".join(each.split()) for each in (text, _text(cell)))
                     assert shown_text == expected_text[: len(shown_text)], path
                     assert len(shown_text) == len(expected_text) or len(_text(cell)) >= MAX_CELL_CHARACTERS, path
@@ -166,7 +169,7 @@ FORMULAS = ("=1+1", "+1+1", "-1+1", "@SUM(1)", '=HYPERLINK("http://127.0.0.1/")'
 
 @pytest.mark.parametrize("escape", [True, False])
 def test_libreoffice_calculates_no_escaped_formula(tmp_path: Path, *, escape: bool) -> None:
-    """Without escapes there are formulas: the check finds them."""
+    """Without escaping, the file contains formulas, and the check must find them."""
     record = record_of(scrapers()["retail-category-v4"])
     records = [type(record)({"heading": text}, record.target, record.fetched_at) for text in FORMULAS]
     path = tmp_path / "formulas.csv"

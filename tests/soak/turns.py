@@ -1,4 +1,4 @@
-"""An extension that records the long turns of the event loop, for a service that is attacked."""
+"""A Scrapy extension that records long turns of the event loop in a service under attack."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 TURNS_FILE = "TURNS_FILE"
-"""Environment variable with the path of the file to which the turns are written."""
+"""The environment variable with the path of the file to which turns are written."""
 INTERVAL_SECONDS = 0.005
 SHORTEST_SECONDS = 0.02
 
 
 class Turns:
-    """Appends a line to ``TURNS_FILE`` for each long turn: its end, and its processor time.
+    """Appends the end and the processor time of each long turn to ``TURNS_FILE``.
 
-    The end is a time of ``time.monotonic()``. The processor time is that of the loop's thread, so that a busy machine
-    does not count. Turns within 5 ms are added up: no turn takes longer than its line says.
+    The end is a ``time.monotonic()`` value. The processor time is that of the loop's thread, so other load does not
+    count. Turns within 5 ms are added up, so no turn takes longer than its line says.
     """
 
     @classmethod
@@ -33,12 +33,12 @@ class Turns:
 
 @cache
 def _measure_once() -> None:
-    """Start to measure for the first crawler of a process: all its crawlers share the event loop."""
+    """Start measuring with the first crawler of a process. All its crawlers share the event loop."""
     measure_turns()
 
 
 def measure_turns() -> TextIO:
-    """Measure the turns of the running event loop. Return the file to which they are written."""
+    """Measure the turns of the running event loop. Return the open file to which they are written."""
     loop = asyncio.get_running_loop()
     file = Path(os.environ[TURNS_FILE]).open("a", buffering=1)  # noqa: SIM115  # open until the process ends
     last = time.thread_time()
@@ -56,6 +56,6 @@ def measure_turns() -> TextIO:
 
 
 def longest_turn(file: Path, since: float) -> float:
-    """Return the processor time of the longest turn that ended after a time of ``time.monotonic()``."""
+    """Return the processor time of the longest turn that ended after ``since`` (a ``time.monotonic()`` value)."""
     turns = [line.split() for line in file.read_text().splitlines()]
     return max((float(seconds) for end, seconds in turns if float(end) >= since), default=0.0)

@@ -1,4 +1,4 @@
-"""The microblog spider against the sandbox: crawls and endpoint, by source and by page."""
+"""The microblog spider against the sandbox, in crawls and in the endpoint: each source, and each page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.service.conftest import Service, running
 SITE = Site()
 PATH = "/v1/scrapers/microblog-profile"
 LONG_TIMEOUTS = ("-s", "SOURCE_TIMEOUT=30", "-s", "DOWNLOAD_TIMEOUT=30")
-"""Only responses that never come time out, also on a busy machine."""
+"""Long enough that only requests without any response time out, even on a busy machine."""
 
 
 def microblog(tmp_path: Path, *arguments: str) -> tuple[int, list[Any], list[Any], str]:
@@ -76,7 +76,7 @@ def test_sources_without_a_response_time_out(tmp_path: Path) -> None:
 
 @contextmanager
 def sandbox() -> Iterator[dict[str, str]]:
-    """The simulated platforms in a process of their own."""
+    """Run the simulated platforms in a separate process."""
     arguments = [sys.executable, "-m", "scrapy", "sandbox", "--port", "0"]
     with forks.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
@@ -87,9 +87,9 @@ def sandbox() -> Iterator[dict[str, str]]:
 
 
 def test_a_platform_without_tokens_gives_records_of_the_other_sources(tmp_path: Path) -> None:
-    """Only one token is requested for all targets. Each account states more posts than its embed has."""
+    """One token request serves all targets. Each account claims more posts than its embed contains."""
     handles = ["quiet_harbor", "old_lantern", "cut_short", "half_listed"]
-    handles += [handle_of("same-cursor"), handle_of("stale-cursor")]  # only their timelines differ
+    handles += [handle_of("same-cursor"), handle_of("stale-cursor")]  # these faults affect only the timeline
     targets = tmp_path / "targets.jsonl"
     targets.write_text("\n".join(json.dumps({"id": handle, "username": handle}) for handle in handles))
     with sandbox() as origins:
@@ -181,7 +181,7 @@ def test_repeated_and_rejected_cursors(service: Service) -> None:
 
 
 def test_a_public_page_that_cannot_be_downloaded(tmp_path: Path) -> None:
-    """Its connection is refused. The other sources give the record."""
+    """The connection for the page is refused. The other sources supply the record."""
     handle = handle_of("page-off")
     with sandbox() as origins:
         roles = {"page": "http://127.0.0.1:9", "embed": origins["microblog"], "api": origins["microblog"]}

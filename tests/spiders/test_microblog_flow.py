@@ -1,4 +1,4 @@
-"""Microblog: whole crawls while the platform renames a key of the timeline, and sources that are requested together."""
+"""Microblog: whole crawls after the platform has renamed a timeline key, and sources requested concurrently."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KEYS = {
 
 
 def crawled(tmp_path: Path, changes: str, *options: str, handle: str = HANDLE) -> tuple[list[Any], list[Any], str]:
-    """Crawl two pages of an account while the sandbox is changed. Return the feed, the failures and the log."""
+    """Crawl an account in a sandbox changed by code. Return the lines of both feeds (data, failures), and the log."""
     targets = tmp_path / "targets.jsonl"
     targets.write_text(json.dumps({"username": handle}))
     with sandbox(changes) as origins:
@@ -85,7 +85,7 @@ def test_pa_4_paging_without_a_readable_cursor_ends_with_an_error(tmp_path: Path
 def test_sp3_7_sources_are_requested_together_where_the_budget_has_a_free_slot(
     tmp_path: Path, concurrency: int, order: list[Any]
 ) -> None:
-    """The source "" is the request for the token."""
+    """In ``order``, "" stands for the request for the guest token."""
     log_file = tmp_path / "requests.txt"
     budgets = json.dumps({"microblog": {"concurrency": concurrency, "delay": 0, "sources": {}}})
     options = ("-a", "max_pages=1", "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "ROBOTSTXT_OBEY=0")

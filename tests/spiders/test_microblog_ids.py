@@ -1,4 +1,4 @@
-"""The day a query id changes: the microblog with ids that all answer "Query not found"."""
+"""Changed query ids: the microblog responds to all known ids with "Query not found"."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def check(self, source, handle, request):
     return served(self, source, handle, request)
 Site._served = check
 """
-"""A platform on which only the new ids work, and whose pages do not name them."""
+"""Code for a platform on which only the new ids work, and whose pages do not contain them."""
 
 
 @contextmanager
 def sandbox(changes: str) -> Iterator[list[str]]:
-    """The simulated platforms in a process of their own, changed by code. Yields the options of a crawl."""
+    """Run the simulated platforms, changed by code, in a separate process. Yields the options for a crawl."""
     command = [*forks.SCRAPY, "sandbox"]
     with forks.Popen(
         command, before=changes, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -57,7 +57,7 @@ def sandbox(changes: str) -> Iterator[list[str]]:
 
 
 def replaced(tmp_path: Path, **changes: Any) -> Path:
-    """A copy of the data file with new ids for both queries, and with further changes."""
+    """Write a copy of the data file with new ids for both queries, and with further changes."""
     data = IDS.model_dump()
     data["user"]["ids"], data["timeline"]["ids"] = [NEW_IDS["UserByScreenName"]], [NEW_IDS["UserTweets"]]
     file = tmp_path / "ids.json"
@@ -71,7 +71,7 @@ def cursor_of(handle: str, page: int) -> str:
     return cursors.encode(PURPOSE, payload)
 
 
-# MB-2: from the page
+# MB-2: ids from the page
 
 
 def test_mb_2_ids_that_the_page_names_give_full_data_and_paging(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_mb_2_ids_that_the_page_names_give_full_data_and_paging(tmp_path: Path) 
 
 
 def test_mb_2_a_later_page_alone_loads_the_page_for_new_ids(tmp_path: Path) -> None:
-    """A new process, or another worker, has not seen the profile's page."""
+    """A new process or another worker has not loaded the profile's page before."""
     options = ("-a", f"username={HANDLE_OF_FAULT}", "-a", f"cursor={cursor_of(HANDLE_OF_FAULT, 2)}")
     code, out, failures, log = crawl(tmp_path, *options, spider="microblog")
     assert (code, failures) == (0, []), log
@@ -127,7 +127,7 @@ def test_mb_2_probe_names_the_ids_that_the_platform_did_not_find() -> None:
     assert stale == [f"STALE ID   UserTweets {each}: not found by the platform" for each in IDS.timeline.ids]
 
 
-# MB-2: from a file
+# MB-2: ids from a file
 
 
 def test_mb_2_a_file_replaces_the_ids(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_mb_2_every_command_refuses_a_wrong_setting(command: tuple[str, ...], se
     assert (run.returncode, run.stderr.splitlines()[-1]) == (2, f"PLATFORM_IDS: {message}")
 
 
-# What a page names
+# The ids in a page
 
 
 def test_mb_2_the_page_object_reads_ids_and_variables_from_streams() -> None:

@@ -1,4 +1,4 @@
-"""Microblog: a loop ``while hasMore`` ends for every fault, and returns each post once."""
+"""Microblog: a client's loop ``while hasMore`` ends with every fault, and returns each post once."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SITE = Site()
 HANDLES = {name: handle for handle, name in SITE.faults.items()}
 PATH = "/v1/scrapers/microblog-profile"
 MAX_CALLS = 40
-"""More calls than any account has pages."""
+"""More calls than the pages of any account."""
 ENDLESS = "a crawl of so many pages ends only by itself"
 TIMEOUTS = ("SOURCE_TIMEOUT=30", "DOWNLOAD_TIMEOUT=30")
-"""Only responses that never come time out, also on a busy machine."""
+"""Long enough that only requests without any response time out, even on a busy machine."""
 
 WITHOUT_TIMELINE = {
     "calls-as-pages": "UPSTREAM_BLOCKED",
@@ -47,7 +47,7 @@ WITHOUT_TIMELINE = {
     "timeline-off": "UPSTREAM_BLOCKED",
     "token-refused": "UPSTREAM_BLOCKED",
 }
-"""Faults whose first page has no timeline, and the error of the second page, where it is still refused."""
+"""Faults whose first page comes without the timeline -> the error of the second page, which needs the timeline."""
 LAST_ERRORS = WITHOUT_TIMELINE | {"stale-cursor": "INVALID_REQUEST"}
 
 HONEST = "from crawler.sandbox.microblog.site import Site; Site.fault = lambda self, request: None"
@@ -56,7 +56,8 @@ from dataclasses import replace
 from crawler.sandbox.microblog.site import PLANS
 PLANS.update({handle: replace(plan, unlisted=300) for handle, plan in PLANS.items()})
 """
-"""Each account states more posts than it lists. Otherwise a page with all posts of the embed is the last one."""
+"""Makes accounts claim more posts than they list. Otherwise, a page with all posts of the embed would be the last.
+"""
 LIMITED_ONCE = """
 from crawler.sandbox.microblog.site import Site
 timeline, limited = Site._timeline, set()
@@ -67,7 +68,7 @@ def limit(self, account, request):
     return 429, {"Retry-After": "1"}, b"Rate limit exceeded"
 Site._timeline = limit
 """
-"""The first request for each page of a timeline is rate-limited."""
+"""Makes the first request for each timeline page rate-limited."""
 REJECTED = """
 from crawler.sandbox.microblog import calls
 from crawler.sandbox.microblog.site import Site
@@ -77,7 +78,7 @@ Site._timeline = lambda self, account, request: calls.error(214, "BadRequest", 4
 
 @contextmanager
 def sandbox(changes: str = "") -> Iterator[dict[str, str]]:
-    """The simulated platforms in a process of their own. ``changes`` is code that runs before."""
+    """Run the simulated platforms in a separate process. ``changes`` is code that the process runs first."""
     command = [*forks.SCRAPY, "sandbox"]
     with forks.Popen(
         command, before=changes, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -90,28 +91,28 @@ def sandbox(changes: str = "") -> Iterator[dict[str, str]]:
 
 
 def on(origins: dict[str, str]) -> tuple[str, ...]:
-    """The settings for a sandbox."""
+    """Return the settings for a crawl of this sandbox."""
     budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0, "sources": {}}})
     return ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", f"PLATFORM_BUDGETS={budgets}")
 
 
 @dataclass
 class Chain:
-    """The outcomes of one profile's pages."""
+    """The pages and errors of one profile."""
 
     pages: list[Any] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     @property
     def ids(self) -> list[str]:
-        """Ids of all posts."""
+        """The ids of all posts."""
         return [post["post_id"] for page in self.pages for post in page["data"]["main"]]
 
 
 def crawl_all(
     tmp_path: Path, targets: list[dict[str, Any]], *settings: str, pages: int = MAX_CALLS
 ) -> tuple[dict[str, Chain], str]:
-    """Crawl all pages of some profiles. Return the chains by handle, and the log."""
+    """Crawl all pages of some profiles. Return handle -> its pages and errors, and the log."""
     file = tmp_path / "targets.jsonl"
     file.write_text("\n".join(json.dumps({"id": str(number), **target}) for number, target in enumerate(targets)))
     options = [part for setting in (*TIMEOUTS, *settings) for part in ("-s", setting)]
@@ -126,19 +127,19 @@ def crawl_all(
 
 
 def crawl_one(tmp_path: Path, username: str, *settings: str, **options: Any) -> tuple[Chain, str]:
-    """Crawl all pages of one profile. ``cursor`` is its param."""
+    """Crawl all pages of one profile. The option ``cursor`` is a param of the target."""
     cursor = {"cursor": options.pop("cursor")} if "cursor" in options else {}
     chains, log = crawl_all(tmp_path, [{"username": username, **cursor}], *settings, **options)
     return chains[username], log
 
 
 def posts_of(handle: str) -> dict[str, Any]:
-    """An account's posts by id, as the timeline exposes them."""
+    """Return id -> expected record, for all posts in an account's timeline."""
     return {post.id: post_record(post) for post in SITE.account(handle).posts}
 
 
 def check_posts(chain: Chain, handle: str, *, embedded: int = 0) -> None:
-    """Check that a chain has each post of an account once. The posts of the first pages may come from the embed."""
+    """Check that the pages contain each post once. The values of the first ``embedded`` pages are not compared."""
     expected = posts_of(handle)
     assert sorted(chain.ids) == sorted(expected)
     for page in chain.pages[embedded:]:
@@ -147,7 +148,7 @@ def check_posts(chain: Chain, handle: str, *, embedded: int = 0) -> None:
 
 @pytest.fixture(scope="module")
 def chains(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
-    """All pages of all faulty accounts, in one crawl."""
+    """The pages and errors of all faulty accounts, from one crawl."""
     targets = [{"username": handle} for name, handle in HANDLES.items() if name != "hang"]
     found, _ = crawl_all(tmp_path_factory.mktemp("faults"), targets)
     return found
@@ -155,7 +156,7 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
 
 @pytest.fixture(scope="module")
 def recovered(chains: dict[str, Chain], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
-    """The pages from the first page's cursor on, where the timeline responds again."""
+    """The pages after the first one, from a sandbox whose timeline works again."""
     targets = [
         {"username": HANDLES[name], "cursor": chains[HANDLES[name]].pages[0]["nextCursor"]} for name in WITHOUT_TIMELINE
     ]
@@ -205,13 +206,13 @@ def test_mb_1_a_later_page_has_the_missing_posts(
 
 @dataclass(frozen=True)
 class Client:
-    """A client of an endpoint."""
+    """A client of the endpoint."""
 
     url: str
     key: str = "sandbox"
 
     def loop(self, username: str, **cursor: str) -> Chain:
-        """Call the endpoint ``while hasMore``."""
+        """Call the endpoint while ``hasMore`` is true."""
         chain = Chain()
         for _ in range(MAX_CALLS):
             headers = {**HEADERS, "X-API-Key": self.key}
@@ -233,7 +234,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @contextmanager
 def client_on(folder: Path, origins: dict[str, str]) -> Iterator[Client]:
-    """A client of an endpoint for a sandbox."""
+    """Run an endpoint for the sandbox. Yields a client of it."""
     keys = folder / "keys.sqlite3"
     key = KeyStore(keys).create("paging")
     settings = (*TIMEOUTS, *on(origins), "GUEST_TOKEN_PAUSE=0", f"KEYS_FILE={keys}")
@@ -249,7 +250,7 @@ def test_mb_1_the_loop_over_http_ends(client: Client, chains: dict[str, Chain], 
 
 @pytest.mark.parametrize("handle", ["quiet_harbor", "popular_tide", "relay_station"])
 def test_mb_1_the_loop_over_http_recovers(tmp_path: Path, handle: str) -> None:
-    """No guest token is issued for the first page, and one for the next ones."""
+    """The platform issues no guest token for the first page, but one for the following pages."""
     with sandbox(UNLISTED) as origins:
         refuse = f"{origins['microblog']}/1.1/guest/activate.json?refuse="
         with client_on(tmp_path, origins) as client:
@@ -262,11 +263,11 @@ def test_mb_1_the_loop_over_http_recovers(tmp_path: Path, handle: str) -> None:
     check_posts(Chain([*refused.pages, *rest.pages]), handle, embedded=1)
 
 
-# Cursors for the start of the timeline
+# Cursors that point to the start of the timeline
 
 
 def cursor_of(handle: str, **changes: Any) -> str:
-    """A cursor for the start of an account's timeline."""
+    """Return a cursor that points to the start of an account's timeline."""
     payload = {"handle": handle, "user_id": SITE.account(handle).user.id, "cursor": "", "seen": []} | changes
     return cursors.encode(CURSOR, payload)
 
@@ -315,7 +316,7 @@ def test_mb_1_a_cursor_without_a_user_id_fails_with_the_error_of_the_query(
 
 
 def test_mb_1_a_lost_user_id_is_looked_up(tmp_path: Path) -> None:
-    """Neither page nor embed exposes the id, and the query for the user is refused at first."""
+    """Neither page nor embed contains the user id, and the platform at first rejects the user query."""
     hide = """
 from crawler.sandbox.microblog.site import Site
 page = Site.page
@@ -343,14 +344,14 @@ Site.page = hidden
 
 
 def test_a_rate_limit_is_not_answered_by_a_new_token(tmp_path: Path) -> None:
-    """Tokens expire at once here, but a rate-limited one is kept."""
+    """In this test, tokens expire at once, but a rate-limited one must still be kept."""
     targets = [{"username": HANDLES["calls-limited"]}, {"username": "quiet_harbor"}, {"username": "popular_tide"}]
     _, log = crawl_all(tmp_path, targets, "GUEST_TOKEN_LIFETIME=0", "TARGETS_IN_FLIGHT=1", pages=3)
     assert "'downloader/request_method_count/POST': 1," in log
 
 
 def test_a_crawl_waits_for_the_end_of_a_rate_limit(tmp_path: Path) -> None:
-    """The circuit breaker of the timeline makes it wait."""
+    """The circuit breaker of the source "timeline" makes the crawl wait."""
     with sandbox(UNLISTED + LIMITED_ONCE) as origins:
         chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins), "BREAKER_THRESHOLD=5")
         assert chain.errors == [], log

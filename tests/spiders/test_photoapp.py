@@ -1,4 +1,4 @@
-"""The photo app's spider against the sandbox: crawls, endpoint, extract, and that all give the same bytes."""
+"""The photo app's spider against the sandbox: crawl, endpoint and extract all give the same bytes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_crawl_extract_and_endpoint_give_the_same_bytes(
         reel = next(code for code in site.listed if site.posts[code].is_video)
         played = call(service.url, f"/v1/scrapers/{SCRAPER}", {"url": f"{HOME}/reel/{reel}/"}).body["data"]
         assert played == site.expected_record({"url": f"{HOME}/reel/{reel}/"})
-        assert played["data"]["xdt_shortcode_media"]["video_play_count"] is None  # needs the param or the setting
+        assert played["data"]["xdt_shortcode_media"]["video_play_count"] is None  # requires a param or a setting
         wanted = {"url": f"{HOME}/reel/{reel}/", "include_play_counts": True}
         counted = call(service.url, f"/v1/scrapers/{SCRAPER}", wanted).body["data"]
         assert counted == site.expected_record(wanted | {"plays": "1"})

@@ -1,4 +1,4 @@
-"""``scrapy crawl professional`` end to end: a real process that crawls the sandbox that it starts."""
+"""``scrapy crawl professional`` end to end, in a real process that also runs the sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``scrapy crawl retail`` end to end: a real process that crawls the sandbox that it starts."""
+"""``scrapy crawl retail`` end to end, in a real process that also runs the sandbox."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path, size: int) -
 
 
 def products_of(lines: list[Any]) -> list[str]:
-    """The item ids of the lines of an exhaustive crawl, each once."""
+    """Return the item ids in the lines of an exhaustive crawl, and check that each occurs once."""
     ids = [product["item_id"] for line in lines for product in line["data"]["products"]]
     assert len(ids) == len(set(ids)), "each product once"
     return ids

@@ -1,4 +1,4 @@
-"""End-to-end crawls with the browser: a real process, a real Chromium, the sandbox."""
+"""Short-video crawls end to end: a real process and a real Chromium, with the sandbox."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ QUICK = (
     f'PLATFORM_BUDGETS={{"shortvideo": {{"concurrency": {PAGES}}}}}',
 )
 TIMEOUT_FAULTS = {"hang"}
-"""Faults that only DOWNLOAD_TIMEOUT ends. They have a separate test."""
+"""Faults that end only by DOWNLOAD_TIMEOUT. A separate test covers them."""
 QUIET_FAULTS = {
     *("empty-body", "forbidden", "no-script", "not-html"),
     *("raw-controls", "results-hang", "results-reset", "waiting-room-closed"),
 }
-"""Faults that BROWSER_QUIET ends: the page receives nothing new. For all others it is set longer than needed."""
+"""Faults that end by BROWSER_QUIET, because the page receives nothing new. Other tests set it longer than needed."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def _chromium() -> None:
 def crawl(
     tmp_path: Path, spider: str, targets: list[dict[str, Any]], *options: str
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Run a crawl of targets with ids; return the data and the failures by id, and the log."""
+    """Crawl targets with ids. Return id -> data, id -> failure, and the log."""
     file = tmp_path / "targets.jsonl"
     file.write_text("\n".join(map(json.dumps, targets)))
     settings = [part for setting in (*QUICK, *options) for part in ("-s", setting)]
@@ -68,7 +68,7 @@ OF_EACH_CODE = sorted({FAULTS[name].code: name for name in VISITED}.values())
     "names", [OF_EACH_CODE, pytest.param(VISITED, marks=pytest.mark.soak)], ids=["one of each code", "all"]
 )
 def test_every_fault_has_its_code(tmp_path: Path, names: list[str]) -> None:
-    """Each page takes a second of processor time."""
+    """The fast test visits only one fault of each code, because a page takes a second of processor time."""
     targets = [{"id": name, "keywords": name} for name in names]
     followups = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
     followups |= {"login-prompt-returns": "TARGET_RESTRICTED"}
@@ -140,7 +140,7 @@ def test_sv_4_row_without_a_mandatory_part_is_left_out_with_a_warning(tmp_path: 
     assert failed == {}, log
     assert data["1"] == Site().expected_record({"keywords": "missing-author"})
     unread = [line for line in log.splitlines() if "event=unread" in line]
-    assert len(unread) == 2, log  # the id, and the row that is lost with it
+    assert len(unread) == 2, log  # the id, and the row that is lost without it
     assert all("source=search" in line and "item_list[].author" in line for line in unread)
 
 

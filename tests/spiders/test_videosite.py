@@ -1,4 +1,4 @@
-"""End-to-end crawls of the video site, and one target by endpoint, by crawl and from saved responses."""
+"""Crawls of the video site end to end; and the same target from the endpoint, a crawl and saved responses."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _page_params(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _saved(name: str) -> list[bytes]:
-    """The responses for the record of a small channel, as a user would save them."""
+    """Return the responses of a small channel, in the way users would save them."""
     site = Site()
     channel = site.named(name)
     about = orjson.dumps({"continuation": f"about-{channel.id}"})

@@ -1,4 +1,4 @@
-"""Records of channels by the spider's own code and a simulated site in this process: equal to the expected ones."""
+"""Channel records built by the spider from a simulated site in the test process equal the expected records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def names(of: Site) -> list[str]:
 
 
 def pages(of: Site, **params: Any) -> list[dict[str, Any]]:
-    """All pages of a target, each requested with the cursor of the previous one."""
+    """Return all pages of a target. Each is requested with the cursor of the previous one."""
     found: list[dict[str, Any]] = []
     page_params = params
     while True:
@@ -227,7 +227,7 @@ def test_repeated_token_ends_the_list() -> None:
     assert [record["pagination"]["has_more"] for record in found] == [True, False]
 
 
-# Details of items, and their limits
+# Item details and their limits
 
 
 def dated(record: dict[str, Any]) -> int:
@@ -245,7 +245,7 @@ def test_fi3_1_pa_6_every_item_of_every_page_has_its_date(number: int) -> None:
         page["cursor"] = scrape(Stub(site()), **page)["pagination"]["cursor"]
     found = scrape(stub, **page)
     assert (len(found["posts"]), dated(found), stub.warnings) == (30, 30, [])
-    # The newest 15 items of all kinds are in the feed of the tab, which costs one request.
+    # One request for the tab's feed gives the newest 15 items of all kinds.
     assert players(stub) == (15 if number == 1 else 30)
 
 
@@ -276,7 +276,7 @@ def test_fi3_1_what_a_number_leaves_out_is_said(
 
 
 def without(*names: str) -> Any:
-    """Damages the responses of some kinds: renames the number of likes."""
+    """Return a function that renames the like counts in responses of the given kinds."""
 
     def change(request: FakeRequest, response: FakeResponse) -> FakeResponse:
         status, headers, body = response
@@ -309,7 +309,7 @@ def test_details_as_text() -> None:
 
 
 class Slow(Stub):
-    """A site whose player takes some seconds for each video."""
+    """A site whose player endpoint takes ``seconds`` for each video."""
 
     seconds = 60.0
     most = 0
@@ -348,7 +348,7 @@ def test_fi3_1_what_the_deadline_leaves_out_is_said(wait: float, seconds: float)
 
 
 class Crowded(Stub):
-    """A site whose budget has no slot for a player's request before the deadline, after some of them."""
+    """A site that has download slots for only 10 player requests before the deadline."""
 
     slots = 10
 
@@ -378,7 +378,7 @@ def test_sp3_7_as_many_details_are_in_flight_as_the_budget_allows(concurrency: i
 
 
 class Together(Stub):
-    """A site whose about panel comes only when the feed was requested."""
+    """A site that sends the about panel only after the feed was requested."""
 
     asked: asyncio.Event
 

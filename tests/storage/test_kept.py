@@ -1,4 +1,4 @@
-"""Responses that were unread are kept in files: by a crawl, by several processes at once, and hostile files."""
+"""Files of kept responses: written by a crawl, written by several processes at once, and damaged or malicious."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LINE += b'"content_type":"text/html","params":%s,"unread":[],"at":"now"}\n'
 
 
 def scrapy(folder: Path, *arguments: str, before: str = "", **env: str) -> tuple[int, str, str]:
-    """Run a command in a project's folder, in a process whose shop has changed."""
+    """Run a command in a project folder. In its process, the simulated shop is changed."""
     (folder / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
     before = f"import os; os.environ.update({env!r}); {BEFORE}\n{before}"
     command = [sys.executable, "-m", "scrapy", *arguments, "-s", "SANDBOX=1"]
@@ -94,7 +94,7 @@ from crawler.storage.kept import Keeper
 unread = Keeper.unread
 Keeper.unread = lambda self, response: (unread(self, response), self.wait())
 """
-"""Each target waits for the suggestion for its page."""
+"""Code that makes each target wait until the suggestion for its page is ready."""
 
 
 def test_a_warning_has_the_line_that_mends_its_path(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_failure_of_the_suggestion_is_logged(tmp_path: Path, monkeypatch: pyte
 
 def test_a_full_disk_does_not_end_the_pauses_between_responses(tmp_path: Path) -> None:
     tmp_path.joinpath("file").touch()
-    written = Keeper(20, lambda: tmp_path / "file")  # a file where the folder should be: nothing can be written
+    written = Keeper(20, lambda: tmp_path / "file")  # nothing can be written, because this is a file and not a folder
     written.suggest = lambda _folder: pytest.fail("there is nothing to suggest from")
     with capture_logs() as logged:
         for _ in range(10):

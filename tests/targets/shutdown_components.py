@@ -1,4 +1,4 @@
-"""Components for the tests of closing: a slow pipeline, broken targets, and a log of signals."""
+"""Scrapy components for the shutdown tests: a slow pipeline, misbehaving targets, a log of events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crawler.targets.target import Target
 
 
 class SlowPipeline:
-    """Delays each item by a second."""
+    """Holds each item for a second."""
 
     async def process_item(self, item: Any) -> Any:
         await asyncio.sleep(1)
@@ -82,14 +82,14 @@ class BrokenTargets:
                         request = listing_request(spider.origin(), query=f"hang {number}")
                         await spider.get(SearchPage, request, target)
                     except ScrapeError:
-                        pass  # platforms may continue with their other sources
+                        pass  # platforms can continue with other sources
             return data
 
         spider.scrape = broken  # type: ignore[method-assign]
 
 
 class InterferingMiddleware:
-    """A downloader middleware after the throttle that refuses, answers or replaces requests."""
+    """A downloader middleware that runs after the throttle and rejects, answers or replaces requests."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()

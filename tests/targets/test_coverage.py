@@ -1,4 +1,4 @@
-"""Counts of listings whose pages are targets of their own."""
+"""Counts of listings for which each page is a separate target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets files as people have them: each is read right, or refused with a sentence that names the line."""
+"""Realistic targets files: each is read correctly, or rejected with a message that names the line."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ SEARCH = "retail-search-v4"
 
 @dataclass(frozen=True)
 class Broken:
-    """A row that becomes a failed target, whose message contains this text."""
+    """A row that becomes a failed target. Its message contains ``text``."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A file that ends the run before its first target, with this sentence in the message."""
+    """A file that ends the run before its first target. The message contains ``text``."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A file whose rest cannot be read: the run ends with an error after these targets."""
+    """A file that cannot be read to its end: after ``targets``, the run ends with an error."""
 
     targets: list[dict[str, Any]]
     text: str
@@ -74,7 +74,7 @@ def parquet(**columns: list[Any]) -> bytes:
 
 
 def read(folder: Path, case: Case) -> list[Target | InvalidTarget]:
-    """Write the file of a case and read it."""
+    """Write the file of a case, and read its targets."""
     content = case.content.encode() if isinstance(case.content, str) else case.content
     (folder / case.name).write_bytes(content)
     parser = TargetParser(spiders()[case.spider].scrapers, case.scraper)
@@ -366,7 +366,7 @@ def test_every_file_is_read_right_or_refused_with_its_line(tmp_path: Path, case:
             if isinstance(expected, Broken):
                 assert isinstance(each, InvalidTarget), each
                 assert expected.text in each.error.message
-                json.dumps(each.raw).encode()  # the failures feed can contain it
+                json.dumps(each.raw).encode()  # the failures feed must be able to contain it
             else:
                 assert params(each) == expected
         return
@@ -406,7 +406,7 @@ def test_us_1_unknown_encodings_are_refused(name: str) -> None:
     ids=["a cell too few", "a cell too many", "a byte of another encoding", "a quotation mark"],
 )
 def test_us_9_the_failures_feed_has_the_raw_line(tmp_path: Path, line: str) -> None:
-    filler = "b3,976759,price_low,1\n" * 5_000  # behind the start that is checked before the run
+    filler = "b3,976759,price_low,1\n" * 5_000  # beyond the part that is checked before the run
     start = f"id,cat_id,sort,page\n{filler}".encode()
     raw = line.replace("\\xfc", "\udcfc").encode(errors="surrogateescape") + b"\r\n"
     *_, invalid = read(tmp_path, Case("t.csv", start + raw, []))

@@ -1,4 +1,4 @@
-"""Targets that are written to a file in any form are read back unchanged."""
+"""Targets written to a file in any format are read back unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BOMS = {
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
     lambda text: bool(text.strip()) and damage([text]) is None and replaced_value([text]) is None
 )
-# Python's csv.writer leaves a carriage return without quotes if its lines end in a line feed.
+# Python's csv.writer does not quote a carriage return if its line terminator is a line feed.
 CELLS = TEXTS.filter(lambda text: "\r" not in text and not _APOSTROPHE.fullmatch(text) and not _FORMULA.fullmatch(text))
 LIST_ENTRIES = TEXTS.map(str.strip).filter(
     lambda text: (
@@ -48,7 +48,7 @@ LIST_ENTRIES = TEXTS.map(str.strip).filter(
 
 
 def rows(texts: st.SearchStrategy[str]) -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Lists of targets with ids that differ from row to row."""
+    """Return a strategy for lists of targets with unique ids."""
     target = st.fixed_dictionaries({"query": texts}, optional={"page": st.integers(2, 99), "min_price": st.just(1.5)})
     return st.lists(target, min_size=1, max_size=8).map(
         lambda found: [{"id": f"t{number}", **each} for number, each in enumerate(found)]

@@ -1,4 +1,4 @@
-"""``-a since=``: pages are followed only down to entries that the last run has seen, or that are older than a day."""
+"""``-a since=``: pages are followed only until an entry was seen in the last run or is older than the given time."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ PAGE = 3
 
 @dataclass
 class Site:
-    """The timelines of all users: the same posts for each."""
+    """A simulated site on which all users have the same timeline."""
 
     origin: str = ""
     posts: list[int] = field(default_factory=list)
     pinned: list[int] = field(default_factory=list)
     times: dict[int, int] = field(default_factory=dict)
-    """Post -> Unix seconds. The time of other posts is not known."""
+    """Post id -> its time in Unix seconds. Other posts have no time."""
     broken: set[str] = field(default_factory=set)
-    """Cursors whose pages fail."""
+    """Cursors for which the site responds with an error."""
 
     def page(self, cursor: str) -> dict[str, Any]:
         start = int(cursor or 0)
@@ -94,13 +94,13 @@ def crawl(tmp_path: Path, site: Site, store: str = "", **arguments: Any) -> list
 
 
 def pages(tmp_path: Path, site: Site, **arguments: Any) -> list[list[int]]:
-    """Run a crawl, and return the posts of each page that it fetched."""
+    """Run a crawl, and return the posts of each fetched page."""
     fetched = crawl(tmp_path, site, **arguments)
     return [[int(post["post_id"]) for post in page["posts"]["main"]] for page in fetched]
 
 
 def rows(tmp_path: Path, site: Site, **arguments: Any) -> list[tuple[int, int]]:
-    """Run a crawl with one line for each post, and return the post and position of each line."""
+    """Run a crawl that writes one line per post, and return the post and the position in each line."""
     return [(int(row["post_id"]), row["position"]) for row in crawl(tmp_path, site, explode="main", **arguments)]
 
 

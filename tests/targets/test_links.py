@@ -1,4 +1,4 @@
-"""Links that people paste: each is read as a target of its platform or refused, and never searched for as words."""
+"""Pasted links: each becomes a target of its platform or is rejected, and is never used as search words."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_us3_1_words_are_not_links(row: Row) -> None:
 
 
 def test_us3_1_a_list_of_links_of_all_platforms_is_read_or_refused_by_line(tmp_path: Path) -> None:
-    """Also by the spiders whose only param takes any text."""
+    """This includes spiders whose only param accepts any text."""
     path = tmp_path / "links.txt"
     path.write_text("\n".join(row.line for row in ROWS))
     for name, spider in spiders().items():
@@ -124,13 +124,13 @@ def test_us3_2_a_list_for_all_spiders_is_read_by_the_scrapers_of_its_links(tmp_p
         assert target.scraper.name == row.target[0]
 
 
-# ``read_link`` corrects what copying adds. A param is taken as it is.
+# ``read_link`` removes characters that copying adds. A param is not corrected.
 EXACT = [row for row in READ if not row.line.startswith("//") and ":443/" not in row.line]
 
 
 @pytest.mark.parametrize("row", EXACT, ids=line_of)
 def test_us3_2_every_scraper_takes_the_link_as_url(row: Row) -> None:
-    """The param ``url`` means the same as the params of the table. The scraper need not be named."""
+    """The param ``url`` gives the same target as the params in the table, even without naming the scraper."""
     line = row.line.strip()
     scraper, params = row.target
     named = find_scraper(scraper)

@@ -1,4 +1,4 @@
-"""US3-4: a target that stands in several rows is fetched once, and each row has its own line, id and columns."""
+"""US3-4: a target in several rows is fetched once, but each row gets its own output line, id and columns."""
 
 from __future__ import annotations
 
@@ -125,13 +125,13 @@ def test_a_pipe_is_read_once_though_files_are_read_twice() -> None:
     with os.fdopen(reader), os.fdopen(writer, "w") as file:
         file.write(ROWS)
         file.close()
-        for _ in range(2):  # the second source reads the same copy
+        for _ in range(2):  # both sources must read the same copy
             source = FetchedOnce(FileSource(parser, f"/dev/fd/{reader}"))
             source.check()
             asyncio.run(source.open())
             assert source.repeated == 3
             assert [each.id for each in asyncio.run(all_of(source))] == ["a", "c"]
-    reader, writer = os.pipe()  # the same path again
+    reader, writer = os.pipe()  # another pipe with the same path
     with os.fdopen(reader), os.fdopen(writer, "w") as file:
         file.write("cat_id\n1_2_3\n")
         file.close()
@@ -155,7 +155,7 @@ def test_a_shell_may_pipe_targets(shop: Shop, tmp_path: Path) -> None:
 
 
 class Full(FetchedOnce):
-    """A database on a full disk."""
+    """A source whose temporary database is on a full disk."""
 
     def _add(self, target: Target, row: int) -> None:
         raise sqlite3.OperationalError("database or disk is full")

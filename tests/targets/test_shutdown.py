@@ -1,7 +1,7 @@
-"""Crawls that close early, while their targets wait for a platform that never answers.
+"""Crawls that close early while their targets wait for a platform that never responds.
 
-Each run must end within its grace plus the time of its pipelines. ``RUN_TIMEOUT_SECONDS`` ends a run that waits for its
-platform instead: here a download may take an hour.
+Each run must end within its grace period plus the time its pipelines take. Download timeouts are an hour, so a run that
+waits for the platform is ended by ``RUN_TIMEOUT_SECONDS``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.hanging_platform import HangingPlatform, hanging_platform
 
 GRACE_SECONDS = 1
 RUN_TIMEOUT_SECONDS = 240
-"""Limit after which a run is assumed to wait for its platform. Most runs end within five seconds."""
+"""A run that takes longer is assumed to wait for the platform. Most runs end within five seconds."""
 COMPONENTS = "tests.targets.shutdown_components"
 PIPELINES = {f"{COMPONENTS}.SlowPipeline": 400}
 EXTENSIONS = {f"{COMPONENTS}.Events": 600, f"{COMPONENTS}.BrokenTargets": 600}
@@ -35,11 +35,11 @@ class Closed(NamedTuple):
 
     code: int
     outcomes: Counter[str]
-    """Lines of the feed and of the failures feed, by target."""
+    """Number of lines in the feed and in the failures feed, by target."""
     codes: dict[str, str]
     scheduled: set[str]
     closings: list[str]
-    """The reason of each ``spider_closed``."""
+    """The reason of each ``spider_closed`` signal."""
     log: str
 
 
@@ -74,7 +74,7 @@ class Crawl:
         self.start = command(spider, {"targets": targets}, given, "-O", feed or str(folder / "out.jsonl"))
 
     def run(self, *arguments: str, stop: threading.Event | None = None) -> Closed:
-        """Run the crawl. Send SIGTERM when ``stop`` is set."""
+        """Run the crawl. SIGTERM is sent when ``stop`` is set."""
         with (self.folder / "log").open("w") as log:
             process = forks.Popen([*self.start, *arguments], cwd=ROOT, stderr=log)
             try:
@@ -130,7 +130,7 @@ def test_a_closing_crawl_ends_within_its_grace(
     tmp_path: Path, settings: dict[str, Any], queries: list[str], reason: str
 ) -> None:
     if "MEMUSAGE_LIMIT_MB" in settings:
-        # Linux includes the peak of the starting process in the peak of the program.
+        # Linux reports the peak memory of the process that started a program as part of the program's own peak.
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         settings = {**settings, "MEMUSAGE_LIMIT_MB": settings["MEMUSAGE_LIMIT_MB"] + own}
     with hanging_platform() as platform:
@@ -148,7 +148,7 @@ def assert_one_outcome_each(closed: Closed) -> None:
 
 
 def test_a_feed_that_cannot_be_written_ends_the_crawl_within_its_grace(tmp_path: Path) -> None:
-    with hanging_platform(light=False) as platform:  # its line is longer than a file buffer
+    with hanging_platform(light=False) as platform:  # each line is longer than a file buffer
         closed = Crawl(tmp_path, platform.origin, ["mustard", *HANGING], {}, "/dev/full:jsonl").run()
     assert len(closed.closings) == 1, closed.log
     assert "No space left" in closed.closings[0]
@@ -167,7 +167,7 @@ def test_sigterm_ends_a_crawl_within_its_grace(tmp_path: Path) -> None:
 
 
 def event_when(platform: HangingPlatform, condition: Any) -> threading.Event:
-    """Return an event that is set when a condition holds."""
+    """Return an event that is set once a condition holds for the platform."""
     event = threading.Event()
 
     def watch() -> None:
@@ -179,7 +179,7 @@ def event_when(platform: HangingPlatform, condition: Any) -> threading.Event:
 
 
 def test_downloads_that_finish_within_the_grace_succeed(tmp_path: Path) -> None:
-    """The grace is longer than the test's timeout: only the response can end the run."""
+    """The grace period is longer than the test's timeout, so only the response can end the run."""
     with hanging_platform() as platform:
         crawl = Crawl(tmp_path, platform.origin, ["hang"], {"CLOSE_GRACE": 3_600})
         stop = event_when(platform, lambda seen: seen.unanswered == 1)
@@ -189,12 +189,12 @@ def test_downloads_that_finish_within_the_grace_succeed(tmp_path: Path) -> None:
 
 
 def contains(file: Path, text: str) -> bool:
-    """Whether a file exists and contains a text."""
+    """Return whether a file exists and contains a text."""
     return file.exists() and text in file.read_text()
 
 
 def answer_when(platform: HangingPlatform, file: Path, text: str) -> None:
-    """Let the platform answer as soon as a file contains a text."""
+    """Let the platform respond once a file contains a text."""
 
     def watch() -> None:
         platform.wait_until(lambda _: contains(file, text))
@@ -274,7 +274,7 @@ def test_a_robots_txt_received_after_the_first_deadline_is_obeyed(tmp_path: Path
 
 
 def test_every_request_releases_its_download_slot(tmp_path: Path) -> None:
-    """The only slot is free for the next request, however the previous one ends."""
+    """With only one slot, the next request can start however the previous one ended."""
     settings = {
         "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 0}}),
         "DOWNLOADER_MIDDLEWARES": json.dumps({f"{COMPONENTS}.InterferingMiddleware": 995}),

@@ -1,4 +1,4 @@
-"""Target sources: parsing of lines, cells and arguments."""
+"""Sources of targets: parsing of lines, cells and arguments."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ ROWS = [{"id": str(number), "query": "mustard", "page": number % 5 + 1} for numb
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows in the format of a file's name."""
+    """Write rows in the format that the file name implies."""
     if file.suffix == ".parquet":
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
         return
@@ -390,7 +390,7 @@ README_TARGETS = {
 
 
 def test_co_3_the_crawls_of_the_readme_have_their_scrapers() -> None:
-    """The README names no scraper in its crawls: the params do."""
+    """The crawl commands in the README name no scraper: it follows from the params."""
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     found: dict[str, set[str]] = {}
     for spider, arguments in re.findall(r"^scrapy crawl (\w+) (.*)$", readme, re.MULTILINE):

@@ -42,7 +42,7 @@ def make_target(name: str, deadline: float | None = None) -> Target:
 
 @dataclass
 class Source(TargetSource):
-    """A source of given targets, which records their outcomes."""
+    """A source that yields given targets and records their outcomes."""
 
     targets: list[Target | InvalidTarget]
     outcomes: list[Outcome] = field(default_factory=list)
@@ -85,7 +85,7 @@ async def nothing(tracker: TargetTracker, target: Target) -> None:
 
 
 async def happen(tracker: TargetTracker, target: Target, event: str) -> None:
-    """Send an event of a target to the tracker."""
+    """Report an event of a target to the tracker."""
     response = response_of(target)
     match event:
         case "item":
@@ -103,7 +103,7 @@ async def happen(tracker: TargetTracker, target: Target, event: str) -> None:
         case "nothing":
             await nothing(tracker, target)
         case "deadline":
-            tracker._expire(target)  # called by the timer
+            tracker._expire(target)  # normally called by the timer
         case "scheduler":
             tracker.request_dropped(request_of(target))
 
@@ -348,7 +348,7 @@ def test_followups_are_released_before_the_next_target() -> None:
 
 @dataclass
 class Repeated(Source):
-    """A source whose targets are each repeated by many rows."""
+    """A source in which many rows repeat each target."""
 
     rows: int = 20_000
 
@@ -444,7 +444,7 @@ def test_every_exception_has_a_code(error: Exception, code: str) -> None:
 
 @pytest.mark.parametrize("kind", CAUSES)
 def test_us3_21_a_failed_download_is_described_in_words(kind: type[Exception]) -> None:
-    """The message was "The download failed: CannotResolveHostError."."""
+    """The message used to be "The download failed: CannotResolveHostError."."""
     message = as_scrape_error(kind("www.example.invalid")).message
     assert message == f"{CAUSES[kind]}."
     assert not re.search(r"[a-z][A-Z]|Error", message)

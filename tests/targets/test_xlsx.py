@@ -1,4 +1,4 @@
-"""US3-17: targets in Excel workbooks. Each is read right, or refused with a sentence. The writers differ."""
+"""US3-17: targets in Excel workbooks of different programs are read correctly, or rejected with a clear message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Excel workbooks for tests, as programs write them and as attackers do."""
+"""Makes Excel workbooks for tests, both normal and malicious ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WITH_STRINGS = b"""<Relationships xmlns="http://schemas.openxmlformats.org/pack
 
 
 def workbook(*rows: list[Any], change: Callable[[openpyxl.Workbook], object] | None = None) -> bytes:
-    """Return a workbook that openpyxl has written. ``change``: called before it is saved."""
+    """Return a workbook written by openpyxl. ``change`` is called before it is saved."""
     book = openpyxl.Workbook()
     assert book.active is not None
     for row in rows:
@@ -36,28 +36,28 @@ def workbook(*rows: list[Any], change: Callable[[openpyxl.Workbook], object] | N
 
 
 def with_parts(**parts: bytes | None) -> bytes:
-    """Return a workbook with other rows (``sheet``), or another XML of ``strings``, ``styles`` or ``book``."""
+    """Return a workbook with the rows (``sheet``) or the XML of ``strings``, ``styles`` or ``book`` replaced."""
     paths = {"strings": "xl/sharedStrings.xml", "styles": "xl/styles.xml", "book": "xl/workbook.xml", "sheet": SHEET}
     if parts.get("sheet") is not None:
         parts["sheet"] = _OPEN + (parts["sheet"] or b"") + _CLOSE
     replaced = {paths[name]: content for name, content in parts.items()}
-    if "strings" in parts:  # openpyxl writes every text into its cell
+    if "strings" in parts:  # openpyxl writes every text into its cell, not into the shared strings
         replaced[_RELATIONS] = _WITH_STRINGS
     return _rewritten(workbook(["cat_id"]), replaced)
 
 
 def raw_sheet(xml: bytes) -> bytes:
-    """Return a workbook whose sheet is this XML."""
+    """Return a workbook whose sheet is the given XML."""
     return _rewritten(workbook(["cat_id"]), {SHEET: xml})
 
 
 def with_info(content: bytes, change: Callable[[zipfile.ZipInfo], object]) -> bytes:
-    """Return a workbook in whose list of parts the entries are changed."""
+    """Return a workbook with changed entries in the ZIP directory."""
     out = io.BytesIO(content)
     with zipfile.ZipFile(out, "a") as archive:
         for info in archive.infolist():
             change(info)
-        archive.comment = b"changed"  # so that the list is written
+        archive.comment = b"changed"  # a change that makes zipfile write the directory
     return out.getvalue()
 
 

@@ -1,1 +1,1 @@
-"""A platform of the tests' own: a timeline of posts by id, on loopback."""
+"""A platform that exists only for tests: timelines of posts with ids, on loopback."""

@@ -1,4 +1,4 @@
-"""Its spider, as small as one can be: what ``since=last`` needs is one line of its scraper."""
+"""A minimal spider for the test platform: ``since=last`` requires only one line in the scraper."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from crawler.targets.target import Entries, Scraper, Target
 
 
 class TimelineParams(Params):
-    """Whose posts, and from where on."""
+    """Params: the user, and the cursor of a page."""
 
     user: str
-    """Whose."""
+    """The user whose posts are returned."""
     cursor: str = ""
-    """From where on."""
+    """The cursor of the page, empty for the first page."""
 
 
 class Post(Model):
     """A post."""
 
     post_id: str
-    """Its id."""
+    """The id of the post."""
     time: int | None = None
-    """When it was published."""
+    """The publication time in Unix seconds."""
 
 
 class Posts(Model):
-    """The list of them."""
+    """The posts of a page."""
 
     main: list[Post]
-    """The pinned posts first, then the newest."""
+    """The pinned posts, followed by the newest posts."""
 
 
 class Timeline(Model):
     """A page of posts."""
 
     posts: Posts
-    """Its posts."""
+    """The posts of the page."""
     cursor: str
-    """Of the next page, empty on the last."""
+    """The cursor of the next page, empty on the last page."""
 
 
 class TimelinePage(PlatformPage):
@@ -60,18 +60,18 @@ class TimelinePage(PlatformPage):
 
     @field
     def posts(self) -> dict[str, Any]:
-        """Its posts."""
+        """The posts of the page."""
         found: dict[str, Any] = self.response.json()["posts"]
         return found
 
     @field
     def cursor(self) -> str:
-        """Of the next page."""
+        """The cursor of the next page."""
         return str(self.response.json()["cursor"])
 
 
 class TimelineSpider(PlatformSpider):
-    """Posts by id."""
+    """Crawls timelines of posts."""
 
     name = "timeline"
     scrapers = (
@@ -90,7 +90,7 @@ class TimelineSpider(PlatformSpider):
         return self.for_page(TimelinePage, Request(f"{self.origin()}/?{urlencode(target.params.model_dump())}"))
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """A page's data, and its next page."""
+        """Return the data of a page, and announce the next page."""
         data = await (await first.page(TimelinePage)).to_item()
         if data["cursor"]:
             self.follow(target, data, cursor=data["cursor"])

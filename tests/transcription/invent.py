@@ -1,7 +1,7 @@
-"""Replaces the content of captures by invented content of the same form.
+"""Replaces the content of captures by made-up content of the same format.
 
-Equal values of one capture become equal values. What a value becomes depends on a secret: the hash of the capture. So
-the result is the same each time, and nobody without the capture can compute the original from the fixture.
+Equal values of a capture are replaced by equal values. The replacement depends on a secret, the hash of the capture. So
+the result is reproducible, and nobody without the capture can compute the original from the fixture.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 RECORD_ID = re.compile(r"(?:client|urt):")
-"""The start of an id that other records refer to: shortened, it would no longer be theirs."""
+"""Matches the start of ids that other records refer to. They are not shortened, because the references would break."""
 PLAIN_URL = re.compile(r"(?P<scheme>https?:)?//(?P<host>[^/?#\s]+)(?P<rest>\S*)")
 
 
 class Inventor:
-    """Invents the content of one fixture. ``taken`` are the words and numbers that no fixture may have."""
+    """Makes up the content of one fixture. ``taken``: the words and numbers that no fixture may contain."""
 
     def __init__(self, platform: str, secret: bytes, taken: Container[str]) -> None:
         self.platform = platform
         self.overrides: dict[str, str] = {}
-        """Texts with a set replacement, such as ids that another id encodes."""
+        """Text -> its prescribed replacement, for example for ids that encode another id."""
         self._secret = secret
         self._taken = taken
         self._hosts = (*words.HOSTS[platform], *words.COMMON_HOSTS)
@@ -67,7 +67,7 @@ class Inventor:
     # Values
 
     def value(self, value: Any, key: str = "") -> Any:
-        """Return a JSON value with invented content. ``key`` is the key that has it."""
+        """Return a JSON value with made-up content. ``key``: the key of the value."""
         match value:
             case bool() | None:
                 return value
@@ -82,7 +82,7 @@ class Inventor:
         return self.decimal(value)
 
     def key(self, name: str) -> str:
-        """Return the name of a key. Names that have the form of an id are content."""
+        """Return a key, replaced if it looks like an id: such keys are content."""
         return name if shape.is_name(name) else self.text(name)
 
     def integer(self, value: int, key: str = "") -> int:
@@ -107,7 +107,7 @@ class Inventor:
     # Numbers and times
 
     def digits(self, text: str) -> str:
-        """Return other digits, as many as there were. Times and ids that contain a time stay such."""
+        """Return the same number of other digits. Times stay times, and so do the times inside ids."""
         if not text.strip("0"):
             return text
         if len(text) <= 4:
@@ -120,7 +120,7 @@ class Inventor:
             return text
         if 1900 <= number <= 2100:
             return str(number - 4)
-        scale = self._random("scale", "").uniform(0.7, 0.95)  # rising, so that ranges remain ranges
+        scale = self._random("scale", "").uniform(0.7, 0.95)  # one factor for all, so that ranges stay ranges
         return str(max(int(number * scale), 32, 10 ** (len(text) - 1))).zfill(len(text))
 
     def _time(self, text: str) -> str:
@@ -140,7 +140,7 @@ class Inventor:
         return self._random("below", value).randrange(limit)
 
     def moment(self, seconds: int) -> int:
-        """Return another moment, about four years earlier: equal moments stay equal."""
+        """Return another time, about four years earlier. Equal times stay equal."""
         return seconds - FOUR_YEARS + self._random("moment", str(seconds)).randrange(-400_000, 400_000)
 
     def _iso(self, text: str) -> str:
@@ -162,7 +162,7 @@ class Inventor:
     # Texts
 
     def text(self, text: str, key: str = "") -> str:
-        """Return a text of the same form: equal words become equal words; numbers, links and markup stay such."""
+        """Return a text of the same structure. Equal words stay equal; numbers, links and markup keep their kind."""
         if not text.strip() or words.is_enumerated(self.platform, key, text):
             return text
         if text in self.overrides:
@@ -214,7 +214,7 @@ class Inventor:
         return made + (f".{fraction if len(fraction) <= 2 else self._fraction(fraction)}" if fraction else "") + unit
 
     def word(self, token: str) -> str:
-        """Return the replacement of a run of letters, digits and underscores."""
+        """Return the replacement of a sequence of letters, digits and underscores."""
         if words.is_kept(self.platform, token):
             return token
         known = self.overrides.get(token) or self._readable(token)
@@ -227,7 +227,7 @@ class Inventor:
         return self._prefixed(token, self._letters if token.isalpha() else self._mixed)
 
     def _prefixed(self, token: str, replace: Callable[[str], str]) -> str:
-        """Replace a token, but keep the prefix by which the video site's ids are told apart."""
+        """Replace a token, but keep the prefix that distinguishes the video site's kinds of ids."""
         prefix = (
             re.match(r"(?:VL)?(?:UC|UULF|UUSH|UULV|UU|PL)(?=[\w-]*$)", token) if self.platform == "videosite" else None
         )
@@ -268,7 +268,7 @@ class Inventor:
     # Links and markup
 
     def url(self, url: str) -> str:
-        """Return a URL of the same form, with the platform's own hosts kept."""
+        """Return a URL of the same structure. The platform's own hosts are kept."""
         found = PLAIN_URL.match(url)
         if found is None:
             return self._rest(url)
@@ -291,7 +291,7 @@ class Inventor:
         )
 
     def _rest(self, rest: str) -> str:
-        """Replace path, query and fragment. Percent-encoded parts are decoded, replaced, and encoded again."""
+        """Replace path, query and fragment. Percent-encoded parts are decoded, replaced and encoded again."""
         path, mark, query = rest.partition("?")
         parts = [self._segment(part) for part in re.split(r"(/)", path)]
         fields = [self._field(each) for each in re.split(r"([&#;]|&amp;)", query)] if mark else []
@@ -317,13 +317,13 @@ class Inventor:
         return made if plain == part else quote(made, safe="")
 
     def tag(self, tag: str) -> str:
-        """Return a tag of markup with its attributes' content replaced."""
+        """Return a markup tag with the content of its attributes replaced."""
         from tests.transcription.markup import transcribe_tag  # noqa: PLC0415  # the modules need each other
 
         return transcribe_tag(self, tag)
 
     def _readable(self, token: str) -> str | None:
-        """Return the replacement of base64 that contains a text or JSON; None for other tokens."""
+        """If a token is base64 of a text or of JSON, return its replacement, else None."""
         text = shape.base64_text(token)
         if text is None:
             return None
@@ -339,7 +339,7 @@ def _digits(r: random.Random, text: str) -> str:
 
 
 def _alike(character: str, r: random.Random, alphabet: str = "") -> str:
-    """Return a character of the same kind."""
+    """Return a random character of the same kind."""
     if alphabet:
         return r.choice(alphabet)
     if character.isascii():

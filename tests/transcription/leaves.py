@@ -1,4 +1,4 @@
-"""All content of a body, decoded: texts within JSON, markup, scripts, URLs and base64, nested in any order."""
+"""Extracts all content of a body, decoded: texts in JSON, markup, scripts, URLs and base64, nested in any order."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WORD = re.compile(r"[^\W\d_]{6,}")
 NUMBER = re.compile(r"\d{5,}")
 MARKUP = re.compile(r"<[a-zA-Z][^<>]*>")
 PARAMETER = re.compile(r"([?&;])[A-Za-z_.-]{1,30}=|\"\w{1,40}\":")
-"""A name in a URL's query, or a key of JSON there. It is a name, not content."""
+"""Matches the name of a URL argument, or a JSON key in one. These are names, not content."""
 MIN_BASE64, MIN_TEXT = 12, 6
 TOKEN = re.compile(r"(?<![\w+-])[\w+-]{12,}={0,2}")
 
 
 def of_body(body: str) -> Iterator[tuple[str, str]]:
-    """Yield each text and number of a body, with the key or attribute that has it."""
+    """Yield each text and number of a body, with its key or attribute."""
     if (value := shape.json_of(body)) is not None:
         yield from _of_value(value, "")
         return
@@ -54,7 +54,7 @@ def _of_value(value: Any, key: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_text(text: str, key: str) -> Iterator[tuple[str, str]]:
-    """Yield a text, and what it contains in another encoding."""
+    """Yield a text, and the texts that it contains in another encoding."""
     if (value := shape.json_of(text)) is not None:
         yield from _of_value(value, key)
         return
@@ -114,14 +114,14 @@ def _of_code(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Content:
-    """The content of many bodies: texts of 6 or more characters; words of 6 or more letters and long numbers."""
+    """The content of many bodies: texts of at least 6 characters, words of at least 6 letters, and long numbers."""
 
     texts: frozenset[str]
     parts: frozenset[str]
 
 
 def content(bodies: Iterable[str]) -> Content:
-    """Collect the content of bodies: from the bodies as they are, and decoded."""
+    """Collect the content of bodies, both raw and decoded."""
     texts: set[str] = set()
     parts: set[str] = set()
     for body in bodies:
@@ -133,5 +133,5 @@ def content(bodies: Iterable[str]) -> Content:
 
 
 def parts_of(text: str) -> set[str]:
-    """The words of 6 or more letters, in lower case, and the numbers of 5 or more digits, except zeros, of a text."""
+    """Return the words of 6 or more letters (in lower case) and numbers of 5 or more digits (not zeros) in a text."""
     return {*WORD.findall(text.lower()), *(number for number in NUMBER.findall(text) if number.strip("0"))}

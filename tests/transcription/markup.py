@@ -1,4 +1,4 @@
-"""Transcribes markup: tags, attributes' names, classes and script wrappers are kept, and content is invented."""
+"""Transcribes markup: tags, attribute names, classes and script wrappers are kept, and content is made up."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STATEMENT_CHARACTERS = 200
 
 
 class Piece(NamedTuple):
-    """A part of markup: its kind (a group of ``PIECE``), its text, and the tag's name."""
+    """A part of markup: its kind (a group name of ``PIECE``), its text, and the name of the tag."""
 
     kind: str
     text: str
@@ -51,7 +51,7 @@ class Piece(NamedTuple):
 
 
 def pieces(markup: str) -> Iterator[Piece]:
-    """Yield the parts of markup in their order."""
+    """Yield the parts of markup in order."""
     for found in PIECE.finditer(markup):
         if found["open"]:
             yield Piece("script", found[0])
@@ -61,9 +61,9 @@ def pieces(markup: str) -> Iterator[Piece]:
 
 
 def transcribe(inventor: Inventor, markup: str, prune: Callable[[Any], Any], seen: set[str]) -> str:
-    """Return markup with the same structure and invented content. Lists are cut, and white space between tags.
+    """Return markup with the same structure and made-up content. Lists and whitespace between tags are shortened.
 
-    ``seen`` are the row kinds that the platform's fixtures already show.
+    ``seen``: the kinds of rows that the platform's other fixtures already have.
     """
     kept = cut_rows(list(pieces(markup)), inventor.platform, seen)
     return "".join(_piece(inventor, each, prune) for each in kept)
@@ -87,7 +87,7 @@ def _piece(inventor: Inventor, piece: Piece, prune: Callable[[Any], Any]) -> str
 
 
 def transcribe_tag(inventor: Inventor, tag: str) -> str:
-    """Return a tag with its name, attributes' names and classes, and invented values of the other attributes."""
+    """Return a tag with the same name, attribute names and classes, and with made-up values of other attributes."""
     if tag.startswith(("</", "<!", "<?")):
         return tag
     is_kept = kept_attributes(tag)
@@ -109,7 +109,7 @@ def transcribe_tag(inventor: Inventor, tag: str) -> str:
 
 
 def kept_attributes(tag: str) -> Callable[[str, str], bool]:
-    """Return a function that tells whether an attribute of the tag, by its name and value, is structure."""
+    """Return a function that says, given the name and value of an attribute of the tag, whether it is structure."""
     meta = re.search(r"""\b(?:name|property|http-equiv)=["']?([\w:.-]+)""", tag)
     known = bool(meta and ENUM_METAS.fullmatch(meta[1]))
 
@@ -124,12 +124,12 @@ def kept_attributes(tag: str) -> Callable[[str, str], bool]:
 
 
 def dumps(value: Any) -> str:
-    """JSON as pages have it in scripts."""
+    """Return JSON in the format of scripts in pages."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
 
 
 def code(inventor: Inventor, text: str, prune: Callable[[Any], Any]) -> str:
-    """Return a script or style. JSON in it is transcribed; of other code, only what a page object compares is kept."""
+    """Return a script or style. Its JSON is transcribed; of other code, only what page objects compare is kept."""
     if (whole := shape.json_of(text.strip())) is not None:
         return dumps(inventor.value(prune(whole)))
     if "$R[" in text:
@@ -142,7 +142,7 @@ def code(inventor: Inventor, text: str, prune: Callable[[Any], Any]) -> str:
 
 
 def json_values(text: str) -> Iterator[tuple[int, int, Any]]:
-    """Yield start, end and value of each JSON object in a script that is assigned or passed to a function."""
+    """Yield start, end and value of each JSON object that a script assigns or passes to a function."""
     decoder, position = json.JSONDecoder(), 0
     while found := re.compile(r"[=(,:]\s*(?=\{\s*\")").search(text, position):
         try:
@@ -155,7 +155,7 @@ def json_values(text: str) -> Iterator[tuple[int, int, Any]]:
 
 
 def _statements(inventor: Inventor, text: str, *, around: bool) -> str:
-    """Return the statements of code that contain a mark of the page objects; beside JSON, also the last assignment."""
+    """Return the statements with texts that page objects look for. ``around`` (JSON): also the last assignment."""
     marks = [each for each in words.literals(inventor.platform) if len(each) >= 6] + list(words.PHRASES)
     parts = re.split(r"(?<=[;\n}])", text)
     kept = [part if len(part) <= STATEMENT_CHARACTERS else _near(part, marks) for part in parts if _has(part, marks)]
@@ -173,8 +173,8 @@ def _near(text: str, marks: list[str]) -> str:
 
 
 def js(inventor: Inventor, text: str) -> str:
-    """Return JavaScript with its strings and numbers replaced. Names are kept, except names that are ids."""
-    if TORN.match(text):  # an excerpt may begin within a string
+    """Return JavaScript with its strings and numbers replaced. Names are kept unless they are ids."""
+    if TORN.match(text):  # an excerpt can begin inside a string
         return js(inventor, f'"{text}')[1:]
     key = ""
 
@@ -195,7 +195,7 @@ def js(inventor: Inventor, text: str) -> str:
 
 
 def double_quoted(literal: str) -> str:
-    """Return a string literal of JavaScript in double quotes."""
+    """Return a JavaScript string literal in double quotes."""
     if literal.startswith('"'):
         return literal
     inner = literal[1:-1].replace("\\'", "'")
@@ -215,7 +215,7 @@ def _string(inventor: Inventor, literal: str, key: str, *, is_key: bool) -> str:
 
 
 def cut_rows(parts: list[Piece], platform: str, seen: set[str]) -> list[Piece]:
-    """Return the markup with its lists cut to rows that show a tag, a class or a mark that is not in ``seen``."""
+    """Return markup with lists reduced to the rows with a tag, class or marker that is not in ``seen``."""
     marks = [each for each in words.literals(platform) if "/" in each and len(each) > 3]
     kept: list[Piece] = []
     rows = position = 0
@@ -245,7 +245,7 @@ def _kind(tag: str) -> str:
 
 
 def _end_of_row(parts: list[Piece], start: int) -> int:
-    """The position behind the row's end tag; 0 if it has none."""
+    """Return the index after the row's end tag, or 0 if there is none."""
     depth, name = 0, parts[start].tag
     for position in range(start, len(parts)):
         if parts[position].tag == name:
@@ -259,7 +259,7 @@ def _end_of_row(parts: list[Piece], start: int) -> int:
 
 
 def paths(markup: str) -> Iterator[str]:
-    """Yield the structure of markup: tags with their classes, attributes' names, parents, and the keys of scripts."""
+    """Yield the structure of markup: tags with classes, attribute names and parents, and the keys in scripts."""
     open_tags = [""]
     for piece in pieces(markup):
         if piece.kind == "script":
@@ -292,7 +292,7 @@ def _script_paths(text: str) -> Iterator[str]:
 
 
 def js_paths(text: str) -> Iterator[str]:
-    """Yield the keys in a stream of JavaScript objects, with the key before each of them."""
+    """Yield the keys in a stream of JavaScript objects, except keys that are content and the keys after these."""
     keys = re.findall(r'([A-Za-z_$][\w$]*|"[^"\\]*"):', text)
     for before, key in pairwise(["", *(each.strip('"') for each in keys)]):
         if shape.is_name(key) and shape.is_name(before):

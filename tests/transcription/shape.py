@@ -1,4 +1,4 @@
-"""The structure of captures and fixtures: their key paths, and lists cut to rows that show every kind of row."""
+"""The structure of captures and fixtures: key paths, and lists reduced to one row of each kind."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tests.transcription import words
 
 MAX_SCALARS = 3
 CONFIGURATION = {"bootstrapData", "runtimeConfig", "EXPERIMENT_FLAGS"}
-"""Keys of a site's settings, which no page object reads: shown once per platform, and empty in the other fixtures."""
+"""Keys of site settings, which no page object reads: kept in one fixture per platform, and emptied in the others."""
 SMALL_ROW = 3000
-"""Characters of a last row that is always kept: it may be the list's continuation."""
+"""A last row with fewer characters is always kept, because it can be the continuation of the list."""
 NEW_PATHS = 12
-"""New paths for which a row is kept if the ends of its paths are all known."""
+"""A row with at least this many new paths is kept, even if the last keys of all its paths are known."""
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 CONTENT = "*"
-"""Stands for a key that is content, such as an id, in a path."""
+"""Replaces a key that is content, such as an id, in a path."""
 
 
 def is_name(key: str) -> bool:
-    """Whether a key is a name. Other keys are content: ids, URLs, texts."""
+    """Return whether a key is a name. Other keys (ids, URLs, texts) are content."""
     mixed = re.search(r"\d", key) and re.search(r"[a-z]", key) and re.search(r"[A-Z]", key) and len(key) >= 10
     plain = re.fullmatch(r"[\w$@.:/-]{0,60}", key, re.ASCII) and not re.search(r"\d{5}", key)
     return bool(plain and not mixed and base64_text(key) is None)
 
 
 def paths(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the key paths of a JSON value: ``a.b[].c``. A text that contains JSON has paths, too."""
+    """Yield the key paths of a JSON value, such as ``a.b[].c``, including those of JSON in texts."""
     match value:
         case dict():
             for key, each in value.items():
@@ -47,7 +47,7 @@ def paths(value: Any, path: str = "") -> Iterator[str]:
 
 
 def json_of(text: str) -> Any:
-    """The JSON object or list that a text contains, or None."""
+    """Return the JSON object or list that a text contains, or None."""
     if text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
@@ -58,7 +58,7 @@ def json_of(text: str) -> Any:
 
 
 def base64_text(token: str) -> str | None:
-    """The text, such as JSON or the name and number of an object, that a token contains in base64; else None."""
+    """Return the text (such as JSON or "name:number") that a token encodes in base64, or None."""
     if not BASE64.fullmatch(token):
         return None
     plain = token.rstrip("=").replace("-", "+").replace("_", "/")
@@ -70,9 +70,9 @@ def base64_text(token: str) -> str | None:
 
 
 class Pruner:
-    """Cuts lists to the rows that show a key, a kind of value or an enumerated word that no earlier row has shown.
+    """Reduces lists to the rows with a key, a kind of value or an enumerated word that no earlier row has.
 
-    ``seen`` is shared by the captures of a platform, so that the newest capture shows a row kind for all of them.
+    The captures of a platform share ``seen``, so each kind of row is kept only in the newest capture that has it.
     """
 
     def __init__(self, platform: str, seen: set[str]) -> None:
@@ -80,7 +80,7 @@ class Pruner:
         self.seen = seen
 
     def __call__(self, value: Any, path: str = "") -> Any:
-        """Return the value with its lists, and its objects whose keys are content, cut."""
+        """Return the value with reduced lists. Objects whose keys are content are reduced like lists."""
         match value:
             case dict():
                 others = {key: each for key, each in value.items() if not is_name(key)}
@@ -100,7 +100,7 @@ class Pruner:
         return self._unseen(cut, f"{path}.{key}") if key in CONFIGURATION else cut
 
     def _unseen(self, value: Any, path: str) -> Any:
-        """Return site settings without the parts that an earlier fixture shows."""
+        """Return site settings without the parts that an earlier fixture has."""
         if not isinstance(value, dict):
             return value
         found = {key: (each, f"{path}.{key if is_name(key) else CONTENT}") for key, each in value.items()}
@@ -114,7 +114,7 @@ class Pruner:
         return (kind for kind in self._kinds(value, path) if kind.startswith("."))
 
     def _rows(self, rows: list[tuple[str, Any]], path: str) -> list[tuple[str, Any]]:
-        """Return the rows that show something new, each cut itself: at least the first, and the last if it is small."""
+        """Return the rows with something new, each reduced itself. The first row and a small last row always stay."""
         kept: list[tuple[str, Any]] = []
         for number, (key, row) in enumerate(rows):
             new = {kind for kind in self._kinds(row, path) if kind not in self.seen}
@@ -126,7 +126,7 @@ class Pruner:
         return kept
 
     def _kinds(self, value: Any, path: str) -> Iterator[str]:
-        """Yield the key paths, which begin with a dot, and the ends of the paths with the kinds of their values."""
+        """Yield the key paths (they begin with a dot), and the last key of each path with the kind of its value."""
         match value:
             case dict():
                 for key, each in value.items():

@@ -1,4 +1,4 @@
-"""The words of captures that fixtures keep, by rule: enumerated values, interface words, the platforms' hosts."""
+"""Rules for the words of captures that fixtures keep: enumerated values, interface words, the platforms' hosts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ INTERFACE = frozenset(
     metadatabadgerenderer issued credential see activity ft pm am utc gmt count polaris hqdefault format
     """.split()
 )
-"""Words of the platforms' interfaces in texts that are read: units of counts and times, months, what a member did."""
+"""Interface words in texts that page objects read: units of counts and times, months, actions such as "liked"."""
 
 ID_WORDS = {
     "microblog": frozenset(
         ("client", "root", "urt", "server", "tweet", "tweetresults", "user", "userresults", "cursor")
     )
 }
-"""Words in the platforms' own ids of records and rows, by which page objects tell them apart."""
+"""Words in the platforms' ids of records and rows. Page objects tell kinds of ids apart by them."""
 
 PHRASES = (
     "Robot or human?",
@@ -62,7 +62,7 @@ PHRASES = (
     "This Post is from a suspended account.",
     "Learn more",
 )
-"""Messages of the platforms by which failures are told apart (the notes on each platform list them)."""
+"""Messages by which page objects tell failures apart (the notes on each platform list them)."""
 
 HOSTS = {
     "microblog": ("x.com", "twitter.com", "twimg.com", "t.co"),
@@ -72,9 +72,9 @@ HOSTS = {
     "shortvideo": ("tiktok.com", "tiktokcdn.com", "tiktokv.com", "tiktokcdn-us.com", "tiktokcdn-eu.com"),
     "videosite": ("youtube.com", "youtu.be", "ytimg.com", "ggpht.com", "googleusercontent.com", "googlevideo.com"),
 }
-"""The platforms' own hosts. All other hosts become invented names below ``.example``."""
+"""The platforms' own hosts. All other hosts are replaced by made-up names that end in ``.example``."""
 HOST_LABELS = frozenset({"static", "media", "consent", "scontent", "www", "m", "i", "pbs", "abs", "fna", "us"})
-"""Names below the platforms' hosts that are kept."""
+"""Subdomains of the platforms' hosts that are kept."""
 COMMON_HOSTS = ("schema.org", "w3.org", "google.com", "gstatic.com")
 
 ENUM_KEY = re.compile(
@@ -82,26 +82,27 @@ ENUM_KEY = re.compile(
     r"|quality|charset|version|routename|panelidentifier)s?$|__is[A-Z]\w+$",
     re.IGNORECASE,
 )
-"""Names of keys and attributes whose values are enumerated."""
+"""Matches the names of keys and attributes with enumerated values."""
 ENUM_NUMBER = re.compile(rf"(?:{ENUM_KEY.pattern}|code|page|state)$", re.IGNORECASE)
-"""Names of keys whose small numbers are enumerated."""
+"""Matches the names of keys whose small numbers are enumerated values."""
 IDENTITY_KEY = re.compile(
     r"(?:screen_?name|user_?name|full_?name|nick_?name|short_?code|code|unique_?id|handle|name|title|text|caption|desc"
     r"|description|signature|bio|location|city|id|pk|url|uri)$",
     re.IGNORECASE,
 )
-"""Names of keys whose values name or describe somebody. No text of a capture may remain there."""
+"""Matches the names of keys whose values name or describe a person. No original text may remain in these values."""
 ENUM_VALUE = re.compile(r"[A-Za-z][A-Za-z_./:+-]{0,60}[0-9]{0,2}")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|UNKNOWN|RETIRED")
 LOCALE = re.compile(r"[a-z]{2}(?:[-_](?:[A-Z]{2}|[a-z]{2}|[A-Z][a-z]{3}))?|[A-Z]{2}")
-"""Languages, countries and other codes of two letters."""
+"""Matches languages, countries and other two-letter codes."""
 
 
 @cache
 def literals(platform: str) -> frozenset[str]:
-    """The string literals of the platform's package and of the shared reading helpers, without docstrings, and its ids.
+    """Return the string literals (except docstrings) in the platform's package and in crawler/reading, and the
+    platform's ids.
 
-    They are the keys, types, marks and path segments that a page object compares: content has none of them.
+    These are the keys, types, markers and path segments that page objects compare. They are not content.
     """
     root = Path(crawler.__file__).parent
     found: set[str] = set()
@@ -119,7 +120,7 @@ def literals(platform: str) -> frozenset[str]:
 
 @cache
 def numbers(platform: str) -> frozenset[int]:
-    """The integer literals of the platform's package: codes and kinds that a page object compares."""
+    """Return the integer literals in the platform's package: codes and types that page objects compare."""
     root = Path(crawler.__file__).parent / "platforms" / platform
     trees = (ast.parse(file.read_text(encoding="utf-8")) for file in root.glob("*.py"))
     return frozenset(
@@ -131,7 +132,7 @@ def numbers(platform: str) -> frozenset[int]:
 
 
 def is_enumerated(platform: str, key: str, value: str) -> bool:
-    """Whether a text is an enumerated word: by its form, by its key, or because the page objects know it."""
+    """Return whether a text is an enumerated value: by its format, by its key, or because page objects compare it."""
     if re.search(r"\d{5}", value):
         return False
     if CONSTANT.fullmatch(value) or LOCALE.fullmatch(value) or value in literals(platform):
@@ -140,26 +141,26 @@ def is_enumerated(platform: str, key: str, value: str) -> bool:
 
 
 def is_identity(key: str) -> bool:
-    """Whether a key's values name or describe somebody, rather than a type."""
+    """Return whether the values of a key name or describe a person, not a type."""
     return bool(IDENTITY_KEY.search(key)) and not ENUM_KEY.search(key)
 
 
 def is_word_of_platform(platform: str, text: str) -> bool:
-    """Whether a text has no other words than those of the platform and its interface, or is a constant."""
+    """Return whether a text is a constant or consists only of words of the platform and its interface."""
     found = re.findall(r"[^\W\d_]{3,}", text.lower())
     is_code = CONSTANT.fullmatch(text) or LOCALE.fullmatch(text) or text in literals(platform)
     return bool(is_code) or kept_words(platform).issuperset(found)
 
 
 def is_kept(platform: str, word: str) -> bool:
-    """Whether a word is kept in any text: a word of the interface, or a name that the page objects compare."""
+    """Return whether a word is kept in all texts: an interface word, or a name that page objects compare."""
     known = len(word) > 5 and not word.islower() and word in literals(platform)
     return known or word.casefold() in INTERFACE | ID_WORDS.get(platform, frozenset())
 
 
 @cache
 def kept_words(platform: str) -> frozenset[str]:
-    """All words that texts of fixtures may keep, in lower case."""
+    """Return all words, in lower case, that fixtures may keep in texts."""
     known = (*INTERFACE, *PHRASES, *HOSTS[platform], *COMMON_HOSTS, *HOST_LABELS, *literals(platform), "example")
     known += tuple(ID_WORDS.get(platform, ()))
     return frozenset(word for each in known for word in re.findall(r"[^\W\d_]+", each.lower()))

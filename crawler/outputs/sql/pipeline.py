@@ -59,7 +59,7 @@ class SqlPipeline:
         """
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # only crawls with this sink import it
 
-        from crawler.outputs.sql.sink import SqlSink  # noqa: PLC0415  # likewise
+        from crawler.outputs.sql.sink import SqlSink  # noqa: PLC0415  # imports SQLAlchemy, too
 
         try:
             self.sink = SqlSink(self.url, self.tables.values())
@@ -111,7 +111,7 @@ class SqlPipeline:
         for rows, done in batch:
             try:
                 await self._commit(rows)
-            except Exception as rejection:  # noqa: BLE001  # likewise
+            except Exception as rejection:  # noqa: BLE001  # the waiting record must get any error
                 done.set_exception(rejection)
             else:
                 done.set_result(None)

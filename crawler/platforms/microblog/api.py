@@ -102,7 +102,7 @@ class TimelinePage(ApiPage):
             self._raise_for_missing_timeline()
         self.raise_for_other_profile(self._profile.screen_name or "" if self._profile else "")
         unread = self._timeline.unread
-        if self._timeline.has_empty_parts and self._is_web:
+        if self._timeline.has_empty_parts:
             listed = (each["instructions"] for each in all_dicts(self._plain) if "instructions" in each)
             unread += lacking_parts(dicts(next((each for each in listed if isinstance(each, list)), [])))
         if unread:

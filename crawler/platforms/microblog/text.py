@@ -20,7 +20,7 @@ _FIRST_TIMED_ID = 29_700_859_247
 """The first post id that contains a time stamp. Older ids are sequence numbers."""
 
 _LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
-_LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]+")
+_LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]++(?!…|\.\.)")  # a cut link is not listed
 _HASHTAG = re.compile(r"[#＃](?<![\w&;/#＃].)(?=\w*[^\W\d_])\w++(?![#＃]|://)")  # both are marks
 _LINK_ONLY = re.compile(r"https?://\S+")
 _MEDIA_PAGE = re.compile(r"/status/\d+/(?:photo|video)/\d+$", re.ASCII)
@@ -110,6 +110,8 @@ def unlisted(text: str, links: Sequence[Link], hashtags: Sequence[str], *, has_m
     (['hashtags'], [])
     >>> unlisted("https://t.co/abc https://t.co/def", [], [], has_media=True)
     ['links']
+    >>> unlisted("RT @harbor: The boats are back https://t.co/a…", [], [], has_media=False)
+    []
     """
     known = {link.short for link in links if link.destination}
     names = ["links"] if len(set(_LINK.findall(text)) - known) > has_media else []

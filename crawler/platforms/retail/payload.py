@@ -30,7 +30,8 @@ class Price(NamedTuple):
 
 
 PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS", "UNIT_PRICE", "COMPARISON"}
-"""The types of the lines of a price that documents and captures name. The last two have no price of the product."""
+"""The types of the lines of a price that documents and captures name. The last two types contain no price of the
+product."""
 
 
 class PriceValue(Contract):
@@ -156,8 +157,8 @@ class Row(Contract):
     product_id: str | int | None = always("id", often=True)
     offer_id: str | None = always("offerId", often=True)
     url: str | None = always("canonicalUrl", often=True)
-    rating: float | None = always("averageRating", often=True)
-    reviews: int | float | str | None = always("numberOfReviews", often=True)
+    rating: float | None = always("averageRating")
+    reviews: int | float | str | None = always("numberOfReviews")
     status: str | None = always("availabilityStatusV2.value", often=True)
     status_text: str | None = always("availabilityStatusV2.display", often=True)
     fulfillment_type: str | None = always("fulfillmentType")

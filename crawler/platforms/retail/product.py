@@ -54,10 +54,10 @@ def product(row: RenderedRow | ApiRow) -> dict[str, Any]:
 def contradictions(
     rows: Sequence[RenderedRow | ApiRow], products: Sequence[dict[str, Any]], path: str
 ) -> Iterator[Unread]:
-    """Yield values that the rows themselves show to be missing: prices and conditions. ``path``: where the rows are.
+    """Yield values that other values of the same rows show to be missing. ``path``: where the rows are.
 
-    In the captures of listings, 560 of 560 rows with an offer have a price, and 7 of 7 pre-owned products have a
-    condition.
+    In the captures of listings, 560 of 560 rows with an offer have a price, 7 of 7 pre-owned products have a condition,
+    and 370 of 370 products with reviews have a rating.
     """
     offers = [each for each in products if each["offer_id"]]
     if len(offers) >= OFTEN_ROWS and all(each["price"]["min_price"] is None for each in offers):
@@ -68,10 +68,14 @@ def contradictions(
         names = dict.fromkeys(kind[:MAX_NAME_LENGTH] for kinds in unknown for kind in kinds)
         lines = f"{path}.priceInfo.priceDetails.priceLines[].…unknown"
         yield Unread(lines, "unknown", len(unknown), len(rows), names=(*names,)[:MAX_NAMES])
-    used = [row for row in rows if row.is_preowned]
-    without = sum(row.condition is None for row in used)
-    if without:
-        yield Unread(f"{path}.conditionV2", "contradiction", without, len(used))
+    missing = {
+        "conditionV2": [row.condition is None for row in rows if row.is_preowned],
+        "averageRating": [row.rating is None for row in rows if count(row.reviews)],
+        "numberOfReviews": [not count(row.reviews) for row in rows if row.rating],
+    }
+    for key, found in missing.items():
+        if any(found):
+            yield Unread(f"{path}.{key}", "contradiction", sum(found), len(found))
 
 
 def _text(value: str | int | None) -> str:

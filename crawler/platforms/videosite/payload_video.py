@@ -13,7 +13,8 @@ class Metadata(Answer):
     Numbers are texts. ``viewCount`` is 0 before a stream starts, and ``lengthSeconds`` is 0 while it is live.
     """
 
-    id: str | None = always("externalVideoId")
+    id: str | None = sometimes("externalVideoId")
+    """The video's id once more. Other projects read pages without it."""
     channel: str | None = always("externalChannelId")
     channel_name: str | None = always("ownerChannelName")
     channel_url: str | None = always("ownerProfileUrl")

@@ -39,7 +39,7 @@ class _RequestIds:
         """Generate ``req_`` and a ULID: 26 characters that sort by time."""
         number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
         if number >> 80 <= self._last >> 80:
-            # The ULID specification adds 1. A random distance keeps the id hard to guess.
+            # By the specification of ULIDs, 1 is added. A random number keeps the next id hard to guess.
             number = self._last + 1 + secrets.randbits(64)
         self._last = number
         digits = base64.b32encode(number.to_bytes(_BYTES))[-_DIGITS:]

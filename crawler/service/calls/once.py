@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from crawler.targets.target import Target
 
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
-"""Matches valid keys: 1 to 255 visible ASCII characters."""
+"""Matches valid idempotency keys: 1 to 255 visible ASCII characters."""
 
 STORE_SECONDS = 0.25
 """Seconds after a call's deadline for which the call may still use the store."""

@@ -50,7 +50,7 @@ class Usage:
         self._reserved: list[quotas.ReservedCall] = []
         """The reservations of the pending calls."""
         self._writing: dict[Key, Count] = {}
-        """The counts in the transaction that is running."""
+        """The counts that the current transaction stores."""
         self._write: asyncio.Task[None] | None = None
 
     @property

@@ -102,7 +102,7 @@ def document(service_url: str = "") -> Json:
         *webhooks.MODELS,
     ]
     for scraper in distinct.values():
-        models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
+        models += [scraper.params, Success[scraper.data]]  # type: ignore[name-defined]  # a type that is made at run time
     ref, schemas = component_schemas(models)
     paths = {f"/v1/scrapers/{name}": {"post": _operation(name, scraper, ref)} for name, scraper in scrapers().items()}
     return {
@@ -139,7 +139,7 @@ def document(service_url: str = "") -> Json:
 def _operation(name: str, scraper: Scraper, ref: Refs) -> Json:
     alias = "" if name == scraper.name else f"An alias of `{scraper.name}`. "
     text = f"{scraper.summary}\n{alias}{markdown(scraper.params.__doc__ or '')}"
-    succeeded = ref[Success[scraper.data]]  # type: ignore[name-defined]  # made at run time
+    succeeded = ref[Success[scraper.data]]  # type: ignore[name-defined]  # a type that is made at run time
     responses = {
         "200": response("The scrape is complete.", succeeded, SUCCESS_HEADERS),
         "202": response("The call is accepted (`Prefer: respond-async`).", ref[Accepted], ACCEPTED_HEADERS),

@@ -180,7 +180,7 @@ class Runs:
                 running[task] = claim.owner
                 new.add(task)
                 task.add_done_callback(self._forget(worker, queue, claim))
-            if new:  # their slots count as free until they are taken
+            if new:  # wait until their downloads have taken slots, which otherwise count as free
                 await asyncio.wait(new, timeout=crawler.lanes.spacing)
             if len(claims) < n:
                 with suppress(TimeoutError):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import orjson
 import pytest
 
-from crawler.errors import ScrapeError
+from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.microblog.embed import EmbedPage
 from crawler.sandbox.microblog.site import Site
 from tests.microblog_pages import (
@@ -221,6 +222,15 @@ def test_a_timeline_with_a_renamed_root_is_an_error(body: dict[str, Any]) -> Non
 def test_a_protected_timeline_is_empty(parts: dict[str, Any]) -> None:
     body = {"data": {"user": {"result": parts}}}
     assert asyncio.run(page_of("timeline", orjson.dumps(body)).to_item())["posts"] == []
+
+
+@pytest.mark.parametrize(("added", "missing"), [({"entries": []}, 0), ({"entries": None}, 1), ({"new_key": []}, 1)])
+def test_an_empty_list_of_entries_is_not_a_missing_one(added: dict[str, Any], missing: int) -> None:
+    body = timeline(timeline={"timeline": {"instructions": [{"type": "TimelineAddEntries", **added}]}})
+    page = page_of("timeline", orjson.dumps(body))
+    with contextlib.nullcontext() if not missing else pytest.raises(ExtractionFailed):
+        assert asyncio.run(page.to_item())["posts"] == []
+    assert len(page.unread) == missing
 
 
 # A module of a timeline: a conversation of several posts

@@ -177,8 +177,7 @@ def damaged(pick: random.Random) -> str:
 
 
 def described(found: Any) -> tuple[Any, ...]:
-    """Describe everything that a parser has read. Objects and arrays are numbered, to distinguish shared ones from
-    equal ones."""
+    """Describe everything that a parser has read. Numbers tell shared objects and arrays from equal ones."""
     numbers: dict[int, int] = {}
 
     def name(value: Any) -> Any:

@@ -1,5 +1,4 @@
-"""``hasMore`` and the cursor of records without a timeline. The cursor starts the timeline without the returned
-posts."""
+"""Records without a timeline: ``hasMore``, and a cursor for the start of the timeline without the returned posts."""
 
 from __future__ import annotations
 

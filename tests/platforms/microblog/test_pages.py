@@ -1,5 +1,4 @@
-"""The microblog's page objects return the expected records for the sandbox's responses, and typed errors for damaged
-ones."""
+"""The microblog's page objects: expected records for the sandbox's responses, typed errors for damaged ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Recorded responses of the photo app must give the noted values. The recordings are other people's data: not
-shipped."""
+"""Recorded responses of the photo app must give the noted values. The recordings must not be published."""
 
 from __future__ import annotations
 

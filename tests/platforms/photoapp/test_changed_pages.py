@@ -302,8 +302,7 @@ def test_a_reel_of_the_graph_before_2026_has_no_manifest() -> None:
 
 
 def first_with(key: str, form: str) -> tuple[str, dict[str, Any]]:
-    """Return shortcode and data (in the given format) of the first post where the key has a value or a non-empty
-    list."""
+    """Return shortcode and data of the first post (in the given format) whose key is not empty."""
     for each in SITE.posts.values():
         data = SITE.data(each, form)
         found = next(iter(data.values()), None) or {}

@@ -19,8 +19,8 @@ CYRILLIC = str.maketrans(
     string.ascii_letters, "абцдефгхийклмнопярстувжызАБЦДЕФГХИЙКЛМНОПЯРСТУВЖЫЗЮю"[: len(string.ascii_letters)]
 )
 NUMBER = re.compile(r"([A-Z][a-z]{2} \d{1,2}, \d{4}|\d[\d.,]*[KMB]?\b|\bundefined\b|<br\s*/?>)")
-"""Matches dates, numbers, escaped line breaks, and "undefined", which a script of the platform writes in all
-languages."""
+"""Matches dates, numbers, line breaks, and "undefined", which a script of the platform writes in all languages.
+"""
 METAS = ("profile:first_name", "profile:last_name", "og:title", "og:description")
 TEXTS = {
     *("about", "action", "author", "biography", "caption", "cause", "company_name", "connections", "date_range"),
@@ -56,8 +56,7 @@ def in_another_alphabet(body: bytes) -> bytes:
 
 
 def is_location(element: Any) -> bool:
-    """Return whether an element contains the member's location. Its letters are kept: its last part must name a
-    country."""
+    """Return whether an element is the member's location, whose letters are kept: its last part must name a country."""
     above = [element.getparent(), *([element.getparent().getparent()] if element.getparent() is not None else [])]
     classes = [(each.get("class") or "") for each in above if each is not None]
     return element.tag == "span" and any("profile-info-subheader" in each for each in classes)

@@ -38,8 +38,7 @@ CANONICAL = re.compile(rb'<link rel="canonical" href="https://[a-z]+\.linkedin\.
 
 
 def read(body: str | bytes, *, slug: str = "", status: int = 200) -> dict[str, Any]:
-    """Return the validated data of a page. Without ``slug``, the member whom the page names counts as the requested
-    one."""
+    """Return the validated data of a page. By default, the requested member is the one whom the page names."""
     raw = body.encode() if isinstance(body, str) else body
     canonical = CANONICAL.search(raw)
     slug = slug or (unquote(canonical[1].decode()) if canonical else "somebody")

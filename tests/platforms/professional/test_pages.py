@@ -158,8 +158,7 @@ def damaged_pages(draw: st.DrawFn) -> str:
 
 @st.composite
 def damaged_linked_data(draw: st.DrawFn) -> str:
-    """Draw a page whose linked data lacks keys, has values of other types, is truncated, or is nested too deeply to
-    parse."""
+    """Draw a page whose linked data lacks keys, has other types, is truncated, or is nested too deeply to parse."""
     slug = draw(st.sampled_from(["mara-lindqvist", "masked-linked"]))
     data = orjson.loads(LINKED.findall(page(slug))[0])
     values: st.SearchStrategy[Any] = st.sampled_from(

@@ -1,5 +1,4 @@
-"""Additional selectors for the table of sections, set in the ``PAYLOAD_NAMES`` file: changed pages, and invalid
-lines."""
+"""Additional selectors from the ``PAYLOAD_NAMES`` file for the table of sections: changed pages, invalid lines."""
 
 from __future__ import annotations
 

@@ -199,8 +199,7 @@ def test_pr3_1_no_name_of_a_section_left_is_an_error() -> None:
 
 
 def test_pr3_6_the_first_school_and_all_rows_after_it_are_schools() -> None:
-    """The recorded masked page has one school, with years. Here the years are removed, and the logo marks it as a
-    school."""
+    """The only school of the recorded masked page shows years. Without them, its logo marks it as a school."""
     body = body_of("transcribed-profile-masked-20260727").decode()
     without_years = re.sub(r'(<ul class="blurred-list".*?)<time>.*?</time>', r"\1", body, flags=re.DOTALL)
     logos = re.findall(

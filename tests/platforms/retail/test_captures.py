@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 TRIMMED = {"73be75debb2e", "1c5c95def4c9", "f009e37326fe", "282c06dbd565"}
-"""Recorded pages with keys removed by their authors, and one in a layout of 2022. All others are read without
-warnings."""
+"""Recorded pages from which keys were removed, and one in a layout of 2022. All others give no warnings.
+"""
 URL = "https://www.walmart.com/search?q=x"
 
 

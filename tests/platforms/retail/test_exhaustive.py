@@ -126,8 +126,7 @@ class Run:
             self.__post_init__()
 
     def until(self, pages: int, *, lost: int = 0, seed: int = 0) -> Run:
-        """Read pages in random order, as if downloaded concurrently. The last ``lost`` pages are read, but not
-        stored."""
+        """Read pages in random order, as concurrent downloads end. The last ``lost`` pages are read, but not stored."""
         rng = random.Random(seed)  # noqa: S311  # a seed, not a secret
         started = []
         while self.pending and pages:
@@ -160,8 +159,7 @@ def crawled(shop: Shop, **options: Any) -> Run:
 def category(  # noqa: PLR0913  # the properties of a category, by name
     size: int, *, leaves: int = 24, groups: int = 4, same: int = 0, unpriced: float = 0, own: int = 0
 ) -> tuple[Product, ...]:
-    """Return products in a tree of categories: ``own`` of them are in its root, and ``same`` of them have the same
-    price."""
+    """Return products in a category tree: ``own`` of them are in its root, and ``same`` of them have one price."""
     rng = random.Random(size)  # noqa: S311  # a seed, not a secret
     found = []
     for number in range(size):

@@ -66,3 +66,11 @@ def test_a_text_that_is_empty_in_all_rows_is_reported(key: str) -> None:
     rows = [{**PRICED, key: ""}] * 10
     assert unread_of(rows) == [Unread(f"{ROW_PATH}.{key}", "null", 10, 10)]
     assert unread_of([*rows, PRICED]) == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "other"), [("averageRating", "numberOfReviews"), ("numberOfReviews", "averageRating")]
+)
+def test_a_rating_without_reviews_and_reviews_without_a_rating_are_reported(missing: str, other: str) -> None:
+    assert unread_of([PRICED, {**PRICED, missing: None}]) == [Unread(f"{ROW_PATH}.{missing}", "contradiction", 1, 2)]
+    assert unread_of([{**PRICED, missing: None, other: None}] * 12) == []

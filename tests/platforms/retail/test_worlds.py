@@ -1,5 +1,4 @@
-"""RE3-2, RE3-5, RE3-6: a crawl of a simulated category with a fault collects everything, or reports what is missing and
-why."""
+"""RE3-2, RE3-5, RE3-6: a crawl of a category with a fault collects everything, or reports what is missing and why."""
 
 from __future__ import annotations
 

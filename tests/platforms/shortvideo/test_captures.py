@@ -54,8 +54,7 @@ def test_response_of_another_service_is_not_recognised() -> None:
 
 
 def as_photo(item: dict[str, Any]) -> dict[str, Any]:
-    """Turn a recorded video item into a photo post. No photo post was recorded; only the keys of ``imagePost`` are
-    known."""
+    """Turn a recorded video item into a photo post. None was recorded; only the keys of ``imagePost`` are known."""
     urls = [["https://p16.example/1.jpeg", "https://p19.example/1.jpeg"], ["https://p16.example/2.jpeg"]]
     images = [{"imageURL": {"urlList": each}, "imageWidth": 1080, "imageHeight": 1440} for each in urls]
     video = item["video"] | {"playAddr": "", "downloadAddr": "", "duration": 0, "height": 0, "width": 0}

@@ -113,8 +113,7 @@ def outcome(body: bytes, scraper: str) -> dict[str, Any] | tuple[str, str]:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_co_3_the_page_alone_reads_every_capture_without_the_about_panel(name: str) -> None:
-    """Items and channel equal those of ``videosite-profile-v3``, which the tests above compare with the noted
-    values."""
+    """Items and channel equal those of ``videosite-profile-v3``, which other tests compare with the noted values."""
     for body in bodies_of(name):
         full, alone = outcome(body, "videosite-profile-v3"), outcome(body, "videosite-profile")
         if isinstance(full, dict) and isinstance(alone, dict):

@@ -1,4 +1,4 @@
-"""A service with the sandbox, and its console in a real browser."""
+"""Fixtures: a service with the sandbox, and its console in a real browser."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def console(browser: Browser, service: Service, request: pytest.FixtureRequest) -> Iterator[OpenConsole]:
-    """Opens the console. The test fails on script errors, violations of the policy, and requests to other hosts.
+    """Open the console. Script errors, violations of its content security policy and requests to other hosts fail the
+    test.
 
-    If the environment variable CONSOLE_SHOTS names a folder, it gets a picture of each page at the end of its test.
+    If the environment variable CONSOLE_SHOTS names a folder, a screenshot is saved there at the end of each test.
     """
     problems: list[str] = []
     opened: list[Page] = []
-    failed = re.compile("Failed to load resource: the server responded with a status of [45]")  # a call that fails
+    failed = re.compile("Failed to load resource: the server responded with a status of [45]")  # an API call that fails
 
     def watch(page: Page) -> None:
         origin = urlsplit(service.url).netloc

@@ -1,4 +1,4 @@
-"""What the tests of the console do on its page, and the records that they let it show."""
+"""Helpers for the tests of the console: actions on its page, and records for it to show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = {name: scraper for name, scraper in scrapers().items() if name == scraper.
 DESKTOP, PHONE = (1280, 900), (375, 812)
 IMAGE = "https://i5.walmartimages.com/1.png"
 OPENED = "details:not([open]) > summary, button.open[aria-expanded=false]"
-"""Everything on the page that is closed, and shows further fields once it is clicked."""
+"""Selects everything collapsed on the page: a click on it shows more fields."""
 
 PASTE = "Links, one in each line"
 DROP = """([name, text]) => {
@@ -30,7 +30,7 @@ OpenConsole = Callable[..., Page]
 
 
 def call(page: Page, code: str = "OK", /, **params: str) -> None:
-    """Fill in the form, make the call, and wait for the response."""
+    """Fill in the form, submit it, and wait for the response."""
     for name, value in params.items():
         page.locator(f"#param-{name}").fill(value)
     page.get_by_role("button", name="Call", exact=True).click()
@@ -45,7 +45,7 @@ def open_everything(page: Page) -> None:
 
 
 def paths(value: Any, path: tuple[str, ...] = ()) -> set[str]:
-    """Yield the dotted path of each value in JSON data. Lists add nothing to the path."""
+    """Return the dotted path of each value in JSON data. Lists add nothing to the path."""
     if isinstance(value, dict) and value:
         return set().union(*(paths(each, (*path, key)) for key, each in value.items()))
     if isinstance(value, list) and any(isinstance(each, dict) for each in value):
@@ -58,7 +58,7 @@ def shown_fields(page: Page) -> set[str]:
 
 
 def answer_with(page: Page, data: Any, headers: dict[str, str] | None = None) -> None:
-    """Let each call of the page be answered with a record, without the service."""
+    """Intercept the page's calls, and respond with a record in place of the service."""
     meta = {"client_id": "sandbox", "scraper": "", "billable": True, "duration_ms": 1}
     status = {"code": "OK", "message": "The scrape is complete.", "retryable": False}
     envelope = {"request_id": "req_1", "success": True, "status": status, "data": data, "error": None, "meta": meta}
@@ -99,14 +99,14 @@ def full_record(scraper: str) -> dict[str, Any]:
 
 
 def emptied(value: Any) -> Any:
-    """Return the same record with nulls and empty lists in place of values."""
+    """Return the record with nulls and empty lists in place of its values."""
     if isinstance(value, dict):
         return {key: emptied(each) for key, each in value.items()}
     return [] if isinstance(value, list) else None
 
 
 def violations(page: Page, *rules: str) -> list[str]:
-    """Return the serious violations that axe finds on the page: `rule: element`. ``rules``: check only these."""
+    """Return the serious accessibility violations that axe finds, as `rule: element`. ``rules``: check only these."""
     page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
     options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
     found = page.evaluate("options => axe.run(document, options)", options)["violations"]
@@ -119,7 +119,7 @@ def violations(page: Page, *rules: str) -> list[str]:
 
 
 def start(page: Page, text: str, ending: str = "Done") -> str:
-    """Paste targets, start the job, wait until the page says that it has ended, and return its id."""
+    """Paste targets, start the job, wait until the page shows that it has ended, and return its id."""
     page.get_by_label(PASTE).fill(text)
     page.get_by_role("button", name="Start job").click()
     expect(page.locator("main h2")).to_have_text(re.compile(r"Job \d+"), timeout=60_000)
@@ -128,14 +128,14 @@ def start(page: Page, text: str, ending: str = "Done") -> str:
 
 
 def drop(page: Page, name: str, text: str) -> None:
-    """Drop a file on the page."""
+    """Simulate dropping a file on the page."""
     page.get_by_label(PASTE).wait_for()
     page.evaluate(DROP, [name, text])
     expect(page.locator(".file")).to_contain_text(name)
 
 
 def saved(page: Page, button: str) -> tuple[str, bytes]:
-    """Click on a button that saves a file, and return the file's name and content."""
+    """Click a button that downloads a file, and return the file's name and content."""
     with page.expect_download() as download:
         page.get_by_role("button", name=button, exact=True).click()
     return download.value.suggested_filename, download.value.path().read_bytes()

@@ -1,4 +1,4 @@
-"""Makes screenshots small enough for the repository: with a palette, they have a third of the bytes."""
+"""Makes screenshots small enough for the repository: a palette reduces them to a third of their size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUB, UP, AVERAGE, PAETH = 1, 2, 3, 4
 
 
 def with_palette(png: bytes) -> bytes:
-    """Return a picture in its 256 most frequent colours. Other colours become the nearest of them.
+    """Reduce a picture to its 256 most frequent colours. Each other colour is replaced by the nearest of them.
 
     ``png``: a picture with 8 bits of red, green and blue, not interlaced.
     """
@@ -52,7 +52,7 @@ def _rows(data: bytes, size: int, height: int) -> Iterator[bytes]:
         start = number * (size + 1)
         row = bytearray(data[start + 1 : start + 1 + size])
         for at in range(size):
-            left, corner = (row[at - 3], above[at - 3]) if at > 2 else (0, 0)  # bytes of a pixel
+            left, corner = (row[at - 3], above[at - 3]) if at > 2 else (0, 0)  # a pixel has three bytes
             row[at] = (row[at] + _predicted(data[start], left, above[at], corner)) & 0xFF
         above = bytes(row)
         yield above

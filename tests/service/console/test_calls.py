@@ -1,4 +1,4 @@
-"""Calls in the console: results, errors, further pages, calls in the background."""
+"""Calls in the console: results, errors, next pages, background calls."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_call_in_the_background_is_cancelled(console: OpenConsole) -> None:
 
 def test_a_call_in_the_background_is_not_polled_from_other_pages(console: OpenConsole) -> None:
     page = console("shortvideo-photo-search-v4")
-    page.route("**/v1/calls/*", lambda _: None)  # the request stays without a response
+    page.route("**/v1/calls/*", lambda _: None)  # this request never gets a response
     with page.expect_request("**/v1/calls/*"):
         page.get_by_role("button", name="Call in the background").click()
     with page.expect_event("requestfailed", lambda each: "/v1/calls/" in each.url):

@@ -1,4 +1,4 @@
-"""The console shows every field of every record, also of hostile and large records."""
+"""The console shows every field of every record, including malicious and large records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.service.console.page import (
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_known_field_is_shown(console: OpenConsole, name: str) -> None:
-    """A field that only the tab "JSON" shows would be missing here."""
+    """Fields that are shown only in the tab "JSON" do not count."""
     record = full_record(name)
     page = console(name)
     answer_with(page, record)
@@ -66,12 +66,12 @@ def test_values_are_shown_as_what_they_are(console: OpenConsole) -> None:
     expect(page.locator("[data-field=tags] dd li")).to_have_text(["a", "b"])
     expect(page.locator("[data-field=has_more] dd")).to_have_text("no")
     assert page.get_by_role("button", name="Next page").count() == 0
-    # The platform's own view needs products, which this record lacks: the fields are shown nevertheless.
+    # The special view for this platform needs products. Without them, the fields must still be shown.
     expect(page.get_by_text("The view of this platform cannot show this record.")).to_be_visible()
 
 
 def test_values_are_not_changed(console: OpenConsole) -> None:
-    """Long ids keep their digits. A time without a zone and a price without a currency get none."""
+    """Long ids keep all digits. Times without a time zone and prices without a currency are shown without one."""
     page = console("retail-search-v4")
     record = {"id": 2**60 + 1, "latitude": 52.5200066, "list_price": 1234.5, "created": "2026-01-02T03:04:05"}
     answer_with(page, {**record, "joined": "Jan 5, 2012", "has_more": False})
@@ -157,7 +157,7 @@ def test_a_large_result_is_laid_out_in_parts(console: OpenConsole) -> None:
 
 @pytest.mark.soak
 def test_at_8_the_browser_reaches_no_other_hosts_for_images(browser: Browser, service: Service) -> None:
-    """The page is that of a service with real platforms."""
+    """The page is the one that a service with real platforms serves."""
     real = pages(sandbox=False)["/"]
     page = browser.new_page()
     reached: list[str] = []
@@ -187,7 +187,7 @@ def test_at_8_the_browser_reaches_no_other_hosts_for_images(browser: Browser, se
 
 
 def test_with_real_platforms_images_load_only_after_a_click(browser: Browser, service: Service) -> None:
-    """The service runs the sandbox here, but its page is that of a service with real platforms."""
+    """The service uses the sandbox, but its page is the one that a service with real platforms serves."""
     real = pages(sandbox=False)["/"]
     page = browser.new_page()
     images: list[str] = []

@@ -1,4 +1,4 @@
-"""The files of the console: where they are served, what they load, how large they are."""
+"""The files of the console: their routes, what they load, and their size."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def test_at_8_images_of_records_are_loaded_only_from_their_platform_s_hosts() ->
     others = {host for host in shown if not any(fnmatch(host, each) for each in allowed)}
     assert {host for host in others if not host.endswith(".example")} <= {
         "www.linkedin.com"
-    }  # a page's own placeholder
+    }  # a placeholder image of the platform's page
 
 
 def images_of_fixtures() -> Iterator[str]:
-    """Yield the URLs of images in the items of the sandbox and of the fixtures, by the names of their fields."""
+    """Yield the image URLs in the items of the sandbox and of the fixtures, found by the names of their fields."""
     name = re.compile(r"image|picture|_pic|photo|logo|banner|thumbnail|display_u")
 
     def of(value: object, field: str = "") -> Iterator[str]:
@@ -110,6 +110,6 @@ def test_the_console_is_small() -> None:
 
 
 def test_the_vendored_file_has_the_pinned_hash() -> None:
-    """A change of the vendored file must be deliberate, and be repeated in ``vendored.json``."""
+    """If the vendored file changes, the hash in ``vendored.json`` must be changed, too."""
     folder = FOLDER / "static"
     assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in VENDORED} == VENDORED

@@ -1,4 +1,4 @@
-"""The pages of jobs in the console: hostile texts, keyboard, phone, accessibility, pictures."""
+"""The job pages of the console: malicious texts, keyboard, phone screens, accessibility, screenshots."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PAYLOADS = [
 
 
 def filled(value: Any, text: str) -> Any:
-    """Return the same JSON data with a text in place of each text."""
+    """Return JSON data with every text replaced by ``text``."""
     if isinstance(value, dict):
         return {key: filled(each, text) for key, each in value.items()}
     if isinstance(value, list):
@@ -64,7 +64,7 @@ def assert_nothing_ran(page: Page) -> None:
 
 
 def test_scripts_in_a_targets_file_do_not_run(console: OpenConsole) -> None:
-    """They are in the name of the file, the names of columns, ids, params and scrapers, and so in errors."""
+    """The scripts are in the names of the file, columns and scrapers, in ids and params, and so in error messages."""
     cells = [each.replace('"', '""') for each in PAYLOADS]
     names = ",".join(f'"{each}"' for each in cells if each.isprintable())
     rows = [f'"{each}",retail-search-v4,"{each}",{names}' for each in cells]
@@ -83,7 +83,7 @@ def test_scripts_in_a_targets_file_do_not_run(console: OpenConsole) -> None:
 
 
 def answer_about(page: Page, job: dict[str, Any], failure: str) -> None:
-    """Let the page have one job, without the service."""
+    """Intercept the page's requests, and respond with one job in place of the service."""
     page.route("**/v1/jobs/17", lambda route: route.fulfill(json=job))
     page.route("**/v1/jobs", lambda route: route.fulfill(json={"jobs": [job], "next_after": None}))
     page.route("**/failures?*", lambda route: route.fulfill(body=failure))
@@ -128,7 +128,7 @@ def test_the_keyboard_is_enough_for_a_job(console: OpenConsole) -> None:
     focused = page.locator(":focus")
 
     def go_to(text: str) -> None:
-        """Press Tab until an element with this text has the focus."""
+        """Press Tab until an element with the text has the focus."""
         for _ in range(30):
             page.keyboard.press("Tab")
             if text in page.evaluate("document.activeElement.textContent + (document.activeElement.id || '')"):
@@ -184,7 +184,7 @@ MAX_PICTURE_BYTES = 60_000
 
 @pytest.mark.soak
 def test_the_pictures_of_the_documentation_are_those_of_the_pages(console: OpenConsole) -> None:
-    """With the environment variable CONSOLE_PICTURES, the pictures in docs/ are made anew."""
+    """If the environment variable CONSOLE_PICTURES is set, the screenshots in docs/ are created again."""
     page = console("jobs")
     start(page, "https://www.walmart.com/browse/976759\nhttps://www.walmart.com/search?q=mustard")
     job_id = start(console("jobs"), TEN_LINKS)

@@ -1,4 +1,4 @@
-"""Jobs in the console: start, progress, errors, files of records, retry, cancel, delete."""
+"""Jobs in the console: starting, progress, errors, downloads of records, retry, cancel, delete."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_file_is_dropped_or_chosen(console: OpenConsole, service: Service) -> 
 
 @pytest.mark.soak
 def test_each_format_is_the_file_of_the_endpoint(browser: Browser, service: Service) -> None:
-    """The key of the client is in a header of each request, and in no URL. The page is that of real platforms."""
+    """The API key is sent in a header and never in a URL. The page is that of a service with real platforms."""
     real = pages(sandbox=False)["/"]
     page = browser.new_page()
     page.route(
@@ -177,7 +177,7 @@ def test_a_file_that_breaks_off_or_is_too_large_is_not_saved(console: OpenConsol
     page.get_by_role("button", name="Excel").click()
     expect(page.get_by_role("alert")).to_contain_text("No response")
     page.unroute("**/records?*")
-    page.route("**/records?*", lambda _: None)  # the request stays without a response
+    page.route("**/records?*", lambda _: None)  # this request never gets a response
     page.get_by_role("button", name="Excel").click()
     expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_role("button", name="Cancel", exact=True).click()
@@ -273,7 +273,7 @@ def test_a_job_whose_response_is_lost_is_not_made_twice(console: OpenConsole, se
 
 @pytest.mark.soak
 def test_a_second_click_cancels_nothing_more(console: OpenConsole, service: Service) -> None:
-    """Another DELETE would delete the job that the first one has cancelled."""
+    """A second DELETE would delete the job that the first one has cancelled."""
     page = console("jobs")
     job_id = start(page, SEARCHES)
     running = {**job(service, job_id).body, "state": "open", "ended_at": None}
@@ -295,7 +295,7 @@ def test_a_second_click_cancels_nothing_more(console: OpenConsole, service: Serv
 
 
 def wait_for_requests(page: Page) -> None:
-    """Wait until the test has seen all requests that the page has begun."""
+    """Wait until Playwright has reported all requests that the page has started."""
     page.evaluate("fetch('healthz').then(() => null)")
 
 

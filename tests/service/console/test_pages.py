@@ -1,4 +1,4 @@
-"""The pages of the console: usage, status, small screens, keyboard, accessibility."""
+"""The other pages of the console (usage and status), small screens, keyboard, accessibility."""
 
 from __future__ import annotations
 

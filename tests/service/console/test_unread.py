@@ -1,4 +1,4 @@
-"""The console shows which parts of a payload could not be read."""
+"""The console shows which parts of a platform's payload could not be read."""
 
 from __future__ import annotations
 
