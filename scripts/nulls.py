@@ -49,7 +49,8 @@ This page is generated. The column *when* is from the descriptions of the models
 page, and `python -m scripts.nulls measure` counts again. `tests/test_nulls.py` checks that page and counts are up to
 date.
 
-The shares are percentages of the objects to which the field belongs. For a field of a post, these are all posts.
+The shares are percentages of the objects to which the field belongs. For a field of a post, these objects are all
+posts.
 
 - *sandbox*: a crawl of the sandbox with seed {SEED}, over all targets in `{TARGETS.relative_to(ROOT)}` that need no
   special settings and are not named after a fault. The sandbox imitates what was observed, but it is not a measurement

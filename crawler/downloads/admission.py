@@ -50,7 +50,7 @@ class _Pending:
     deadline: float | None
     """The time (of the event loop) by which the download must start. None: no deadline."""
     refused: bool = False
-    """Whether the platform has refused the target before. If the lane of the refusal is suspended, the target's first
+    """Whether the platform has refused the target before. If the lane of that request is suspended, the target's first
     request then fails instead of waiting."""
 
     @classmethod

@@ -176,7 +176,7 @@ class Throttle:
         return self.limit.delay * self.facts.processes * (1 - self.jitter)
 
     def _start_in(self, ahead: int = 0) -> float:
-        """Return the least seconds until a download can start after the waiting downloads and ``ahead`` others.
+        """Return the minimum seconds until a download can start after the waiting downloads and ``ahead`` others.
 
         Downloads that other processes start may delay it further.
         """

@@ -89,7 +89,7 @@ class PlatformLinks:
     """Patterns for the paths of pages that no scraper reads, by the kind of page (``a product``), for error
     messages."""
     short_hosts: frozenset[str] = frozenset()
-    """Hosts of short links. They are refused, because only a request would show where they lead."""
+    """Hosts of short links. Short links are refused, because only a request would show where they lead."""
 
     def owns(self, host: str) -> bool:
         """Whether a host belongs to the platform. ``host`` is in lower case."""
@@ -158,7 +158,7 @@ def read_link(text: str) -> Link:
 
 
 def is_link(text: str) -> bool:
-    """Whether a text is a link to any site, or contains one. Otherwise it is an id, a name or search words.
+    """Whether a text is a link to any site, or contains one. Any other text is an id, a name or search words.
 
     >>> [is_link(text) for text in ("https://a.example", "www.a.example", "a.example/b", "//a.example/b", "see http://a")]
     [True, True, True, True, True]

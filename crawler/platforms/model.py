@@ -49,7 +49,8 @@ class Entity:
 
 
 def schema_name(model: type) -> str:
-    """Return the name of a model in JSON schemas. It begins with the model's platform, so that no two names are equal.
+    """Return the name of a model in JSON schemas. The name begins with the model's platform, so that no two names are
+    equal.
 
     ``crawler.platforms.retail.schema.Product`` is ``RetailProduct``; a model that platforms share keeps its name.
     """

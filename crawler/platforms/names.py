@@ -185,7 +185,7 @@ class PayloadNames:
         self.current = names_in(settings)
 
     def reload(self) -> None:
-        """Read the file again. If it is wrong, the old names stay in force. Log one line in any case."""
+        """Read the file again. If the file is invalid, the previous names stay in force. Log one line in any case."""
         try:
             self.current = names_in(self._settings)
         except WrongNamesError as error:

@@ -82,7 +82,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         raise NotImplementedError
 
     async def to_item(self) -> dict[str, Any]:
-        """Return the item with the page object's fields. It is cached, so that the response is read only once.
+        """Return the item with the page object's fields. The item is cached, so that the response is read only once.
 
         Raises:
             ScrapeError: the response does not contain the data. The error has the HTTP status of the response.
@@ -204,7 +204,7 @@ def missing_error(message: str, *paths: Sequence[str | int], reason: str) -> Ext
 
 
 def unread_error(message: str, unread: Sequence[Unread], *, reason: str) -> ExtractionFailed:
-    """Create the error for a payload with too many unread parts. Its details name their paths."""
+    """Create the error for a payload with too many unread parts. The error's details name the paths of these parts."""
     details: list[Detail] = [
         {"loc": list(each.path.split(".")), "msg": str(each), "type": each.cause} for each in unread
     ]

@@ -34,7 +34,7 @@ class Advice:
     """Extension that derives suggested lines from the kept responses, in the thread that writes these responses to
     disk.
 
-    It costs nothing in a run without unread parts. Each unread path is examined once per process.
+    The extension costs nothing in a run without unread parts. Each unread path is examined once per process.
     """
 
     def __init__(self, keeper: Keeper) -> None:
@@ -59,7 +59,8 @@ class Advice:
 def suggested(names: PayloadNames, settings: BaseSettings, folder: Path) -> dict[str, str]:
     """Return the proven lines for the kept responses in a source's folder, by the unread path that they repair.
 
-    A line is a JSON object, as in the file of ``PAYLOAD_NAMES``. It is logged with its evidence, but without values.
+    A line is a JSON object, as in the file of ``PAYLOAD_NAMES``. The line is logged with its evidence, but without
+    values.
     """
     from crawler.probe.repair import as_line, repair_source  # noqa: PLC0415  # imported late, because most crawls do not need it
     from crawler.probe.reread import overrides_for  # noqa: PLC0415

@@ -71,7 +71,7 @@ def break_of(rows: list[dict[str, Any]], value: Value) -> tuple[tuple[Step, ...]
 
 
 def _depth(rows: list[Any], path: tuple[Step, ...], *, is_plain: bool) -> int | None:
-    """Return the number of steps up to the absent key. It is negative if the key exists with an object as its value."""
+    """Return the number of steps up to the absent key. The number is negative if the key exists and has an object."""
     held = rows
     for depth, step in enumerate(path):
         if step == EACH and held and all(isinstance(each, dict) for each in held):

@@ -42,8 +42,8 @@ LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields], config=Con
 def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
     """Return the params of one target per scraper, by scraper.
 
-    They are read from the file ``path``. If ``path`` is None, they are the scrapers' examples in the sandbox, else the
-    known targets in ``targets.json``.
+    The targets are read from the file ``path``. If ``path`` is None, they are the scrapers' examples in the sandbox,
+    else the known targets in ``targets.json``.
 
     Raises:
         OSError: the file cannot be read.

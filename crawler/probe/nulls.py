@@ -12,7 +12,8 @@ from crawler.monitoring.fields import FieldCount, count_fields, values_of
 from crawler.targets.target import Scraper
 
 DOCS = Path(crawler.__file__).parents[1] / "docs/platforms"
-"""Folder of the platforms' documentation. It exists in a checkout of the project, but not in an installed package."""
+"""Folder of the platforms' documentation. The folder exists in a checkout of the project, but not in an installed
+package."""
 SECTION = "## Fields and nulls"
 EMPTY_WORDS = re.compile(r"null|\"\"|\[\]|absent|(?<!never )empty|left out|none", re.IGNORECASE)
 """Matches the words by which the documentation says that a field may be empty."""

@@ -25,7 +25,7 @@ from crawler.storage.kept import GOOD, KeptError, kept, of_source
 NEWEST = 5
 """Maximum number of kept responses that are examined for each source."""
 MAX_JSON = 800
-"""Maximum number of characters of a line as a JSON object. Its two paths together have at most 600."""
+"""Maximum number of characters of a line as a JSON object. The two paths in a line together have at most 600."""
 ROUNDS = 3
 """Maximum number of rounds: a line may make an object readable in which another key is absent."""
 

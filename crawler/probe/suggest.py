@@ -3,8 +3,8 @@
 A *good page* is a response of the same source that could be read completely, from before the change. A line is *proven*
 if it is the only line with evidence: its values equal those of the same rows on a good page; or its key has a similar
 name, is the same key at another level, or contains an object with the same keys. A value of the same type proves
-nothing, because likes and views have the same type. All other lines are unproven. They are shown with their values and
-the values of good pages, for a person to compare.
+nothing, because likes and views have the same type. All other lines are unproven. Unproven lines are shown with their
+values and the values of good pages, for a person to compare.
 """
 
 from __future__ import annotations

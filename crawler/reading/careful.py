@@ -1,7 +1,7 @@
 """The careful pass: reads decoded data value by value, and reports each difference from the contract.
 
-It is used for payloads that the strict pass refuses, and for plain data that is not JSON. A value that cannot be read
-becomes null, and a row without its identity is left out. Each path is reported once, with the number of rows.
+This pass is used for payloads that the strict pass refuses, and for plain data that is not JSON. A value that cannot be
+read becomes null, and a row without its identity is left out. Each path is reported once, with the number of rows.
 """
 
 from __future__ import annotations

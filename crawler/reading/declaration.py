@@ -64,7 +64,7 @@ def often(*paths: str) -> Any:
 
 
 def sometimes(*paths: str) -> Any:
-    """Declare a value that may be absent. Its absence is never reported."""
+    """Declare a value that may be absent. The absence of the value is never reported."""
     return Declared("sometimes", paths, often=False)
 
 
@@ -128,7 +128,8 @@ class Value:
     contracts: tuple[type[Contract], ...]
     """The contracts in the type: one, several of a union, or none."""
     classes: frozenset[Any]
-    """The classes of decoded JSON values that the type allows, including that of null. They need no conversion."""
+    """The classes of decoded JSON values that the type allows, including that of null. Values of these classes need no
+    conversion."""
 
     @cached_property
     def required(self) -> bool:

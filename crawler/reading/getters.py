@@ -87,5 +87,5 @@ def _chain(names: list[str], row: str, *, is_any: bool) -> str:
 
 @cache
 def field_name(key: str) -> str:
-    """Return the name of the field for a key. It is an identifier, and not the name of a method or value."""
+    """Return the name of the field for a key. The name is an identifier, and not the name of a method or value."""
     return "key_" + "".join(each if each.isalnum() and each.isascii() else f"_{ord(each)}_" for each in key)

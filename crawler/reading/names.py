@@ -1,10 +1,10 @@
 """Additional paths for declared values, tried before the declared ones, so that a changed payload can be read.
 
 No code changes: the paths come from the file of ``PAYLOAD_NAMES``. A *line* of it names a contract, a path that the
-contract declares, and a *further* path for the same value: ``Row``, ``imageInfo``, ``media.image``. It applies to all
-values of the contract whose paths begin with the declared one. The further path is tried first, and then the declared
-one, because platforms change their pages one by one. For values in HTML, a line names a table of selectors, one of the
-table's paths, and a further selector.
+contract declares, and a *further* path for the same value: ``Row``, ``imageInfo``, ``media.image``. A line applies to
+all values of the contract whose paths begin with the declared one. The further path is tried first, and then the
+declared one, because platforms change their pages one by one. For values in HTML, a line names a table of selectors,
+one of the table's paths, and a further selector.
 
 ``Names.contract`` returns a subclass of the contract with the further paths. So the strict pass, the careful pass and
 all other users of ``values`` read the same paths. ``Names.table`` does the same for a table.
@@ -39,7 +39,7 @@ class SelectorTable(ABC):
 
     @abstractmethod
     def named(self, lines: Sequence[Line]) -> Self:
-        """Return the table with the selectors of the lines added. They are tried before the declared selectors."""
+        """Return the table with the selectors of the lines added. Added selectors are tried before declared ones."""
 
 
 T = TypeVar("T", bound=SelectorTable)

@@ -2,8 +2,8 @@
 
 A contract is compiled to msgspec Structs: one for the contract, and one for each object on the paths of its values. A
 key of an ``identity`` or ``always`` value is a required field, so that the decoder itself finds missing values. The
-Struct of a contract is a subclass of the contract. It has a field for each value whose path is a single key, and a
-property for each other value.
+Struct of a contract is a subclass of the contract. The Struct has a field for each value whose path is a single key,
+and a property for each other value.
 
 The pass returns an instance if the payload is exactly as declared, else None. ``careful.py`` then finds the
 differences.

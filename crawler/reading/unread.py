@@ -1,4 +1,4 @@
-"""Unread parts of payloads: expected values and rows that could not be read. They become warnings of the outcome."""
+"""Unread parts of payloads: expected values and rows that could not be read. Unread parts become warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Unread(NamedTuple):
     path: str
     """The path in the payload, as its contract declares it: ``itemStacks[].items[].averageRating``.
 
-    It contains no text of the page: unknown names are in ``names``, and their path ends in ``…unknown``.
+    The path contains no text of the page: unknown names are in ``names``, and their path ends in ``…unknown``.
     """
     cause: Cause
     """Why it could not be read.

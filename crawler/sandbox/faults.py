@@ -77,7 +77,7 @@ COMMON = {
 }
 
 UNLOCK_SCRIPT = "/__door__.js"
-"""Path of the script that unlocks a page with the fault ``browser-only``. It is served only on the host
+"""Path of the script that unlocks a page with the fault ``browser-only``. The script is served only on the host
 ``localhost``."""
 
 
@@ -208,4 +208,4 @@ _CONNECTION_FAULTS: dict[str, Callable[[Request, FakeResponse], None]] = {
     "reset": _reset,
     "truncated": _truncate,
 }
-"""Faults that delay, cut or drop the response, by name. They do not change its content."""
+"""Faults that delay, cut or drop the response, by name. These faults do not change the response's content."""

@@ -47,7 +47,7 @@ class _Platform(Resource):
 
     @cached_property
     def site(self) -> FakeSite:
-        """The site. It is built for the first request, because most runs use one platform only."""
+        """The site. The site is built for the first request, because most runs use one platform only."""
         return self.build()
 
     def render(self, http_request: Request) -> bytes | int:

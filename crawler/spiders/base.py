@@ -1,6 +1,7 @@
 """The base class of all spiders.
 
-A spider yields one scheduled request per target. Its callback awaits the target's other requests and yields a record.
+A spider yields one scheduled request per target. The request's callback awaits the target's other requests and yields a
+record.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             raise CloseSpider(str(error)) from error
 
     def request(self, target: Target) -> Request:
-        """Return a target's first request, made with ``for_page``. It must depend only on the target."""
+        """Return a target's first request, made with ``for_page``. The request must depend only on the target."""
         raise NotImplementedError
 
     async def scrape(self, target: Target, first: First) -> Data | None:
@@ -361,7 +362,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:
         """Compare the number of rows on a listing's pages with the stated number, after the last page of the listing.
 
-        If they differ, add a warning to the target's outcome. The arguments are passed to ``Listings.close``.
+        If the numbers differ, add a warning to the target's outcome. The arguments are passed to ``Listings.close``.
         """
         coverage = self.listings.close(target, ended=ended, ceiling=ceiling)
         if coverage is not None and coverage.reasons:

@@ -1,4 +1,4 @@
-"""Microblog: the spider for profiles with their posts. It reads up to four public sources; some of them may fail."""
+"""Microblog: the spider for profiles with their posts. The spider reads up to four public sources; some may fail."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class MicroblogSpider(PlatformSpider):
             await self._try_source(target, "timeline", lambda: self._api.timeline(target, user_id), parts, errors)
 
     def _warn_of_failures(self, target: Target, errors: dict[str, ScrapeError]) -> None:
-        """Add warnings about the sources that failed. Their order does not depend on which failed first."""
+        """Add warnings about the sources that failed. Their order does not depend on which source failed first."""
         for source in SOURCES:
             if source in errors:
                 self.warn(target, source, errors[source])
@@ -272,7 +272,7 @@ class MicroblogSpider(PlatformSpider):
     async def _required_timeline(self, target: Target, user_id: str, cursor: str, first: First | None = None) -> Part:
         """Fetch a page of the timeline. After a rate limit, fetch it once more when the timeline's breaker permits it.
 
-        It is not fetched again if the target has a deadline, or if the rate limit has not opened the breaker.
+        The page is not fetched again if the target has a deadline, or if the rate limit has not opened the breaker.
 
         Raises:
             ScrapeError: the timeline could not be fetched.

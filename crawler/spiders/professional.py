@@ -1,4 +1,4 @@
-"""Professional network: the spider for members' profiles. It requests one page for each target."""
+"""Professional network: the spider for members' profiles. The spider requests one page for each target."""
 
 from __future__ import annotations
 

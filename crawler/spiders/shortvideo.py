@@ -27,7 +27,8 @@ MAX_REPEATED_RESPONSES = 2
 
 
 class SearchSession(ResponseListener):
-    """A browser session on the search page. It collects the rows in the results, each once, until it has enough.
+    """A browser session on the search page. The session collects the rows in the results, each once, until it has
+    enough.
 
     The platform's cursor is valid for one visitor only. Therefore this scraper's cursor is a number of rows: each
     session reads the results from the start, and skips as many rows as earlier records contain.

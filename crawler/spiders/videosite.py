@@ -164,7 +164,7 @@ class ChannelReader:
     # The channel
 
     async def _channel(self, first: First) -> Item:
-        """Return the channel's page. If it is not found, try other URL paths. If it fails, use its own API calls."""
+        """Return the channel's page. If not found, try other URL paths; after other errors, use API calls."""
         try:
             return await self._redirected(dict(await (await first.page(ChannelPage)).to_item()))
         except (UpstreamRateLimited, UpstreamTimeout):
@@ -292,7 +292,7 @@ class ChannelReader:
         return record(page["profile"], posts, enrichments, cursor=following, more=more)
 
     def _tabs(self, page: Item) -> list[str]:
-        """Return the tabs that are still to be read. This target reads the first of them."""
+        """Return the tabs that are still to be read. This target reads the first of these tabs."""
         if self.continuation:
             return list(self.continuation.tabs)
         if self.params.type != "all":
@@ -327,7 +327,7 @@ class ChannelReader:
         return listing
 
     async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> Item:
-        """Return the items in a playlist of a channel. If it fails, return the newest items, from the Atom feed."""
+        """Return the items in a channel's playlist; if it cannot be fetched, the newest items, from the Atom feed."""
         request = upstream.playlist_request(self.origin, channel, tab, kind=kind, ids=self.ids)
         request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:
@@ -392,6 +392,6 @@ class ChannelReader:
         return dict(await page.to_item())
 
     async def optional(self, kind: type[VideositePage], request: Request) -> Item | None:
-        """Fetch an optional page and return its item. If it fails, return None and add a warning to the outcome."""
+        """Return the item of an optional page. If the page fails, return None and add a warning to the outcome."""
         page = await self.spider.get_optional(kind, request, self.target)
         return dict(await page.to_item()) if page else None

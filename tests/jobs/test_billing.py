@@ -175,6 +175,8 @@ async def test_a_job_whose_upkeep_fails_does_not_stop_that_of_the_next(
         await remove(job)
 
     monkeypatch.setattr(jobs, "remove", fail)
+    monkeypatch.setattr(STORE_TIME, "is_steady", True)  # in a new process, it is not known yet
+    monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)
     await upkeep.tend(jobs, Keyring(), keep_days=-1)
     assert await jobs.get(ended.id) is None
 

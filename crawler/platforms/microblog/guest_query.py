@@ -84,7 +84,8 @@ class GuestQuery:
     page: type[ApiPage]
     build: Callable[..., Request]
     forms: list[QueryForm]
-    """The forms that the platform may accept, in the order in which they are tried. The first is in use."""
+    """The forms that the platform may accept, in the order in which they are tried. The platform now uses the first
+    form."""
     missing_flags: list[str] = field(default_factory=list)
     """Flags that the platform required; they are sent as false."""
     _tried: set[str | None] = field(default_factory=set)

@@ -152,7 +152,7 @@ class _Reader:
         """The number of the slot that the last text refers to, or None."""
 
     def read(self, elements: Iterable[tuple[re.Match[str], int]]) -> None:
-        """Read the elements of a script. Each comes with its number in the page."""
+        """Read the elements of a script. Each element comes with its number in the page."""
         for element, _ in elements:
             key, slot, assigns, opens, opens_alone, string, word, closes, closes_alone, ends, sign = element.groups()
             frame = self.frame

@@ -39,8 +39,8 @@ def user_id_of(parts: dict[str, Part]) -> str:
 def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlier: int | None = 0) -> dict[str, Any]:
     """Build the contract's data from the sources. ``handle`` is the requested handle.
 
-    ``seen`` are the ids of posts that earlier pages already returned. They are left out of this page. ``earlier`` is
-    the number of posts on earlier pages, None if it is unknown.
+    ``seen`` are the ids of posts that earlier pages already returned. These posts are left out of this page.
+    ``earlier`` is the number of posts on earlier pages, None if it is unknown.
 
     If the timeline could not be fetched, or its cursor could not be read, the record's cursor requests the timeline
     from its start. The later pages then omit the posts in this record.
@@ -93,9 +93,9 @@ def _repeated_later(parts: dict[str, Part]) -> list[str]:
 def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
     """Merge the posts by id, in the timeline's order.
 
-    Posts that are only on the profile's page are the newest. They come first, but after a pinned post. If the timeline
-    has no posts, the posts on the profile's page come first, then the embed's. Otherwise the embed only fills in
-    missing values of posts from the timeline or the profile's page: later timeline pages contain the embed's other
+    Posts that are only on the profile's page are the newest. Such posts come first, but after a pinned post. If the
+    timeline has no posts, the posts on the profile's page come first, then the embed's. Otherwise the embed only fills
+    in missing values of posts from the timeline or the profile's page: later timeline pages contain the embed's other
     posts.
     """
     by_source = {source: parts[source]["posts"] for source in POST_ORDER if source in parts}

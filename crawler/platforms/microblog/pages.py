@@ -71,7 +71,7 @@ _ACTIONS = {"FollowAction": "followers_count", "SubscribeAction": "friends_count
 
 @attrs.define(slots=False)
 class ProfilePage(MicroblogPage):
-    """A profile's public page: most profile fields and the newest few posts. It has no cursor to a next page."""
+    """A profile's public page: most profile fields and the newest few posts. The page has no cursor to a next page."""
 
     source: ClassVar[str] = "page"
 
@@ -133,7 +133,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def users(self) -> Sequence[User]:
-        """The page's user objects of the profile. If one is there as a post's author, it has fewer fields."""
+        """The page's user objects of the profile. A user that is only a post's author has fewer fields."""
         named = [each for each in self._users if (each.screen_name or "").casefold() == self.owner.casefold()]
         return named or self.authors[:1]
 

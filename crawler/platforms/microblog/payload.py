@@ -55,7 +55,7 @@ class Media(Contract):
     def contradictions(self) -> Sequence[str]:
         """All 86 recorded videos and animations have files, each with a bitrate (capture 8bf3576c7485).
 
-        They have the status "Available". According to other projects, videos with another status are withheld.
+        All of these have the status "Available". According to other projects, videos with another status are withheld.
         """
         if self.kind not in {"video", "animated_gif"} or self.status not in {None, "Available"}:
             return []
@@ -63,7 +63,7 @@ class Media(Contract):
 
 
 class Note(Contract):
-    """The whole text of a long post. It is not HTML-escaped."""
+    """The whole text of a long post. The text is not HTML-escaped."""
 
     text: str = identity("text")
     links: list[Link] = always("entity_set.urls[]")
@@ -146,7 +146,7 @@ class Post(Holder):
     quoted_id: str | None
     """The id of the quoted post, which may be deleted."""
     quoted_result: Holder | None
-    """The object that contains the quoted post. It is empty if the post was deleted."""
+    """The object that contains the quoted post. The object is empty if the post was deleted."""
     reposted_result: Holder | None
     """The object that contains the reposted post."""
 
@@ -242,7 +242,7 @@ class LimitedTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
 
 
 class PostResult(Holder, one_of=True):
-    """The object that contains a post. It is empty if the post was deleted."""
+    """The object that contains a post. The object is empty if the post was deleted."""
 
     result: Tweet | LimitedTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
 

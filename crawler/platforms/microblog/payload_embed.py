@@ -1,9 +1,9 @@
 """Microblog: the contracts of the embeddable timeline, whose users and posts have the platform's oldest layout.
 
 No embed has been recorded. The keys are taken from two published descriptions of live responses, of 2026-08 and
-2026-09, and from a schema of 2024. They equal the API's ``legacy`` keys. Because nothing was counted, all values except
-the identities are ``sometimes``. The numbers that the schema and the descriptions agree on are expected in an object
-that has the others: the embed also sends numbers that are 0.
+2026-09, and from a schema of 2024. The keys equal those of ``legacy`` objects in the API. Because nothing was counted,
+all values except the identities are ``sometimes``. The numbers that the schema and the descriptions agree on are
+expected in an object that has the others: the embed also sends numbers that are 0.
 """
 
 from __future__ import annotations

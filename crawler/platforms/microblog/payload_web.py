@@ -1,7 +1,7 @@
 """Microblog: the contracts of the newest web client's payloads: its API responses, and the data in its pages.
 
 The recorded pages are an excerpt of a page (capture 15e277c749c3), and two pages with real structure but other values
-(captures 968d30337932, 591342db3cda). They do not show which values are in every post, so all values except the
+(captures 968d30337932, 591342db3cda). These pages do not show which values are in every post, so all values except the
 identities are ``sometimes``. Links, media, notes and articles have the same keys as in the API's responses.
 """
 

@@ -40,7 +40,7 @@ Posts by other authors in such an entry are only context.
 ADVERT = "promoted"
 """Id prefix of the entries that are advertisements. Such entries also contain a mark."""
 BOTTOM = "cursor-bottom"
-"""Id prefix of the entries with the cursor for the next page. All 16 recorded ones have this prefix."""
+"""Id prefix of the entries with the cursor for the next page. All 16 recorded cursor entries have this prefix."""
 
 MIN_WITHOUT_VIEWS = 3
 """Number of posts from which on a number of views that all of them lack is missing. A very new post may lack it."""

@@ -241,7 +241,7 @@ class GraphVideo(Graph, tag=("__typename", "XDTGraphVideo")):
 
 
 class GraphCarousel(Graph, tag=("__typename", "XDTGraphSidecar")):
-    """A carousel. It is not a video, even if it begins with one."""
+    """A carousel. A carousel is not a video, even if it begins with one."""
 
     @property
     def kind(self) -> int:

@@ -50,7 +50,7 @@ class TaggedAccount(Person):
 
 
 class Listed(Contract):
-    """One of the newest posts of the owner. Its ids are returned unchanged."""
+    """One of the newest posts of the owner. The post's ids are returned unchanged."""
 
     pk: NonEmpty = identity("pk")
     code: NonEmpty = identity("code")

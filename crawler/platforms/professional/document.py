@@ -38,7 +38,7 @@ class Document:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the response is a whole page. Otherwise it is a saved part of a page."""
+        """Whether the response is a whole page, and not a saved part of one."""
         return WHOLE_PAGE in self.meta
 
 

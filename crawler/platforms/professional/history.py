@@ -1,7 +1,7 @@
 """Builds the record's positions and schools, from complete or masked sections or from linked data (specification 2.6).
 
-A masked text is one in which the platform's server replaced each letter by an asterisk. It stays empty in the data:
-neither logos nor the lengths of words are used to reconstruct it.
+A masked text is one in which the platform's server replaced each letter by an asterisk. Masked texts stay empty in the
+data: neither logos nor the lengths of words are used to reconstruct it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def school(cells: Row, *, in_block: bool = False) -> Row:
 
 
 def masked_rows(rows: list[Row], company: Row, own_school: Row) -> tuple[list[Row], list[Row]]:
-    """Return the positions and the schools of the masked block. It lists positions first, then schools.
+    """Return the positions and the schools of the masked block. The block lists positions first, then schools.
 
     Nothing separates the two: the first row that is recognisable as a school, and all rows after it, are schools.
 

@@ -214,7 +214,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def linked(self) -> LinkedData:
-        """The page's linked data. It is empty if the page has none, or if it is broken."""
+        """The page's linked data. It is empty if the page has no linked data or broken linked data."""
         return self.payload(LinkedData, orjson.dumps(self._document.nodes), what="the linked data")
 
     @property

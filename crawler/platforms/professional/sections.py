@@ -117,7 +117,7 @@ def details(node: LexborNode) -> list[str] | None:
 
 
 def number(attribute: str) -> Cell:
-    """Declare a cell with the number in an attribute. It is null if no element has the attribute."""
+    """Declare a cell with the number in an attribute. The value is null if no element has the attribute."""
     return Cell(f"[{attribute}]", lambda node: count(node.attributes.get(attribute)), empty=None, often=3)
 
 

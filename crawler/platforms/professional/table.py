@@ -44,7 +44,7 @@ _Further = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Cell:
-    """A value in a row. It is read from the first matching element that has a value."""
+    """A value in a row. The value is read from the first matching element that has one."""
 
     css: str
     read: Callable[[LexborNode], Any]

@@ -29,7 +29,7 @@ MAX_SLICES_SHOWN = 3
 
 @dataclass
 class ExhaustiveCrawl:
-    """The state of one category's crawl. ``take`` processes a page and returns the next pages. It does no I/O."""
+    """The state of one category's crawl. ``take`` processes a page and returns the next ones. The class does no I/O."""
 
     root: Slice
     ceiling: int

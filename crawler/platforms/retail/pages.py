@@ -39,8 +39,8 @@ _LANGUAGE = re.compile(rb"""<html\b[^>]*?\slang=["']?[a-z]{2,3}-([A-Za-z]{2})\b"
 MOST_ROWS = 53
 """The largest number of rows on a recorded page (capture 25d700b25e6f, including a carousel)."""
 ALWAYS_SERVED = 450
-"""Every listing with more products than this serves at least this many of them. It serves about 500 (specification,
-8)."""
+"""Every listing with more products than this serves at least this many of them. Such a listing serves about 500
+products (specification, 8)."""
 ROOT_CATEGORY = "0"
 """The category id that the platform states for a search: that of the root category."""
 

@@ -30,7 +30,8 @@ class Price(NamedTuple):
 
 
 PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS", "UNIT_PRICE", "COMPARISON"}
-"""The types of the lines of a price that documents and captures name. The last two have no price of the product."""
+"""The types of the lines of a price that documents and captures name. The last two types contain no price of the
+product."""
 
 
 class PriceValue(Contract):

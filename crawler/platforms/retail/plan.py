@@ -3,8 +3,8 @@
 A listing above the ceiling is split in one of two ways:
 
 - by price: a *climb* reads the listing from the lowest price up, to the last page that is served completely. The next
-  climb begins at the highest price that was read. Its pages are full, so this takes the fewest requests. But with a
-  price filter, the platform omits products without a price;
+  climb begins at the highest price that was read. The pages of a climb are full, so this takes the fewest requests. But
+  with a price filter, the platform omits products without a price;
 - by sub-category, if there are products without a price, or if the platform ignores price filters.
 
 When all slices are read, the numbers that the platform states are compared with the products that were read. If
@@ -44,7 +44,7 @@ MAX_VAIN = 2
 
 @dataclass
 class Plan:
-    """Keeps the slices of a category that were read, and chooses the next pages to request. It does no I/O."""
+    """Keeps the slices of a category that were read, and chooses the next pages to request. The class does no I/O."""
 
     root: Slice
     ceiling: int
@@ -324,7 +324,7 @@ class Plan:
         return reading.total if reading.total is not None else next((each for each in others if each is not None), None)
 
     def _segments(self, listing: Reading, climbs: list[Reading]) -> Iterator[Unit]:
-        """Return each climb's price range as a part. Its total is the difference of two climbs' totals."""
+        """Return each climb's price range as a part. The total of a part is the difference of two climbs' totals."""
         prices = sorted(cents for cents in self.known(listing.part).values() if cents is not None)
         for climb, above in zip(climbs, [*climbs[1:], None], strict=True):
             low, high = climb.part.low or 0, listing.part.high if above is None else above.part.low

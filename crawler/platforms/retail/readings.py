@@ -13,7 +13,7 @@ Role = Literal["whole", "climb", "order", "check", "recount"]
 
 @dataclass
 class Reading:
-    """What was read of a slice. Its role is one of the following.
+    """What was read of a slice. A slice has one of these roles.
 
     ``whole``: a listing in the platform's default order, which is read to its end or split. ``climb``: a listing sorted
     by ascending price, which ends where the next climb begins. ``order``: a listing in another sort order, to find

@@ -193,8 +193,8 @@ class Listing(Model):
     category_name: str
     """The category's name; "" if absent, and for search results."""
     has_more: bool
-    """Whether the next page may contain products. It may be true although the next page is empty, because the platform
-    serves fewer pages than ``max_page``."""
+    """Whether the next page may contain products. The value may be true although the next page is empty, because the
+    platform serves fewer pages than ``max_page``."""
     heading: str
     """The page's heading."""
     max_page: int | None

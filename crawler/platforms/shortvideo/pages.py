@@ -29,8 +29,8 @@ NOTHING_FOUND = frozenset({"no_result", "sensitive"})
 """Values of ``search_nil_type`` that mean that an empty list is a search without results.
 
 No recorded response contains one of them. A public client of the company's other platform treats ``no_result`` as a
-search without results. The app contains a notice for searches with sensitive words, which find nothing. That their type
-is called ``sensitive`` is not proven.
+search without results. The app contains a notice for searches with sensitive words, which find nothing. It is not
+proven that the type of these notices is ``sensitive``.
 """
 _ENTRY = re.compile(rb'"item"\s*:\s*\{')
 """Matches a key that saved lists of entries contain and saved lists of items do not."""
@@ -183,7 +183,7 @@ class ResultsPage(PlatformPage):
     def _raise_for_blocks(self) -> None:
         """Raise an error if a response without rows means that the search was blocked or requires an account.
 
-        The four kinds of such responses are documented by other projects. None of them is recorded.
+        The four kinds of such responses are documented by other projects. None of these responses was recorded.
         """
         envelope = self._envelope
         status = count(envelope.status)

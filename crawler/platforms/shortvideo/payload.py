@@ -2,7 +2,8 @@
 
 The kinds of values were counted over the items in seven captures since 2024 (``tests/contracts``), only one of which is
 a photo post. The keys of pictures are taken from this post and from other projects. Items in page states, unlike items
-in lists, lack ``statsV2``, ``isAd`` and others. These are ``often``, because only lists have ten items or more.
+in lists, lack ``statsV2``, ``isAd`` and others. These values are ``often``, whose rule applies only to lists with ten
+items or more.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Item(Contract):
 
 
 class Card(Contract):
-    """An entry that is not a post, such as an account. Its content is not read."""
+    """An entry that is not a post, such as an account. The content of such an entry is not read."""
 
 
 class Entry(Contract, one_of=True):

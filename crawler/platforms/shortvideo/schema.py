@@ -22,12 +22,12 @@ class PhotoSearchParams(LinkParams):
     _no_link = field_validator("keywords", mode="before")(refuse_link)
 
     keywords: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
-    """The search text, as a visitor would type it. It is sent unchanged."""
+    """The search text, as a visitor would type it. The text is sent unchanged."""
     url: str | None = Field(default=None, max_length=2_000)
     """URL of a search, also without ``https://``: that of its photo tab or of its first tab. Only the words are
     used."""
     cursor: str = Field(default="0", pattern=r"^[0-9]{1,6}$")
-    """The ``cursor`` of the previous record, "0" to start. It is the number of rows in all earlier records."""
+    """The ``cursor`` of the previous record, "0" to start. The cursor is the number of rows in all earlier records."""
     count: Annotated[int, AfterValidator(lambda count: min(count, MAX_ROWS))] = Field(default=MAX_ROWS, ge=1)
     """The maximum number of rows, at most 30: a larger number is reduced to 30, with a note in ``status.message``.
 

@@ -1,4 +1,4 @@
-"""Video site: base classes of the page objects. They find the JSON data and the lists, and detect blocks and errors."""
+"""Video site: base classes of the page objects. They find JSON data and lists, and detect blocks and errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 
 @attrs.define(slots=False)
 class VideositePage(PlatformPage):
-    """Base class of the platform's page objects. It finds the JSON data, and raises errors for blocks and failures."""
+    """Base class of the platform's page objects. The class finds the JSON data, and raises errors for blocks."""
 
     def validate_input(self) -> None:
         """Raise an error for a failed or blocked response, or for an error that the platform reports in it.

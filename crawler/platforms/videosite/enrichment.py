@@ -80,7 +80,7 @@ class Enrichment:
         self._has_no_slot = False
         """Whether no download slot becomes free before the deadline."""
         self._failed: set[str] = set()
-        """Ids of the items whose metadata could not be read. They do not count as left out, because they were
+        """Ids of the items whose metadata could not be read. Such items do not count as left out, because they were
         requested."""
 
     async def items(self, posts: list[Item], most: float) -> list[Item]:

@@ -66,7 +66,7 @@ class Tab(Answer):
 
 
 class UnnamedTab(Tab):
-    """A tab on a page that is not an ordinary channel's. It may have no URL."""
+    """A tab on a page that is not an ordinary channel's. Such a tab may have no URL."""
 
     url: str | None = sometimes("endpoint.commandMetadata.webCommandMetadata.url")
     params: str | None = sometimes("endpoint.browseEndpoint.params")
@@ -132,8 +132,8 @@ class Channel(Page):
         f"{_HEADER}.description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}",
         f"{_HEADER}.attribution.attributionViewModel.suffix.commandRuns[0].{_PANEL_REQUEST}",
     )
-    """The token of this channel's about panel. It is read from the header only, because shelves contain other channels'
-    tokens."""
+    """The token of this channel's about panel. The token is read from the header only, because shelves contain other
+    channels' tokens."""
     entries: list[TabEntry] = always(f"{_COLUMNS}.tabs[]")
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from crawler.platforms.videosite.payload_about import Answer
-from crawler.reading.declaration import always, identity, often, sometimes, values
+from crawler.reading.declaration import NonEmpty, always, identity, often, sometimes, values
 
 _URL = "commandMetadata.webCommandMetadata.url"
 _TAP = "onTap.innertubeCommand"
@@ -34,12 +34,12 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     """
 
     id: str = identity("contentId")
-    title: str | None = always(f"{_ABOUT}.title.content")
+    title: str | None = always(f"{_ABOUT}.title.content", often=True)
     parts: list[str] = often(
         f"{_ABOUT}.metadata.contentMetadataViewModel.metadataRows[].metadataParts[].text.content",
     )
     """The texts below the title, such as the number of views and the age. A line with badges has no texts."""
-    image: str | None = always("contentImage.thumbnailViewModel.image.sources[-1].url")
+    image: str | None = always("contentImage.thumbnailViewModel.image.sources[-1].url", often=True)
     badges: list[str] = often(
         f"{_OVERLAYS}.thumbnailBottomOverlayViewModel.badges[].thumbnailBadgeViewModel.text",
         f"{_OVERLAYS}.thumbnailOverlayBadgeViewModel.thumbnailBadges[].thumbnailBadgeViewModel.text",
@@ -51,15 +51,15 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
 
 
 class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
-    """A list of videos. It is left out."""
+    """A list of videos, which is left out of the record."""
 
 
 class Podcast(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PODCAST")):
-    """A list of videos. It is left out."""
+    """A list of videos, which is left out of the record."""
 
 
 class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
-    """A list of videos. It is left out."""
+    """A list of videos, which is left out of the record."""
 
 
 class Short(Answer):
@@ -69,10 +69,10 @@ class Short(Answer):
     """
 
     id: str = identity(f"{_TAP}.reelWatchEndpoint.videoId")
-    title: str | None = always("overlayMetadata.primaryText.content")
+    title: str | None = always("overlayMetadata.primaryText.content", often=True)
     views: str | None = sometimes("overlayMetadata.secondaryText.content")
     accessible: str | None = always("accessibilityText")
-    image: str | None = always("thumbnailViewModel.thumbnailViewModel.image.sources[0].url")
+    image: str | None = always("thumbnailViewModel.thumbnailViewModel.image.sources[0].url", often=True)
     playlist: str | None = sometimes(f"{_TAP}.reelWatchEndpoint.playlistId")
 
 
@@ -113,9 +113,9 @@ class Video(PlaylistVideo):
 
 
 class NextPage(Answer):
-    """The row that leads to the next page of a list. Its content changed in 2026."""
+    """The row that leads to the next page of a list. The content of this row changed in 2026."""
 
-    token: str = identity(
+    token: NonEmpty = identity(
         f"continuationEndpoint.{_NEXT}",
         f"continuationCommand.innertubeCommand.{_NEXT}",
         f"continuationEndpoint.commandExecutorCommand.commands[-1].{_NEXT}",
@@ -126,7 +126,7 @@ class NextPage(Answer):
 class NextPageModel(Answer):
     """The same row in the newer format, which is used in playlists since 2026-06."""
 
-    token: str = identity(f"continuationCommand.innertubeCommand.{_NEXT}", f"continuationEndpoint.{_NEXT}")
+    token: NonEmpty = identity(f"continuationCommand.innertubeCommand.{_NEXT}", f"continuationEndpoint.{_NEXT}")
 
 
 class AgeGate(Answer):

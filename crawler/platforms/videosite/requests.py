@@ -117,7 +117,7 @@ def about_request(origin: str, token: str, *, channel: str, ids: Ids = SHIPPED) 
 
 
 def video_request(origin: str, video: str, *, ids: Ids = SHIPPED) -> Request:
-    """Build the request for a video's metadata. It selects only the needed fields: the response has 4 kB."""
+    """Build the request for a video's metadata. The request selects only the needed fields: the response has 4 kB."""
     body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
     return _call(origin, "player", ids, body, fields=VIDEO_FIELDS, video=video)
 

@@ -1,4 +1,4 @@
-"""The records that must be extracted from the simulated microblog. They depend on which sources respond."""
+"""The records that must be extracted from the simulated microblog. The records depend on which sources respond."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated microblog's HTML pages. Their data is in scripts: JavaScript in profiles, JSON in embeds."""
+"""The simulated microblog's HTML pages. The pages' data is in scripts: JavaScript in profiles, JSON in embeds."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ PLANS = {
     "half_listed": Plan(45, unlisted=15),
 }
 FAULTY = Plan(30, unlisted=300)
-"""The accounts with faults. They state more posts than they list, so that no single source contains all posts."""
+"""The accounts with faults. These accounts state more posts than they list, so that no single source contains all
+posts."""
 
 TARGETS = [
     target("230 posts", username="quiet_harbor"),

@@ -80,7 +80,8 @@ FAULTS = (
 """The app's faults by name. ``Site.faults`` lists the shortcodes and tokens that select them."""
 
 NEWER = ("reels-forbidden", "page-walled")
-"""Faults that were added later. They are numbered after all others, so that existing faults keep their shortcodes."""
+"""Faults that were added later. These faults are numbered after all others, so that existing faults keep their
+shortcodes."""
 
 EVERYWHERE = ("login-redirect", "login-route", "home", "require-login")
 """Faults that affect a post's embed page as well as its page."""

@@ -67,7 +67,7 @@ def prefetched(query: str, data: dict[str, Any], **beside: Any) -> bytes:
 
 
 def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
-    """Render the embed page. Its data is JSON within a JSON string."""
+    """Render the embed page. The page's data is JSON within a JSON string."""
     inner = None if context is None else orjson.dumps(context).decode()
     call = orjson.dumps(["PolarisEmbedSimple", "init", [], [{"contextJSON": inner}]])
     init = b's.handle({"require":[' + call.replace(b"</", b"<\\/") + b"]});"

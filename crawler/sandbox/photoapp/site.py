@@ -181,7 +181,7 @@ class Site:
         return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
 
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
-        """Build the damaged response for a fault that only this app has. It is the same for all clients."""
+        """Build the damaged response for a fault that only this app has. The response is the same for all clients."""
         return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(request.path)), self._other_page)
 
     def _other_page(self) -> FakeResponse:

@@ -45,7 +45,7 @@ FAULTS = COMMON | {
     "broken-linked-data": Fault("OK", "truncated linked data"),
     "deep-linked-data": Fault("OK", "linked data of ten thousand nested lists"),
 }
-"""The faults by name. They are selected by requests for profiles with these names in the URL."""
+"""The faults by name. A request for a profile with such a name in its URL selects the fault."""
 
 WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data")
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)

@@ -83,7 +83,7 @@ class Markup:
         )
 
     def logo(self, url: str | None, page: str = "") -> str:
-        """Build the logo in a card. It is a link if the company or school has a page."""
+        """Build the logo in a card. The logo is a link if the company or school has a page."""
         shown = self.picture(url, "hue-web-entity__image w-6 h-6 profile-section-card__image")
         return f'<a class="profile-section-card__image-link" href="{tracked(page)}">{shown}</a>' if page else shown
 

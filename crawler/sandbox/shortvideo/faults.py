@@ -107,7 +107,7 @@ AFTER_FIRST_RESPONSE = frozenset(
 """Faults after which only the first response can be used. ``raw-controls`` also stops the page's own script."""
 
 ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
-"""The faults of this site that damage the HTML page. Its other faults damage the page's API call."""
+"""The faults of this site that damage the HTML page. The site's other faults damage the page's API call."""
 REPEATS_FIRST = frozenset({"repeated-page"})
 """Faults for which every API call gets the first response, whatever offset is requested."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}

@@ -143,7 +143,7 @@ def signature(text: str) -> str:
 
 
 def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
-    """Render the search page's photo tab. Its script is loaded from another origin, with the host ``localhost``."""
+    """Render the search page's photo tab. The script is loaded from another origin, with the host ``localhost``."""
     port = request.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"{request.scheme}://localhost:{port}"
     context: dict[str, object] = {"nonce": nonce, "overlay": overlay, "language": "en", "region": "US"}

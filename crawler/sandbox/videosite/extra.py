@@ -175,7 +175,7 @@ def age_gate(channel: Channel) -> Node:
 
 
 def topic(channel: Channel, home: Node) -> Node:
-    """Build the page of a generated channel for a game or sport. It has a special header and no metadata."""
+    """Build the page of a generated channel for a game or sport. Such a page has a special header and no metadata."""
     url = f"/channel/{channel.id}/featured"
     tab = {
         "tabRenderer": {

@@ -13,7 +13,7 @@ from crawler.platforms.videosite.item import item_of
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.payload_rows import Short
 from crawler.reading.contract import read_plain
-from tests.platforms.videosite.test_findings import CHANNEL, Change, header, lockups, page_of, read
+from tests.platforms.videosite.test_findings import CHANNEL, Change, header, lockups, page_of, read, rows_of
 
 
 def problems(change: Change, tab: str = "videos") -> tuple[dict[str, Any], list[str]]:
@@ -117,3 +117,24 @@ def test_a_number_of_views_in_a_title_is_not_the_number_of_views(text: str, view
     shape, _ = read_plain(Short, short)
     assert shape is not None
     assert item_of(shape, "shorts")["view_count"] == views
+
+
+def test_titles_and_pictures_that_are_empty_in_all_rows_are_reported() -> None:
+    def emptied(data: Any) -> None:
+        for lockup in lockups(data):
+            lockup["metadata"]["lockupMetadataViewModel"]["title"]["content"] = ""
+            lockup["contentImage"]["thumbnailViewModel"]["image"]["sources"] = []
+
+    ends = {(each.path.partition("lockupViewModel.")[2], each.cause, each.rows) for each in read(emptied)[1]}
+    assert ends == {
+        ("metadata.lockupMetadataViewModel.title.content", "null", 30),
+        ("contentImage.thumbnailViewModel.image.sources[-1].url", "null", 30),
+    }
+
+
+def test_an_empty_token_is_not_the_end_of_the_list() -> None:
+    def emptied(data: Any) -> None:
+        rows_of(data)[-1]["continuationItemRenderer"]["continuationEndpoint"]["continuationCommand"]["token"] = ""
+
+    item, unread = read(emptied)
+    assert (len(item["posts"]), item["more"], [each.loses_rows for each in unread]) == (30, True, [True])
