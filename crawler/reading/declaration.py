@@ -20,6 +20,13 @@ Count = int | Annotated[float, msgspec.Meta(multiple_of=1)] | Annotated[str, msg
 """The type of counts, which may be texts: 12, 12.0, "12" and "1,234". "1.2M" and 1.5 are values of another type."""
 Number = int | float | Annotated[str, msgspec.Meta(pattern=r"\A(-?\d+(\.\d+)?)?\Z")]
 """The type of numbers that may have decimals and may be texts. Any other text is a value of another type."""
+_YEAR_2100 = 4_102_444_800
+Seconds = (
+    Annotated[int, msgspec.Meta(ge=1, lt=_YEAR_2100)]
+    | Annotated[float, msgspec.Meta(ge=1, lt=_YEAR_2100, multiple_of=1)]
+    | Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,9}\Z")]
+)
+"""The type of times in Unix seconds, which may be texts. A time in milliseconds is a value of another type."""
 
 OFTEN_ROWS = 10
 """Minimum number of rows on a page for an ``often`` value that is null or empty in all of them to count as missing."""

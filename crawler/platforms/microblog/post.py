@@ -9,7 +9,15 @@ from typing import Any
 from crawler.platforms.microblog import PLATFORM
 from crawler.platforms.microblog.payload import Article, Holder, Media, Post, Withheld
 from crawler.platforms.microblog.payload_user import User
-from crawler.platforms.microblog.text import caption, id_seconds, is_link_only, qualities, seconds, unlisted
+from crawler.platforms.microblog.text import (
+    PLATFORM_MS,
+    caption,
+    id_seconds,
+    is_link_only,
+    qualities,
+    seconds,
+    unlisted,
+)
 from crawler.platforms.microblog.unread import Contradictions, path_of
 from crawler.platforms.microblog.user import number
 from crawler.reading.values import count
@@ -35,7 +43,9 @@ def handle_of(post: Post | None) -> str:
 def moment(post: Post) -> int | None:
     """Return when a post was published, in Unix seconds: from its date, or else from its id."""
     milliseconds = count(post.created_at)
-    written = seconds(post.created_at) if milliseconds is None else milliseconds // 1000
+    if milliseconds is not None and milliseconds in PLATFORM_MS:
+        return milliseconds // 1000
+    written = seconds(post.created_at)
     return id_seconds(post.id) if written is None else written
 
 

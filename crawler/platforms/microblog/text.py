@@ -19,6 +19,9 @@ _EPOCH_MS = 1_288_834_974_657
 _FIRST_TIMED_ID = 29_700_859_247
 """The first post id that contains a time stamp. Older ids are sequence numbers."""
 
+PLATFORM_MS = range(1_142_899_200_000, 4_102_444_800_000)
+"""The Unix milliseconds since the platform's first post, 2006-03-21. Seconds are smaller."""
+
 _LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
 _LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]++(?!…|\.\.)")  # a cut link is not listed
 _HASHTAG = re.compile(r"[#＃](?<![\w&;/#＃].)(?=\w*[^\W\d_])\w++(?![#＃]|://)")  # both are marks
@@ -48,11 +51,13 @@ def date_text(value: object) -> str | None:
 
     >>> date_text(1386995755000), date_text("2013-12-14T04:35:55.000Z"), date_text("soon")
     ('Sat Dec 14 04:35:55 +0000 2013', 'Sat Dec 14 04:35:55 +0000 2013', None)
-    >>> date_text("1386995755000")
-    'Sat Dec 14 04:35:55 +0000 2013'
+    >>> date_text("1386995755000"), date_text(1386995755), date_text("1386995755")
+    ('Sat Dec 14 04:35:55 +0000 2013', None, None)
     """
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         value = int(value)
+    if isinstance(value, int) and value not in PLATFORM_MS:
+        return None
     try:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)

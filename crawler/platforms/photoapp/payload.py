@@ -19,7 +19,7 @@ from typing import Literal
 
 from crawler.platforms.photoapp import payload_parts as part
 from crawler.platforms.photoapp.payload_parts import Id
-from crawler.reading.contract import Contract, Count, NonEmpty, Number, always, identity, sometimes
+from crawler.reading.contract import Contract, Count, NonEmpty, Number, Seconds, always, identity, sometimes
 
 IMAGE, VIDEO, CAROUSEL = 1, 2, 8
 
@@ -35,7 +35,7 @@ class Post(Contract):
 
     pk: Id
     code: str | None
-    taken_at: Count | None
+    taken_at: Seconds | None
     owner: part.Owner
     caption: str | None
     picture: str | None = None
@@ -86,7 +86,7 @@ class Media(Post):
 
     pk: Id = identity("pk")
     code: str | None = always("code")
-    taken_at: Count = identity("taken_at")
+    taken_at: Seconds = identity("taken_at")
     media_type: Literal[1, 2, 8, "1", "2", "8"] = identity("media_type")
     owner: part.ItemOwner = identity("user")
     product_type: str | None = always("product_type")
@@ -182,7 +182,7 @@ class Embedded(Classic):
     """A post on the embed page, or in the classic graph before 2022. The embed page has few keys."""
 
     typename: str | None = always("__typename")
-    taken_at: Count | None = sometimes("taken_at_timestamp")
+    taken_at: Seconds | None = sometimes("taken_at_timestamp")
     """A reader that lists all keys of the embed pages of 2026-07 that it recorded has no time among them."""
     owner: part.EmbeddedOwner = identity("owner")
     thumbnail: str | None = sometimes("thumbnail_src")
@@ -206,7 +206,7 @@ class Embedded(Classic):
 class Graph(Classic):
     """The common part of posts of all kinds in the classic graph."""
 
-    taken_at: Count = identity("taken_at_timestamp")
+    taken_at: Seconds = identity("taken_at_timestamp")
     owner: part.GraphOwner = identity("owner")
     alt: str | None = always("accessibility_caption")
     thumbnail: str | None = always("thumbnail_src")

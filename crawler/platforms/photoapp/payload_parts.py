@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crawler.reading.contract import Contract, Count, NonEmpty, Number, always, identity, sometimes
+from crawler.reading.contract import Contract, Count, NonEmpty, Number, Seconds, always, identity, sometimes
 
 Id = str | int
 
@@ -121,7 +121,7 @@ class Comment(Contract):
 
     pk: Id
     text: str | None = always("text")
-    created_at: Count | None = always("created_at")
+    created_at: Seconds | None = always("created_at")
     author: Person | None = None
     likes: Count | None = None
 

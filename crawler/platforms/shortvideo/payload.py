@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from crawler.reading.contract import Contract, Count, always, identity, often, sometimes
+from crawler.reading.contract import Contract, Count, Seconds, always, identity, often, sometimes
 
 Flag = bool | int | Literal["0", "1", "true", "false"]
 
@@ -96,7 +96,7 @@ class Item(Contract):
 
     id: str | int = identity("id")
     author: Author | None = always("author", often=True)
-    created: int | str | None = always("createTime", often=True)
+    created: Seconds | None = always("createTime", often=True)
     description: str | None = always("desc")
     pictures: Pictures | None = sometimes("imagePost")
     video: Video | None = always("video")

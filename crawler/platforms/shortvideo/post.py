@@ -76,7 +76,7 @@ def photo_post(item: Item) -> dict[str, Any]:
     }
 
 
-def created(value: int | str | None) -> int | None:
+def created(value: float | str | None) -> int | None:
     """Return a post's creation time in Unix seconds, None if it is not a time or is after the year 9999.
 
     >>> created("1747676981"), created(1747676981), created("soon"), created(0), created(10**12), created(None)

@@ -205,9 +205,10 @@ def test_a_date_of_a_user_has_one_format(date: Any) -> None:
     assert (profile["created_at"], paths) == ("Sat Dec 14 04:35:55 +0000 2013", [])
 
 
-def test_a_date_of_a_user_that_cannot_be_read_is_a_warning() -> None:
-    profile, paths = header(core=HEADER["core"] | {"created_at_ms": "soon"})  # type: ignore[operator]
-    assert profile["created_at"] != "soon"
+@pytest.mark.parametrize("date", ["soon", 1_386_995_755, "1386995755"])
+def test_a_date_of_a_user_that_cannot_be_read_is_a_warning(date: Any) -> None:
+    profile, paths = header(core=HEADER["core"] | {"created_at_ms": date})  # type: ignore[operator]
+    assert profile["created_at"] == "Sat Dec 14 04:35:55 +0000 2013"  # from the linked data
     assert paths == ["user.core.created_at_ms"]
 
 
@@ -259,3 +260,11 @@ def test_a_value_of_the_embed_s_user_that_is_renamed_is_a_warning(key: str) -> N
 def test_a_value_of_the_embed_s_posts_that_is_renamed_is_a_warning(key: str) -> None:
     found = embed_renamed(key)[1]
     assert any(each.startswith(f"tweet_results.result.{key}: contradiction") for each in found)
+
+
+def test_a_date_of_a_post_in_seconds_is_not_read_as_milliseconds() -> None:
+    """The time is then taken from the post's id."""
+    bodies = [web("x"), web("x", details={"full_text": "x", "created_at_ms": 1_790_579_739}), api("x")]
+    bodies.append(api("x", created_at="1790579739"))
+    pages = [asyncio.run(page_of("timeline", body).to_item())["posts"][0]["upload_timestamp"] for body in bodies]
+    assert all(time > 1_142_899_200 for time in pages)

@@ -369,3 +369,15 @@ def test_an_error_page_that_states_an_age_is_not_that_of_a_missing_post() -> Non
     assert error_of(page_of(f"<html>{gone}</html>")).code == "TARGET_NOT_FOUND"
     error = error_of(page_of(f"<html>{gone}{stated}</html>"))
     assert (error.code, error.reason) == ("TARGET_RESTRICTED", "age_gate")
+
+
+@pytest.mark.parametrize("time", [1_784_372_418_000, "1784372418000", 0, "2026-07-18T11:00:18Z"])
+def test_a_time_that_is_not_in_seconds_is_not_read(time: Any) -> None:
+    """Milliseconds gave a time in the year 58,000."""
+    for form, key in (("graph", "taken_at_timestamp"), ("item", "taken_at"), ("page", "taken_at")):
+        data = SITE.data(SITE.posts[EXAMPLE], form)
+        name = b'"%b":' % key.encode()
+        text = orjson.dumps({"data": data}).replace(name, name + orjson.dumps(time) + b',"old":')
+        assert name + orjson.dumps(time) in text
+        error = error_of(page_of(text))
+        assert (error.code, f".{key}: type" in str(error)) == ("EXTRACTION_FAILED", True)

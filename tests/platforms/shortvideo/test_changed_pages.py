@@ -198,3 +198,13 @@ def test_a_position_that_cannot_be_read_is_a_warning(key: str) -> None:
 def test_a_status_code_may_be_a_text() -> None:
     with pytest.raises(TargetRestricted):
         read({"status_code": "2483", "item_list": [], "has_more": 0, "cursor": 0})
+
+
+@pytest.mark.parametrize("time", [1_747_676_981, "1747676981", 1_747_676_981.0, 1_747_676_981_000, "soon"])
+def test_a_time_in_other_units_is_a_warning(time: Any) -> None:
+    payload = results()
+    payload["item_list"][0]["createTime"] = time
+    found, unread = read(payload)
+    is_read = time not in {1_747_676_981_000, "soon"}
+    assert [row["create_time"] for row in found["search_item_list"]][:1] == [1_747_676_981] or not is_read
+    assert ("item_list[].createTime: type in 1 of 3" in unread) is not is_read
