@@ -1,4 +1,4 @@
-"""Short-video: responses with results, and every error of a response or of the page."""
+"""Short-video: responses with results, and failures that the tests of the pages do not have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from crawler.errors import (
     TargetRestricted,
     UpstreamBlocked,
     UpstreamError,
-    UpstreamRateLimited,
     UpstreamTimeout,
 )
 from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
@@ -27,14 +26,9 @@ CALL = f"{ORIGIN}/api/search/photo/full/?keyword="
 CALL_FAULTS: dict[str, Failure] = {
     "antispam-check": (UpstreamBlocked, "antispam_check"),
     "blind": (ExtractionFailed, "blind"),
-    "captcha-json": (UpstreamBlocked, "captcha"),
-    "login-json": (TargetRestricted, "login_required"),
     "no-authors": (ExtractionFailed, "blind"),
-    "no-list": (ExtractionFailed, "no_rows"),
-    "refused-status": (UpstreamBlocked, "refused"),
     "renamed-list": (ExtractionFailed, "no_list"),
     "renamed-pictures": (ExtractionFailed, "blind"),
-    "results-broken": (ExtractionFailed, "broken_data_block"),
     "results-deep": (ExtractionFailed, "broken_data_block"),
     "results-not-json": (UpstreamError, "not_json"),
 }
@@ -58,8 +52,6 @@ def cases() -> Iterator[Case]:
     for name, result in expected.items():
         _, _, body = site.damaged(name, FakeRequest("/", {"keyword": name, "offset": "0"}))
         yield _response(name, body, name, result)
-    yield _response("empty-body", b"", "x", (UpstreamBlocked, "empty_body"))
-    yield _response("rate-limited", b"slow down", "x", (UpstreamRateLimited, "rate_limited"), status=429)
     searching = site.page(FakeRequest("/search/photo", {"q": "whales"}))[2]
     pages: dict[str, tuple[bytes, Failure]] = {
         "captcha": (CAPTCHA, (UpstreamBlocked, "captcha")),
@@ -74,7 +66,5 @@ def cases() -> Iterator[Case]:
         yield Case(SearchPage, name, url, 200, body, {"keywords": "whales"}, failure)
 
 
-def _response(
-    name: str, body: bytes, keywords: str, expected: Failure | dict[str, Any] | None = None, *, status: int = 200
-) -> Case:
-    return Case(ResultsPage, name, CALL + keywords, status, body, {"keywords": keywords}, expected)
+def _response(name: str, body: bytes, keywords: str, expected: Failure | dict[str, Any] | None = None) -> Case:
+    return Case(ResultsPage, name, CALL + keywords, 200, body, {"keywords": keywords}, expected)
