@@ -34,8 +34,8 @@ ROOT = Path(__file__).parents[2]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 MAX_BODY = 100_000
 SETTINGS = {
-    "CONNECT_TIMEOUT": 20,
-    "DOWNLOAD_TIMEOUT": 30,
+    "CONNECT_TIMEOUT": 90,
+    "DOWNLOAD_TIMEOUT": 120,
     "DOWNLOAD_MAXSIZE": MAX_BODY,
     "CLOSE_GRACE": 0,
     "RETRY_ENABLED": False,
@@ -156,7 +156,7 @@ def outcomes(cases: list[Case], loop: str | None) -> tuple[list[list[str]], int,
     """
     command = [sys.executable, "-X", "dev", "-m", __name__, loop or ""]
     given = json.dumps([case.as_dict() for case in cases])
-    run = subprocess.run(command, input=given, capture_output=True, text=True, cwd=ROOT, check=True, timeout=60)
+    run = subprocess.run(command, input=given, capture_output=True, text=True, cwd=ROOT, check=True, timeout=300)
     found, with_context = json.loads(run.stdout.splitlines()[-1])
     return found, with_context, run.stderr
 
@@ -183,7 +183,7 @@ class Downloading(Spider):
             typed = as_scrape_error(error)
             retried = isinstance(error, tuple(map(load_object, self.settings.getlist("RETRY_EXCEPTIONS"))))
             return f"{typed.reason}: {typed.message}{' Retried.' if retried else ''}"
-        latency = 0 < request.meta["download_latency"] < 60
+        latency = 0 < request.meta["download_latency"] < 300
         flags = "".join(f", {flag}" for flag in response.flags)
         headers = b", ".join(
             name + b": " + (b" | ".join(values) if len(values) < 10 else b"%d values" % len(values))

@@ -64,7 +64,7 @@ def resets(*pieces: bytes) -> Serve:
 def hangs(*pieces: bytes) -> Serve:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await sends(*pieces)(reader, writer)
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
 
     return serve
 
