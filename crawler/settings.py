@@ -243,9 +243,10 @@ class Settings(Described):
     # The endpoint
 
     SERVICE_RECYCLE_TARGETS: Count = 10_000
-    """Number of targets after which an open crawler is replaced. 0: the number of targets is not limited."""
+    """Number of targets after which the endpoint replaces the long-running crawler of a platform by a new one. 0: the
+    number of targets is not limited."""
     SERVICE_RECYCLE_MINUTES: PositiveSeconds = 60.0
-    """Minutes after which an open crawler is replaced."""
+    """Minutes after which the endpoint replaces the long-running crawler of a platform by a new one."""
     SERVICE_MAX_WAITING: Count = 1_000
     """Maximum number of calls that wait for a platform's crawler. Further calls get ``OVERLOADED``. The crawler itself
     has twice as many targets in flight as may download at once."""

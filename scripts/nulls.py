@@ -46,8 +46,8 @@ key; or *always empty* if, in all counted objects, the text was `""` or the list
 
 This page is generated. The column *when* is from the descriptions of the models' fields, which are also in
 `/openapi.json`. The shares are from the counts in `scripts/nulls.json`. `python -m scripts.nulls write` writes the
-page, and `python -m scripts.nulls measure` counts again. `tests/test_nulls.py` checks that page and counts are up to
-date.
+page, and `python -m scripts.nulls measure` counts again. `tests/test_nulls.py` checks that the page and the counts are
+up to date.
 
 The shares are percentages of the objects to which the field belongs. For a field of a post, these objects are all
 posts.

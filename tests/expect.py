@@ -1,4 +1,4 @@
-"""Writes the expected outputs of transcribed fixtures that have none: ``python -m tests.expect``.
+"""Writes the missing expected outputs of fixtures that ``tests.transcribe`` made: ``python -m tests.expect``.
 
 An expected output is computed by the small readers in ``tests/field_maps``, which follow the notes on the platform, not
 by the page object. It is committed before the page object reads the fixture, and is never overwritten.

@@ -169,7 +169,7 @@ class PageSession:
     async def run(self, page: Page, seconds: float) -> None:
         """Wait until the page is loaded or has failed.
 
-        If the page is a block, wait for at most ``quiet`` seconds until a script in the page lifts the block.
+        If the page is a block page, wait until a script in the page lifts the block, for at most ``quiet`` seconds.
         """
         end = _now() + min(self.quiet, seconds * TIMEOUT_SHARE)
         while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # polled, because the page sends no event for this

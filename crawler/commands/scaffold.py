@@ -32,8 +32,8 @@ PLACES = {
     "item": "\n\ndef __getattr__(",
     "names": "\n__all__ = [\n",
 }
-"""Part to add to the module of items -> the text after which it is inserted. Item classes (``item``) are inserted
-before the text."""
+"""Part to add to the module of items -> the text after which the part is inserted. The part ``item``, an item class, is
+inserted before its text."""
 EXAMPLES = 2
 """Number of the example's targets in the golden record. The page of the second target hides a value."""
 

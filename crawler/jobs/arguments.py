@@ -39,7 +39,7 @@ def argument_problems(spider: type[Spider], arguments: Mapping[str, str]) -> dic
 
 
 def problem_of(arguments: Mapping[str, str], scrapers: Iterable[str]) -> str | None:
-    """Return the problem with the arguments of a job for one of its scrapers. None: they are valid.
+    """Return the first problem that a scraper of the job has with its arguments. None: they are valid for all.
 
     For example, the spider does not have an argument, or none of its listings is sorted by time.
     """

@@ -87,7 +87,7 @@ STORE_TIME = StoreTime()
 
 
 def store_time() -> float:
-    """Return the Unix time of the store, without jumps."""
+    """Return the Unix time of the store's clock. It continues steadily if that clock jumps."""
     return STORE_TIME.now()
 
 

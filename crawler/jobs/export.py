@@ -169,7 +169,7 @@ class Part:
 async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None:
     """Return the next part of an export to upload.
 
-    The limits of the part are stored first, so that a repeated upload has the same lines.
+    The range of outcomes in the part is stored before the upload, so that a repeated upload writes the same lines.
 
     ``export``: the path or URL to which the parts are written. Return None if fewer than ``size`` outcomes are left and
     the job is not done, or if all are uploaded.

@@ -45,7 +45,7 @@ class OutputError(ValueError):
 
 
 def format_of(path: str) -> str:
-    """Return the format that the suffix of a path names, without the suffix of gzip.
+    """Return the format that the suffix of a path names. A final ``.gz`` is ignored.
 
     Raises:
         OutputError: the suffix names no format, or gzip of a format that is already compressed, or the format needs a

@@ -24,7 +24,7 @@ CUT_OUTCOMES = "`data` is not whole. Repeat the call with `fields`, or with a la
 
 
 def result(reply: Reply, view: Sized) -> CallToolResult:
-    """Return the result of a call: its envelope, with ``partial`` and ``cut``. Failed calls have ``isError``."""
+    """Return the result of a call: its envelope, with ``partial`` and ``cut``. ``isError`` is true for failed calls."""
     content = {**reply.envelope, "partial": reply.partial, "cut": None}
     if reply.envelope.get("data") is not None:
         content = _viewed(content, view)

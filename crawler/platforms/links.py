@@ -131,7 +131,7 @@ class PlatformLinks:
 
 @cache
 def all_links() -> tuple[PlatformLinks, ...]:
-    """Return one ``PlatformLinks`` for each platform: its hosts, and how links on them are read."""
+    """Return one ``PlatformLinks`` for each platform: its hosts, and what the URLs on these hosts identify."""
     return tuple(import_module(f"crawler.platforms.{name}.link").LINKS for name in platforms())
 
 

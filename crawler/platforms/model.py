@@ -105,7 +105,7 @@ class Params(Described):
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
     """Optional params of which a target needs exactly one."""
     links: ClassVar[PlatformLinks | None] = None
-    """The platform's links, for a model with the param ``url``."""
+    """Reads the platform's links that are given in the param ``url``. None: the model does not have this param."""
 
     def identity(self) -> dict[str, Any]:
         """Return the params as JSON data, with ``url`` replaced by the params that it stands for."""

@@ -80,7 +80,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     """Whether the spider always loads its targets in the browser."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Set ``platform`` and ``arguments``. A subclass of a platform's spider may have another name."""
+        """Set ``platform`` and ``arguments``. ``name`` is not the platform in subclasses that change it."""
         super().__init_subclass__(**kwargs)
         if "scrapers" in vars(cls):
             cls.platform = cls.scrapers[0].platform

@@ -11,7 +11,7 @@ from scrapy.utils.project import data_path
 def data_file(name: str, *, instead: str) -> Path:
     """Return the path of a file in the ``.scrapy`` folder or below. Its folder is created if it is missing.
 
-    ``instead``: the setting or option with which a user can choose another file, for the error message. Scrapy's
+    ``instead``: the setting or option that the error message names, with which a user can choose another file. Scrapy's
     ``data_path(name, createdir=True)`` is not used, because it would create a folder called ``name``.
 
     Raises:

@@ -62,7 +62,7 @@ class TargetParser:
     """Whether targets may be split into slices. The feed line of each slice must then contain the target's id."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
-        """Return the scraper with a name or alias. Without a name, return the scraper that accepts the params.
+        """Return the scraper with the given name or alias. Without a name, return the scraper that accepts the params.
 
         If several scrapers of one spider accept the params, return the first of them: it is the spider's default.
 

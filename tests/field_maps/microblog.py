@@ -26,7 +26,7 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def profile(user: dict[str, Any]) -> dict[str, Any]:
-    """The contract's profile."""
+    """The expected profile."""
     return {
         "created_at": first(user, "legacy.created_at", "core.created_at"),
         "description": html.unescape(first(user, "profile_bio.description", "legacy.description") or ""),
@@ -79,7 +79,7 @@ def items(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def post(found: Any) -> dict[str, Any] | None:
-    """The contract's post, or None for the placeholder of a deleted post."""
+    """The expected post, or None for the placeholder of a deleted post."""
     found = at(found, "tweet") or found
     legacy = at(found, "legacy")
     if not legacy:
@@ -117,7 +117,7 @@ def post(found: Any) -> dict[str, Any] | None:
 
 
 def quoted(found: Any) -> dict[str, Any] | None:
-    """The contract's quoted post, or None for the placeholder of a deleted post."""
+    """The expected quoted post, or None for the placeholder of a deleted post."""
     found = at(found, "tweet") or found
     legacy, user = at(found, "legacy"), at(found, AUTHOR)
     if not legacy:

@@ -34,7 +34,7 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def graph_post(media: dict[str, Any]) -> dict[str, Any]:
-    """The contract's post from an XDT payload, which has the same keys."""
+    """The expected post from an XDT payload, which has the same keys."""
     kept = ("clips_music_attribution_info", "comments_disabled", "has_audio", "is_ad", "is_affiliate")
     texts = ("__typename", "accessibility_caption", "display_url", "id", "product_type", "shortcode", "thumbnail_src")
     views, plays = media.get("video_view_count"), media.get("video_play_count")
@@ -61,7 +61,7 @@ def graph_post(media: dict[str, Any]) -> dict[str, Any]:
 
 
 def media_post(media: dict[str, Any], comment_edges: list[Any]) -> dict[str, Any]:
-    """The contract's post from an XIG or XDTITEM payload, which have the same keys."""
+    """The expected post from an XIG or XDTITEM payload, which have the same keys."""
     caption, video = at(media, "caption.text"), media["media_type"] == 2
     user = media["user"]
     has_second_id = user.get("id") not in {None, user["pk"]}
@@ -93,7 +93,7 @@ def media_post(media: dict[str, Any], comment_edges: list[Any]) -> dict[str, Any
 
 
 def owner(user: dict[str, Any]) -> dict[str, Any]:
-    """The contract's owner: ``id`` and ``pk`` are the classic id, ``app_id`` is the secondary id ("" if missing)."""
+    """The expected owner: ``id`` and ``pk`` are the classic id, ``app_id`` is the secondary id ("" if missing)."""
     texts = ("__typename", "full_name", "pk", "profile_image_uri", "profile_pic_url", "username")
     edges = at(user, "polaris_ordered_timeline_connection.edges") or []
     return {
@@ -106,7 +106,7 @@ def owner(user: dict[str, Any]) -> dict[str, Any]:
 
 
 def timeline_item(node: dict[str, Any]) -> dict[str, Any]:
-    """The contract's timeline item: the platform's item without the number of pictures in a carousel."""
+    """The expected timeline item: the platform's item without the number of pictures in a carousel."""
     kept = ("__isXIGPolarisMedia", "__typename", "code", "display_uri", "id", "media_type", "pk", "product_type")
     return {
         **{key: node[key] for key in kept},
@@ -118,7 +118,7 @@ def timeline_item(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def coauthor(user: dict[str, Any]) -> dict[str, Any]:
-    """The contract's coauthor."""
+    """The expected coauthor."""
     return {
         "full_name": user.get("full_name") or "",
         "id": first(user, "pk", "id"),

@@ -77,7 +77,7 @@ def is_grid(stack: dict[str, Any]) -> bool:
 
 
 def product(row: dict[str, Any]) -> dict[str, Any]:
-    """The contract's product."""
+    """The expected product."""
     status = at(row, "availabilityStatusV2.value") or ""
     path = at(row, "category.categoryPathId") or ""
     shown = row.get("badges") or row.get("unifiedBadge")  # the app's rows of 2022 have the older name

@@ -46,7 +46,7 @@ def unflattened(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def post(row: dict[str, Any]) -> dict[str, Any]:
-    """The contract's photo post."""
+    """The expected photo post."""
     number, created = row["aweme_id"], datetime.fromtimestamp(row["create_time"], UTC)
     name = at(row, "author.unique_id")
     kept = ("anchors", "desc_language", "is_eligible_for_commission", "is_nff_or_nr", "is_paid_partnership")
@@ -73,7 +73,7 @@ def post(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def image(value: Any) -> dict[str, Any]:
-    """The contract's image, from the app's object or a URL. Its ``uri`` is a URL; the app's is often a storage key."""
+    """The expected image, from the app's object or a URL. Its ``uri`` is a URL; the app's is often a storage key."""
     if isinstance(value, str):
         value = {"uri": value, "url_list": [value]}
     urls, key = at(value, "url_list") or [], at(value, "uri") or ""
@@ -101,7 +101,7 @@ def pictures(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def author(value: dict[str, Any]) -> dict[str, Any]:
-    """The contract's author."""
+    """The expected author."""
     return {
         **{key: image(value.get(key)) for key in ("avatar_larger", "avatar_medium", "avatar_thumb")},
         **{key: value.get(key) for key in ("events", "language", "sec_uid", "short_id", "signature", "social_info")},
@@ -110,7 +110,7 @@ def author(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def commerce(value: dict[str, Any]) -> dict[str, Any]:
-    """The contract's commerce info, with all keys."""
+    """The expected commerce info, with all keys."""
     kept = ("adv_promotable", "auction_ad_invited", "branded_content_type", "is_diversion_ad")
     return {
         **{key: value.get(key) for key in (*kept, "with_comment_filter_words")},
@@ -119,7 +119,7 @@ def commerce(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def music(value: dict[str, Any]) -> dict[str, Any]:
-    """The contract's music. ``id_str`` is read, because ``id`` is a rounded number."""
+    """The expected music. ``id_str`` is read, because ``id`` is a rounded number."""
     return {
         **{key: image(value.get(key)) for key in ("cover_large", "cover_medium", "cover_thumb", "play_url")},
         **{key: value.get(key) for key in ("duration", "is_original", "is_original_sound", "user_count")},
@@ -130,7 +130,7 @@ def music(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def statistics(value: dict[str, Any]) -> dict[str, Any]:
-    """The contract's counts."""
+    """The expected counts."""
     counts = ("collect", "comment", "digg", "download", "forward", "lose_comment", "lose", "play", "repost", "share")
     return {
         **{f"{key}_count": value.get(f"{key}_count") for key in counts},
@@ -140,7 +140,7 @@ def statistics(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def video(value: dict[str, Any]) -> dict[str, Any]:
-    """The contract's video object, which is nearly empty for photo posts."""
+    """The expected video object, which is nearly empty for photo posts."""
     images = ("cover", "dynamic_cover", "origin_cover", "download_addr", "play_addr")
     return {
         **{key: image(value.get(key)) for key in images},

@@ -75,7 +75,7 @@ def channel_page(data: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def profile(data: dict[str, Any]) -> dict[str, Any]:
-    """The contract's profile of a channel's page."""
+    """The expected profile of a channel's page."""
     meta = at(data, "metadata.channelMetadataRenderer") or {}
     head = next(values(data.get("header"), "pageHeaderViewModel"), None) or {}
     topic: dict[str, Any] = next(
@@ -213,7 +213,7 @@ def posts_of(rows: list[Any], tab: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def post(number: str, label: str, caption: str, **fields: Any) -> dict[str, Any]:
-    """The contract's content item."""
+    """The expected content item."""
     return (
         POST
         | marks(caption)

@@ -32,7 +32,7 @@ def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
 
 
 def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Return the expected codes of the calls."""
+    """Return the expected ``status.code`` of each call: "OK", or the code of the fault of its target."""
     faults = [Site.fault_ids.get(params["cat_id"]) for _, params in calls]
     return [FAULTS[fault].code if fault else "OK" for fault in faults]
 

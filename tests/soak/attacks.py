@@ -59,7 +59,7 @@ class Report:
 
     @property
     def grown(self) -> float:
-        """The largest growth of the memory in MB."""
+        """The MB by which the peak of the memory exceeded its size before the attack."""
         return self.megabytes_peak - self.megabytes_before
 
     def codes(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Rules for the words of captures that fixtures keep: enumerated values, interface words, the platforms' hosts."""
+"""Decides which words of a capture stay unchanged in its fixture: enumerated values, labels of the interface, hosts."""
 
 from __future__ import annotations
 

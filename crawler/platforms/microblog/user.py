@@ -21,7 +21,7 @@ OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
 
 
 def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
-    """Return the data model's profile fields of a user. A field is None if the user's format lacks it."""
+    """Return the data model's profile fields of a user. A field is None if this form of payload lacks it."""
     found: dict[str, Any] = {name: getattr(user, name) for name in FIELDS}
     for name in COUNTS:
         found[name] = number(user, name, contradictions)

@@ -151,7 +151,7 @@ def _subtitle(page: OtherChannel) -> str:
 
 
 def has_unread_numbers(page: Channel | OtherChannel | OtherPage) -> bool:
-    """Whether the header contains numbers of subscribers or items that were not read, as in other languages."""
+    """Whether the header has a text about subscribers or items that was not read, such as in an unknown language."""
     if isinstance(page, OtherPage):
         return False
     if isinstance(page, OtherChannel):

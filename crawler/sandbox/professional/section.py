@@ -29,7 +29,7 @@ def masked(text: str) -> str:
 
 
 def summary(markup: Markup, member: Member) -> str:
-    """Build the section with the text about the member; "" on a masked page."""
+    """Build the "About" section; "" on a masked page (with asterisks in place of letters), which does not show it."""
     shown = "" if member.masked or not member.about else f"<p>{lines(member.about)}</p>"
     return markup.section("summary", "About", shown, kind="pp-section summary")
 

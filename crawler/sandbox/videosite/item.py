@@ -81,7 +81,7 @@ def age(item: Item) -> str:
 
 
 def lockup(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """Build an item in the format of lists since 2026 (``lockupViewModel``)."""
+    """Build an item in the format that lists have used since 2026 (``lockupViewModel``)."""
     badge: Node = {
         "text": length(item),
         "badgeStyle": f"THUMBNAIL_OVERLAY_BADGE_STYLE_{'LIVE' if item.state == 'live' else 'DEFAULT'}",
@@ -196,7 +196,7 @@ def _menu_button(item: Item) -> Node:
 
 
 def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
-    """Build an item in the format of lists until 2026 and of grids until 2022."""
+    """Build an item in the format that lists used until 2026, and grids until 2022."""
     views, _ = listed_views(channel, item)
     style = {"live": "LIVE", "upcoming": "UPCOMING"}.get(item.state, "DEFAULT")
     words = simple(length(item)) | accessibility_label(length(item))

@@ -144,7 +144,7 @@ class Channel(HTTPChannel):
         for expected in headers.getRawHeaders(b"Expect", []):
             if expected.lower() != b"100-continue":
                 self.refuse(UNKNOWN_EXPECTATION)
-        # The targets of a job may be larger than other bodies, and take longer. Their request needs an API key.
+        # An upload of a job's targets may be larger and take longer than other bodies, if the request has an API key.
         limits = self.site.upload_limits
         is_upload = (self._method, path_of(self._target)) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key")
         if limits is not None and is_upload and not self.refused:

@@ -66,7 +66,7 @@ class ToolsRoute:
         return raw_response(call, headers.get("content-type", "application/json"), body, status=status)
 
     async def close(self) -> None:
-        """End the tools in progress, which would wait for calls of this endpoint."""
+        """End the calls of tools in progress. They call this endpoint, so its shutdown would wait for them."""
         self._is_closing = True
         if self._tools is not None:
             try:

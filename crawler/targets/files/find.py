@@ -68,8 +68,8 @@ def find_files(location: str) -> list[TargetsFile]:
 
 
 _copies: dict[tuple[str, str, str], Path] = {}
-"""Location, path and version of a file -> its copy. The file system is not in the key, because fsspec creates one for
-each thread."""
+"""Location, path and version of a file -> its copy. The file system is not in the key, because fsspec creates
+separate objects for each thread."""
 
 
 def _rereadable(file: OpenFile, location: str) -> OpenFile:

@@ -26,7 +26,7 @@ _EXACT = 2.0**53
 
 
 def read_parquet(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
-    """Yield the rows without empty cells, and without the column that pandas adds for the index of a table.
+    """Yield each row, without its empty cells and the column that pandas adds for the index of a table.
 
     Cells are converted to text, as in CSV, because a column of ids may have a numeric type.
 
