@@ -109,7 +109,7 @@ class Media(Post):
 class Item(Media):
     """A post in the web-info query, which sends all keys, or in the app's API, which omits keys without a value."""
 
-    coauthors: list[part.Coauthor] = always("coauthor_producers[]")
+    coauthors: list[part.Account] = always("coauthor_producers[]")
     tags: list[part.Tag] = always("usertags.in[]")
     comments: list[part.RelayComment] = sometimes("preview_comments[]", "comments[]")
     slides: list[part.Slide] = always("carousel_media[]")

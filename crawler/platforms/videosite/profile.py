@@ -157,8 +157,11 @@ def has_unread_numbers(page: Channel | OtherChannel | OtherPage) -> bool:
     if isinstance(page, OtherChannel):
         subtitle = _subtitle(page)
         return bool(re.search(r"\d", subtitle)) and stated_count(subtitle, SUBSCRIBERS) is None
-    _, subscribers, _ = _header_texts(page)
-    is_worded = bool(subscribers) and stated_count(subscribers, SUBSCRIBERS) is None  # "Keine Abonnenten"
+    _, subscribers, videos = _header_texts(page)
+    is_read = stated_count(subscribers, SUBSCRIBERS) is not None
+    if is_read and stated_count(videos, VIDEOS) is not None:
+        return False  # another number in the header, such as a number of listeners, is not a field of the record
+    is_worded = bool(subscribers) and not is_read  # "Keine Abonnenten"
     numbers = (part for line in page.lines for part in line.parts if "@" not in part and re.search(r"\d", part))
     return is_worded or any(stated_count(each, f"(?:{SUBSCRIBERS}|{VIDEOS})") is None for each in numbers)
 

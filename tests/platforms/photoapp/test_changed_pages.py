@@ -339,6 +339,16 @@ def test_a_part_of_a_place_or_an_account_that_is_renamed_is_a_warning(
     assert [each.path for each in page.unread if each.path.endswith(path) and each.cause == "missing"]
 
 
+def test_coauthors_of_the_web_info_query_may_have_no_full_name() -> None:
+    """No recorded response of this query has a coauthor. Those of the classic graph have no full name."""
+    code, data = first_with("coauthor_producers", "item")
+    for coauthor in data["xdt_api__v1__media__shortcode__web_info"]["items"][0]["coauthor_producers"]:
+        del coauthor["full_name"]
+    page = page_of(orjson.dumps({"data": data}), code=code)
+    assert [each["full_name"] for each in post_of(page)["coauthor_producers"]].count("") > 0
+    assert page.unread == []
+
+
 def test_a_tagged_account_of_the_app_has_another_key_for_its_id() -> None:
     code, data = first_with("usertags", "item")
     (item,) = data["xdt_api__v1__media__shortcode__web_info"]["items"]

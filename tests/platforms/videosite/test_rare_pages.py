@@ -54,7 +54,15 @@ def test_numbers_of_a_header_in_any_other_language_are_reported(lines: list[list
 
 @pytest.mark.parametrize(
     "lines",
-    [[["@a2020", "she/her"], ["1 subscriber", "1 video"]], [["@a"], ["12 videos"]], [["@a"], ["No videos"]], [["@a"]]],
+    [
+        *(
+            [["@a2020", "she/her"], ["1 subscriber", "1 video"]],
+            [["@a"], ["12 videos"]],
+            [["@a"], ["No videos"]],
+            [["@a"]],
+        ),
+        [["@a"], ["8.2M subscribers", "300 videos", "29.1M monthly audience"]],
+    ],
 )
 def test_headers_with_few_numbers_are_whole(lines: list[list[str]]) -> None:
     assert problems(with_lines(lines))[1] == []
