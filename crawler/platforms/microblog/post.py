@@ -106,8 +106,10 @@ def _common(
     if time is None:
         contradictions.add(post, "created_at", "type", loses_row=True)
         return None
-    for name in (*post.contradictions, *_unlisted(post)):
+    for name in post.contradictions:
         contradictions.add(post, name)
+    for name in _unlisted(post, contradictions.present):
+        contradictions.add_unless_present(post, name)
     for each in post.media:
         for name in each.contradictions:
             contradictions.add(each, name, inside=path_of(post, "media"))
@@ -126,22 +128,26 @@ def _common(
     }
 
 
-def _unlisted(post: Post) -> Sequence[str]:
-    """Return the names of the lists that lack a link or hashtag of the text. The text of a repost may be cut."""
+def _unlisted(post: Post, present: set[str]) -> Sequence[str]:
+    """Return the names of the lists that lack a link or hashtag of the text. The text of a repost may be cut.
+
+    ``present``: the names of the lists that are not empty, and of the note, are added to it.
+    """
+    note = post.note
+    links = note.links if note else post.links
+    hashtags = [*post.hashtags, *(note.hashtags if note else ())]
+    present.update(name for name, value in (("links", links), ("hashtags", hashtags), ("note", note)) if value)
     if post.reposted_result is not None or _article_of(post):
         return ()
-    note = post.note
-    hashtags = [*post.hashtags, *(note.hashtags if note else ())]
-    return unlisted(
-        note.text if note else post.text, note.links if note else post.links, hashtags, has_media=bool(post.media)
-    )
+    return unlisted(note.text if note else post.text, links, hashtags, has_media=bool(post.media))
 
 
 def _caption(post: Post, contradictions: Contradictions) -> str:
     """Return a post's text. If the post is only the link to an article, return the article's title and text.
 
     A long text that ends with "…" is incomplete if the post has no note with the whole text. None of the 527 recorded
-    posts without a note ends in this way, except reposts (captures 341926ad1a2f, d8fcad0db39f).
+    posts without a note ends in this way, except reposts (captures 341926ad1a2f, d8fcad0db39f). But authors may write
+    such a text, so that it is reported only if no post of the payload has a note.
     """
     article = _article_of(post)
     if article:
@@ -151,7 +157,7 @@ def _caption(post: Post, contradictions: Contradictions) -> str:
         return caption(note.text, note.links, escaped=False, has_media=bool(post.media))
     is_cut = len(raw) >= LONGEST_CUT and raw[:end].rstrip().endswith(CUT_MARK) and post.reposted_result is None
     if is_cut and "note" not in post.contradictions:
-        contradictions.add(post, "note")
+        contradictions.add_unless_present(post, "note")
     return caption(raw, post.links, escaped=True, has_media=bool(post.media), shown_end=end)
 
 

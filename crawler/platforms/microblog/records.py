@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode, b64encode
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -74,10 +74,13 @@ class Records:
         return found if found is not None else self._rebuilt(record_id)
 
     def lacking(self, keys: Sequence[str]) -> list[Unread]:
-        """Return the keys that records of posts lack. A record has each key that its query selects, null if empty."""
+        """Return the keys that all records of posts lack. A record has each key that its query selects, null if empty.
+
+        Fewer keys may be selected for a quoted post than for a post in the timeline.
+        """
         posts = [each for each in self.by_id.values() if each.get("__typename") == "Tweet" and "details" in each]
-        missing = Counter(key for each in posts for key in keys if key not in each)
-        return [Unread(f"Tweet.{key}", "missing", rows, len(posts)) for key, rows in missing.items()]
+        found = set().union(*posts)
+        return [Unread(f"Tweet.{key}", "missing", len(posts), len(posts)) for key in keys if posts and key not in found]
 
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:

@@ -24,7 +24,9 @@ PLATFORM_MS = range(1_142_899_200_000, 4_102_444_800_000)
 
 _LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
 _LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]++(?!…|\.\.)")  # a cut link is not listed
-_HASHTAG = re.compile(r"[#＃](?<![\w&;/#＃].)(?=\w*[^\W\d_])\w++(?![#＃]|://)")  # both are marks
+_HASHTAG = re.compile(r"(?<!\S)[#＃](\w++)(?!\S*[#＃]|://)")
+"""Matches a word that is a hashtag if it contains a letter. Whether a mark after another character begins a hashtag
+depends on the script: after "・" or a Thai vowel, it does not."""
 _LINK_ONLY = re.compile(r"https?://\S+")
 _MEDIA_PAGE = re.compile(r"/status/\d+/(?:photo|video)/\d+$", re.ASCII)
 
@@ -113,6 +115,8 @@ def unlisted(text: str, links: Sequence[Link], hashtags: Sequence[str], *, has_m
 
     >>> unlisted("a #boat https://t.co/abc", [], [], has_media=True), unlisted("C#7 #1 #a#b", [], [], has_media=False)
     (['hashtags'], [])
+    >>> unlisted("ชา น้ำ#ชา ・#港 #① #½ #हिन्दी#क https://a.example/#/b", [], [], has_media=False)
+    []
     >>> unlisted("https://t.co/abc https://t.co/def", [], [], has_media=True)
     ['links']
     >>> unlisted("RT @harbor: The boats are back https://t.co/a…", [], [], has_media=False)
@@ -120,7 +124,8 @@ def unlisted(text: str, links: Sequence[Link], hashtags: Sequence[str], *, has_m
     """
     known = {link.short for link in links if link.destination}
     names = ["links"] if len(set(_LINK.findall(text)) - known) > has_media else []
-    return [*names, "hashtags"] if not hashtags and _HASHTAG.search(text) else names
+    has_hashtag = not hashtags and any(any(map(str.isalpha, word)) for word in _HASHTAG.findall(text))
+    return [*names, "hashtags"] if has_hashtag else names
 
 
 def is_link_only(raw: str) -> bool:

@@ -79,10 +79,10 @@ class RenderedPrice(Contract):
 
     @property
     def unknown_lines(self) -> list[str]:
-        """The unknown types of the lines, if the lines have no price."""
-        if self.details is None or _of_lines(self.details):
-            return []
-        return [line.kind for line in self.details.lines if line.kind and line.kind not in PRICE_LINES]
+        """The unknown types of lines with an amount, if no known line has the price. Other lines are notices."""
+        lines = [] if self.details is None or _of_lines(self.details) else self.details.lines
+        priced = [line for line in lines if any(amount(each.amount) for each in line.values)]
+        return [line.kind for line in priced if line.kind and line.kind not in PRICE_LINES]
 
 
 def _of_lines(details: PriceDetails) -> Price | None:

@@ -54,7 +54,7 @@ def product(row: RenderedRow | ApiRow) -> dict[str, Any]:
 def contradictions(
     rows: Sequence[RenderedRow | ApiRow], products: Sequence[dict[str, Any]], path: str
 ) -> Iterator[Unread]:
-    """Yield values that other values of the same rows show to be missing. ``path``: where the rows are.
+    """Yield values that all rows lack although other values show that they exist. ``path``: where the rows are.
 
     In the captures of listings, 560 of 560 rows with an offer have a price, 7 of 7 pre-owned products have a condition,
     and 370 of 370 products with reviews have a rating.
@@ -74,7 +74,7 @@ def contradictions(
         "numberOfReviews": [not count(row.reviews) for row in rows if row.rating],
     }
     for key, found in missing.items():
-        if any(found):
+        if found and all(found):
             yield Unread(f"{path}.{key}", "contradiction", sum(found), len(found))
 
 

@@ -51,7 +51,6 @@ LINKS, HASHTAGS = "legacy.entities.urls[]", "legacy.entities.hashtags[].text"
     [
         (api(f"A boat {SHORT} sails"), LINKS),
         (api(f"A boat {SHORT} sails", entities={"urls": [LINK]}), None),
-        (api(f"A boat {SHORT} sails", entities={"urls": [LINK | {"expanded_url": None}]}), LINKS),
         (api(f"A boat {SHORT}", extended_entities={"media": [PHOTO]}), None),
         (api(f"A boat {SHORT} {OTHER}", extended_entities={"media": [PHOTO]}), LINKS),
         (api("An unfinished link https://t.co/"), None),
@@ -68,6 +67,37 @@ LINKS, HASHTAGS = "legacy.entities.urls[]", "legacy.entities.hashtags[].text"
 def test_links_and_hashtags_of_the_text_are_listed(body: bytes, expected: str | None) -> None:
     found = unread(body)
     assert found == [] if expected is None else found[0].endswith(expected)
+
+
+@pytest.mark.parametrize(("text", "name"), [(f"A boat {SHORT} sails", "urls[]"), ("#tides rise", "hashtags[].text")])
+def test_an_entry_that_a_single_post_lacks_is_not_reported(text: str, name: str) -> None:
+    """The platform removes links to deleted media, and has removed the links of old posts for a time."""
+    bare = POST | {"rest_id": "2098678373753225484", "legacy": POST["legacy"] | {"full_text": text}}  # type: ignore[operator]
+    entities = {"urls": [LINK], "hashtags": [HASHTAG]}
+    listed = POST | {"legacy": bare["legacy"] | {"entities": entities}}
+    assert unread(timeline_with(bare, listed)) == []
+    assert [path.endswith(name) for path in unread(timeline_with(bare, POST))] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "links", "lost"),
+    [(f"{'word ' * 54}…", [], "note"), (SHORT, [LINK | {"expanded_url": "http://x.com/i/article/12"}], "article")],
+)
+def test_the_embed_has_neither_notes_nor_articles(text: str, links: list[Any], lost: str) -> None:
+    def change(value: Any) -> Any:
+        if isinstance(value, list):
+            return [change(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        changed = {key: change(each) for key, each in value.items()}
+        return changed | {"full_text": text, "entities": {"urls": links}} if "full_text" in changed else changed
+
+    body = answer(Site(), "embed", "quiet_harbor")[2].decode()
+    start, end = body.index("{", body.index("__NEXT_DATA__")), body.index("</script>", body.index("__NEXT_DATA__"))
+    changed = body[:start] + orjson.dumps(change(orjson.loads(body[start:end]))).decode() + body[end:]
+    page = page_of("embed", changed.encode(), username="quiet_harbor")
+    assert asyncio.run(page.to_item())["posts"]
+    assert f"tweet_results.result.{lost}" in [each.path for each in page.unread]
 
 
 def test_the_cut_text_of_a_repost_lists_nothing() -> None:
@@ -228,6 +258,10 @@ def test_a_record_of_a_post_has_all_keys_of_its_query() -> None:
             assert len(asyncio.run(page.to_item())["posts"]) == 1
             expected = [] if renamed is record else [f"Tweet.{key}: missing"]
             assert [str(each) for each in page.unread] == expected
+    quoted = {"__id": "VHdlZXQ6Mg==", **WEB_RECORD, "rest_id": "2"}  # its query selects fewer keys
+    page = page_of("page", literals(HEADER, record, quoted, timeline).encode(), username="quiet_harbor")
+    assert len(asyncio.run(page.to_item())["posts"]) == 1
+    assert page.unread == []
 
 
 def embed_renamed(key: str) -> tuple[dict[str, Any], set[str]]:
