@@ -302,3 +302,24 @@ def test_a_date_of_a_post_in_seconds_is_not_read_as_milliseconds() -> None:
     bodies.append(api("x", created_at="1790579739"))
     pages = [asyncio.run(page_of("timeline", body).to_item())["posts"][0]["upload_timestamp"] for body in bodies]
     assert all(time > 1_142_899_200 for time in pages)
+
+
+@pytest.mark.parametrize(("legacy", "expected"), [({"withheld_in_countries": []}, []), ({}, ["banner", "website"])])
+def test_users_of_2026_03_omit_a_missing_banner_and_website(legacy: dict[str, Any], expected: list[str]) -> None:
+    counts = {"followers_count": 5, "friends_count": 6, "favourites_count": 0, "listed_count": 1, "media_count": 2}
+    user = {
+        "__typename": "User",
+        "rest_id": "7",
+        "is_blue_verified": False,
+        "core": {"screen_name": "quiet_harbor", "name": "Harbor", "created_at": "Tue Dec 09 19:02:13 +0000 2014"},
+        "avatar": {"image_url": "a"},
+        "location": {"location": "Isle"},
+        "privacy": {"protected": False},
+        "verification": {"verified": False},
+        "profile_bio": {"description": ""},
+        "legacy": {**counts, "statuses_count": 9, "description": "", **legacy},
+    }
+    page = page_of("user", orjson.dumps({"data": {"user": {"result": user}}}))
+    profile = asyncio.run(page.to_item())["profile"]
+    assert [each.path.split(".")[1] for each in page.unread] == expected
+    assert (profile["profile_banner_url"], profile["url"]) == ((None, None) if expected else ("", ""))
