@@ -79,8 +79,8 @@ class RenderedPrice(Contract):
 
     @property
     def unknown_lines(self) -> list[str]:
-        """The unknown types of lines with an amount, if no known line has the price. Other lines are notices."""
-        lines = [] if self.details is None or _of_lines(self.details) else self.details.lines
+        """The unknown types of lines with an amount, if the price was not read. Other lines are notices."""
+        lines = self.details.lines if self.details and self.read()[:2] == (None, None) else []
         priced = [line for line in lines if any(amount(each.amount) for each in line.values)]
         return [line.kind for line in priced if line.kind and line.kind not in PRICE_LINES]
 

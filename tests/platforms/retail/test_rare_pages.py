@@ -60,6 +60,11 @@ def test_a_line_without_an_amount_is_a_notice() -> None:
     assert unread_of([PRICED, {**PRICED, "priceInfo": notice}]) == []
 
 
+def test_a_line_of_an_unknown_type_next_to_a_price_in_the_older_keys_is_not_reported() -> None:
+    both = lines(line("SAVINGS", AMOUNT="2.00")) | {"linePrice": "$8.00"}
+    assert unread_of([PRICED, {**PRICED, "priceInfo": both}]) == []
+
+
 def test_a_condition_that_all_pre_owned_products_lack_is_reported() -> None:
     used = {**PRICED, "isPreowned": True}
     renamed, named = {**used, "conditionNew": {"code": 5}}, {**used, "conditionV2": {"code": 5}}
