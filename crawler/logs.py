@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-# structlog imports rich for coloured lines on a terminal, which this project does not write. This would take 4 % of the
-# CPU time of a crawl of one target, so structlog must not find rich: a module whose entry is None cannot be imported.
-# In other projects (docs/embedding.md), other code may use structlog with rich, so rich is not hidden there.
-HIDES_RICH = os.environ.get("SCRAPY_SETTINGS_MODULE") == "crawler.settings" and "rich" not in sys.modules
-if HIDES_RICH:
-    sys.modules["rich"] = None  # type: ignore[assignment]
-import structlog  # noqa: E402
-from structlog.typing import EventDict, Processor  # noqa: E402
-
-if HIDES_RICH:
-    del sys.modules["rich"]
+import structlog
+from structlog.typing import EventDict, Processor
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings

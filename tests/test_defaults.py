@@ -66,7 +66,7 @@ def test_seen_entries_are_stored_in_the_project_folder(project: Path) -> None:
         assert done.returncode == 0, done.stderr[-2_000:]
     (record,) = lines(project / "out.jsonl")
     assert json.dumps(record)
-    assert (project / ".scrapy" / "seen.sqlite").is_file()
+    assert (project / ".scrapy" / "store.sqlite3").is_file()
 
 
 @pytest.mark.parametrize(
