@@ -282,7 +282,9 @@ for name in LIMITED:
     CASES[f"{name}, crawl with a browser"] = with_browser, expected, number
 
 
-@pytest.fixture(scope="module", params=[pytest.param(LOOP, id="uvloop"), pytest.param(None, id="asyncio")])
+@pytest.fixture(
+    scope="module", params=[pytest.param(LOOP, id="uvloop"), pytest.param(None, id="asyncio", marks=pytest.mark.soak)]
+)
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The outcomes and the number of received requests, by name of the case. ``log``: the log of the process."""
     cases = [case for case, *_ in CASES.values()]

@@ -495,7 +495,9 @@ AsyncCrawlerRunner.crawl = stop_first
 """
 
 
-@pytest.mark.parametrize("at_opening", [False, True], ids=["before", "while it opens"])
+@pytest.mark.parametrize(
+    "at_opening", [pytest.param(False, id="before", marks=pytest.mark.soak), pytest.param(True, id="while it opens")]
+)
 def test_an_endpoint_ends_although_a_listing_starts_at_that_moment(tmp_path: Path, *, at_opening: bool) -> None:
     slow = 'PLATFORM_BUDGETS={"retail": {"concurrency": 1, "delay": 120}}'
     before = f"AT_OPENING = {at_opening}\n{STOPPED_WHILE_A_LISTING_OPENS}"
