@@ -124,8 +124,8 @@ class Settings(Described):
     JOB_LEASE: PositiveSeconds = 60.0
     """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
     JOB_EXITS: Positive = 5
-    """If this many workers have exited while a target was in flight, the target is given up. A single exit proves
-    little, because it affects all targets that the worker had in flight."""
+    """If more than this many workers have exited while a target was in flight, the target is given up. A single exit
+    proves little, because it affects all targets that the worker had in flight."""
     TARGET_TIMEOUT: Seconds = 0.0
     """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
     (``DOWNLOAD_TIMEOUT``)."""
