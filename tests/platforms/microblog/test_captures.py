@@ -40,7 +40,7 @@ def profile_of(*names: str, **params: Any) -> dict[str, Any]:
 
 
 def raw_posts() -> Iterator[dict[str, Any]]:
-    """Every post in an older format in every capture, at any depth."""
+    """Every post in an older format in the captures that are neither trimmed nor derived, at any depth."""
     for name, path in captures().items():
         if (
             path.parent.name != "microblog"
