@@ -31,7 +31,7 @@ from crawler.errors import (
     ServiceError,
     ShuttingDown,
 )
-from crawler.jobs.location import store_location
+from crawler.jobs.location import prepare, store_location
 from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
@@ -161,10 +161,13 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
         Raises:
             WrongTargetsError: the run would have no targets.
-            UsageError: an argument or ``SHARED_LIMITS`` requires a project folder.
+            UsageError: an argument or ``SHARED_LIMITS`` requires a project folder, or ``since=last`` requires a store
+                that cannot be opened.
         """
         if self.args.job or self.args.since == "last" or settings.getbool("SHARED_LIMITS"):
-            store_location(settings)
+            location = store_location(settings)
+            if self.args.since == "last":
+                prepare(location, must_open=True)
         if not self.args.job:
             self.source.check()
 
