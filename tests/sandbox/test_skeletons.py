@@ -58,7 +58,7 @@ def test_filled_skeletons_are_independent_of_each_other(fill: Skeletons) -> None
 
 
 def test_a_forgotten_field_is_named(fill: Skeletons) -> None:
-    with pytest.raises(TypeError, match="'row'.*'badge'"):
+    with pytest.raises(TypeError, match=r"'row'.*'badge'"):
         fill("row", video=Video("a", 1), size=(1,))
 
 
