@@ -1,4 +1,4 @@
-"""Skeletons and fragments become pages: fields keep their types, absent parts disappear, and a forgotten field is an error."""
+"""Skeletons become pages: fields keep their types, absent parts disappear, and a forgotten field is an error."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ _DAMAGES: dict[str, Callable[[str], str]] = {
     "no-address": _no_address,
     "blind": lambda page: page.replace("experience-item", "xp-entry").replace("experience-group-position", "xp-entry"),
     "blind-sections": lambda page: re.sub(
-        r'[a-z-]+"\s+data-section="([a-zA-Z-]+)">', r'x-\1" data-section="x-\1">', page
+        r'[a-z-]+" data-section="([a-zA-Z-]+)">', r'x-\1" data-section="x-\1">', page
     ),
     "no-linked-data": lambda page: _LINKED.sub("", page),
     "broken-linked-data": lambda page: _LINKED.sub(lambda found: found[0][: len(found[0]) // 2], page),
