@@ -120,13 +120,13 @@ class Command(CheckedCommand):
     @staticmethod
     def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
         from crawler.service.clients.key_store import KeyRing, KeyStore  # noqa: PLC0415
-        from crawler.service.clients.keys import ConfiguredKeys, SandboxKeys  # noqa: PLC0415
+        from crawler.service.clients.keys import configured_keys, sandbox_keys  # noqa: PLC0415
 
         if opts.sandbox:
-            return SandboxKeys()
+            return sandbox_keys()
         try:
             if configured := settings.getdict("API_KEYS"):
-                return ConfiguredKeys(configured)
+                return configured_keys(configured)
         except (TypeError, ValueError) as error:
             raise RefusedError(f"API_KEYS: expected the output of 'scrapy keys export'; {error}.") from None
         store = KeyStore(keys_file(settings))
