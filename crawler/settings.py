@@ -305,8 +305,8 @@ class Settings(Described):
     WEBHOOK_PRIVATE: Switch = False
     """Whether webhooks at private addresses are allowed, also without TLS (docs/webhooks.md)."""
     WEBHOOK_SECRET: Optional[setting_types.Secret] = None
-    """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set the secret in the environment,
-    as ``CRAWLER_WEBHOOK_SECRET``."""
+    """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
+    environment, as ``CRAWLER_WEBHOOK_SECRET``."""
     RESPONSE_CACHE: setting_types.CacheTimes = {}
     """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
     RESPONSE_CACHE_MB: Count = 64
