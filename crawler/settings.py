@@ -87,16 +87,17 @@ class Settings(Described):
     SHARED_LIMITS: Switch = False
     """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys
     (docs/many-machines.md#how-many-workers). Always on for jobs (``scrapy collect``, ``scrapy work``, ``-a job=``), for
-    ``scrapy serve --workers N``, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL."""
+    ``scrapy serve --workers N`` with several workers, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL.
+    The sandbox shares no limits."""
     ZYTE_API_KEY: Optional[setting_types.Secret] = None
     """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
     BREAKER_THRESHOLD: Count = 5
-    """A source's circuit breaker opens after this many consecutive blocks or rate limits
-    (docs/settings.md#circuit-breakers). A block or rate limit with ``Retry-After`` opens it at once. 0 disables all
-    circuit breakers."""
+    """The circuit breaker of a source (one page or call of a platform) opens after this many consecutive blocks or rate
+    limits (docs/settings.md#circuit-breakers). A block or rate limit with ``Retry-After`` opens it at once. 0 disables
+    all circuit breakers."""
     BREAKER_COOLDOWN: Seconds = 60.0
     """Seconds until an open circuit breaker lets a trial request through. The time doubles with each further block, up
-    to 15 minutes."""
+    to 15 minutes, and is at least the platform's ``Retry-After``."""
     BREAKER_GIVE_UP: Seconds = 7_200.0
     """If a circuit breaker stays open for this many seconds, a crawl that waits for it ends with exit code 1. 0: never.
     The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
@@ -124,8 +125,8 @@ class Settings(Described):
     JOB_LEASE: PositiveSeconds = 60.0
     """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
     JOB_EXITS: Positive = 5
-    """If this many workers have exited while a target was in flight, the target is given up. A single exit proves
-    little, because it affects all targets that the worker had in flight."""
+    """If more than this many workers have exited while a target was in flight, the target is given up. A single exit
+    proves little, because it affects all targets that the worker had in flight."""
     TARGET_TIMEOUT: Seconds = 0.0
     """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
     (``DOWNLOAD_TIMEOUT``)."""
@@ -158,7 +159,7 @@ class Settings(Described):
     DOWNLOAD_TIMEOUT: PositiveSeconds = 60
     """Maximum seconds of one download. No platform takes a minute for a page."""
     DOWNLOAD_MAXSIZE: Count = 32 * 1024 * 1024
-    """Maximum bytes of a response. The largest page seen has 1.3 MB."""
+    """Maximum bytes of a response. The largest page seen has 1.7 MB."""
     DOWNLOAD_WARNSIZE: Count = 8 * 1024 * 1024
     """Bytes of a response above which Scrapy logs a warning."""
     DOWNLOAD_VERIFY_CERTIFICATES: Switch = True
@@ -249,7 +250,7 @@ class Settings(Described):
     """Minutes after which the endpoint replaces the long-running crawler of a platform by a new one."""
     SERVICE_MAX_WAITING: Count = 1_000
     """Maximum number of calls that wait for a platform's crawler. Further calls get ``OVERLOADED``. The crawler itself
-    has twice as many targets in flight as may download at once."""
+    has up to twice as many targets in flight as may download at once, but at least four."""
     SERVICE_MAX_CALLS: Positive = 2_000
     """Maximum number of calls in flight. When it is reached, calls are still accepted for platforms that have less than
     an equal share of it. Other calls get ``OVERLOADED``."""

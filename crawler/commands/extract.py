@@ -104,7 +104,10 @@ class Command(CheckedCommand):
             _print(data)
 
     def _print_lines(self, result: Repair) -> None:
-        """Print a file for ``PAYLOAD_NAMES`` with which pages can be read. Print a report about its lines to stderr."""
+        """Print a file for ``PAYLOAD_NAMES``: the lines in force, and the found lines that make the pages readable.
+
+        Print a report about its lines to stderr.
+        """
         print(*report(result), sep="\n", file=sys.stderr)
         print(as_json(result.names))
         self.exitcode = SOME_FAILED if result.left or result.wrong else ALL_HAVE_DATA

@@ -98,10 +98,11 @@ class Command(CheckedCommand):
     def _list(store: KeyStore) -> None:
         for key in store.all():
             state = "revoked" if key.revoked else "valid"
-            limits = [key.rate or "", f"{key.concurrency} in flight" if key.concurrency else ""]
-            limits.append(f"quota {quota_text(key.quota)}" if key.quota else "")
             day = f"{datetime.fromtimestamp(key.created, UTC):%Y-%m-%d}"
-            print("  ".join([key.id, f"{state:7}", day, printable(key.client), *filter(None, limits)]))
+            own = key.holder
+            limits = [own.rate or "", f"{own.concurrency} in flight" if own.concurrency else ""]
+            limits.append(f"quota {quota_text(own.quota)}" if own.quota else "")
+            print("  ".join([own.key_id, f"{state:7}", day, printable(own.client), *filter(None, limits)]))
 
     def _quota(self, store: KeyStore, client: str, text: str | None = None) -> None:
         """Set or remove (``none``) the quota of a client. Or print it, with how much of it is used in this month."""
@@ -115,7 +116,8 @@ class Command(CheckedCommand):
             if not store.set_quota(client, new):
                 self._fail_without_key(client)
             return
-        found = next((key for key in store.all() if key.client == client and key.revoked is None), None)
+        valid = (key.holder for key in store.all() if key.revoked is None)
+        found = next((holder for holder in valid if holder.client == client), None)
         if found is None:
             self._fail_without_key(client)
         elif found.quota is None:
@@ -131,7 +133,7 @@ class Command(CheckedCommand):
         from crawler.service.webhooks import outbox  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
-        if client not in (configured or {key.client for key in keys.all() if key.revoked is None}):
+        if client not in (configured or {key.holder.client for key in keys.all() if key.revoked is None}):
             self._fail_without_key(client)
             return
         store = self._store()

@@ -75,11 +75,11 @@ class Command(CheckedCommand):
         """Serve the tools and their endpoint in one process, so that the endpoint cannot outlive the tools."""
         reactor = installed_reactor()
         from crawler.mcp.endpoint import EndpointClient  # noqa: PLC0415  # needs the extra
-        from crawler.service.clients.keys import SandboxKeys  # noqa: PLC0415  # only with --sandbox
+        from crawler.service.clients.keys import sandbox_keys  # noqa: PLC0415  # only with --sandbox
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # only with --sandbox, after the reactor
 
         use_sandbox(self.settings)
-        endpoint = Endpoint(self.settings, SandboxKeys())
+        endpoint = Endpoint(self.settings, sandbox_keys())
         port = reactor.listenTCP(0, endpoint.site, interface="127.0.0.1").getHost().port
 
         async def work() -> None:

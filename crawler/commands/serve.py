@@ -33,7 +33,7 @@ from crawler.registry import spiders
 from crawler.runtime.event_loop import installed_reactor
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.service.clients.key_store import KeyRing, KeyStore
-from crawler.service.clients.keys import ConfiguredKeys, Keys, SandboxKeys
+from crawler.service.clients.keys import Keys, configured_keys, sandbox_keys
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def valid_keys(settings: Settings) -> Keys:
     """
     try:
         if configured := settings.getdict("API_KEYS"):
-            return ConfiguredKeys(configured)
+            return configured_keys(configured)
     except (TypeError, ValueError) as error:
         raise UsageError(f"API_KEYS: expected the output of 'scrapy keys export'; {error}.") from None
     store = KeyStore(keys_file(settings))
@@ -108,7 +108,7 @@ class Command(CheckedCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         check_components(self.settings)
-        keys = SandboxKeys() if opts.sandbox else valid_keys(self.settings)
+        keys = sandbox_keys() if opts.sandbox else valid_keys(self.settings)
         address = self.settings["SERVICE_INTERNAL_ADDRESS"]
         internal = host_and_port(address) if address else None
         if opts.sandbox:

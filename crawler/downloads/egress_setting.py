@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -25,12 +25,10 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
 )
+from scrapy.settings import BaseSettings
 
 from crawler import platforms
 from crawler.platforms.model import first_problem, validation_details
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 SETTING = "EGRESSES"
 DIRECT_NAME = "direct"

@@ -39,7 +39,7 @@ class Lanes:
 
     lanes: tuple[Lane, ...]
     refusals: Refusals
-    on_completed: Callable[[Outcome, str], None] = lambda _, __: None
+    on_completed: Callable[[Outcome, str], None] | None = None
     """Called with each outcome, and the name of its target's egress: "" if the target had no lane."""
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -211,7 +211,8 @@ class Lanes:
         if isinstance(target, InvalidTarget):
             return
         lane = self.only or target.release.lane
-        self.on_completed(outcome, lane.egress.name if lane else "")
+        if self.on_completed is not None:
+            self.on_completed(outcome, lane.egress.name if lane else "")
         if lane is not None and not self.only and isinstance(outcome.error, REFUSED):
             storing = asyncio.ensure_future(self.refusals.remember(target_key(target), lane.egress.name))
             self._storing.add(storing)

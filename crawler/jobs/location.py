@@ -95,13 +95,14 @@ def open_jobs(settings: BaseSettings) -> Jobs:
     return Jobs(location)
 
 
-def prepare(location: str) -> None:
+def prepare(location: str, *, must_open: bool = False) -> None:
     """Create the tables of a store, or bring them up to date.
 
-    If the store is unavailable, the first transaction does this.
+    If the store is unavailable, the first transaction does this, unless ``must_open``.
 
     Raises:
-        UsageError: this version cannot use the store, or PostgreSQL needs an extra that is not installed.
+        UsageError: this version cannot use the store, or PostgreSQL needs an extra that is not installed. With
+            ``must_open``, also if the store is unavailable.
     """
     from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
     from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # imports SQLAlchemy, too
@@ -114,7 +115,9 @@ def prepare(location: str) -> None:
         store.transact_sync(lambda _: None, write=False)
     except StoreVersionError as error:
         raise UsageError(str(error)) from None
-    except StoreUnavailable:
-        pass  # the store has logged it
+    except StoreUnavailable as error:
+        if must_open:  # otherwise, the log line of the store suffices
+            reason = str(error.__cause__).partition("\n")[0]
+            raise UsageError(f"STORE cannot be opened: {reason}.") from None
     finally:
         store.disconnect()

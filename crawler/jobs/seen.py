@@ -62,9 +62,13 @@ class SeenByCrawls(ComparesEntries):
 
     @classmethod
     def of(cls, settings: BaseSettings) -> SeenByCrawls:
-        """Return the entries in the store of the settings."""
+        """Return the entries in the store of the settings.
+
+        Raises:
+            UsageError: the store cannot be opened.
+        """
         location = store_location(settings)
-        prepare(location)
+        prepare(location, must_open=True)
         return cls(Store(location, SCHEMA), settings.getbool("SANDBOX"))
 
     async def load(self, target: Target) -> None:

@@ -251,7 +251,7 @@ class Store:
 
 
 def _unavailable() -> StoreUnavailable:
-    return StoreUnavailable("The store of the service is unavailable; retry the call.", retry_after=RETRY_SECONDS)
+    return StoreUnavailable("The store is unavailable; retry later.", retry_after=RETRY_SECONDS)
 
 
 def _retrieve_exception(result: asyncio.Future[Any]) -> None:

@@ -24,6 +24,7 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, comparable, lines, sandbox
+from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
 
 SEARCH = "retail-search-v4"
 TRUTH = Site()
@@ -315,6 +316,7 @@ def kill_after(commands: Commands, job: str, done: int, *arguments: object) -> N
     process.communicate()
 
 
+@FAST_ON_POSTGRESQL
 def test_three_crawls_of_one_job_share_its_targets(tmp_path: Path, location: str, shop: dict[str, Any]) -> None:
     commands = in_shop(tmp_path, location, shop, 0.02)
     assert commands.run("jobs", "push", "shared", write(tmp_path / "targets.jsonl", searches(60))).returncode == 0
@@ -327,6 +329,7 @@ def test_three_crawls_of_one_job_share_its_targets(tmp_path: Path, location: str
     assert Counter(line["id"] for line in lines(*feeds)) == Counter(f"t{i}" for i in range(60))
 
 
+@FAST_ON_SQLITE
 @pytest.mark.parametrize(
     ("targets", "kills"), [(80, 3), pytest.param(300, 20, marks=pytest.mark.soak)], ids=["short", "long"]
 )

@@ -31,12 +31,15 @@ async def test_only_the_newest_ids_are_kept(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_without_its_store_a_crawl_reads_all_pages(tmp_path: Path) -> None:
+async def test_if_its_store_fails_a_crawl_reads_all_pages(tmp_path: Path) -> None:
     scraper = scrapers()["microblog-profile"]
     target = Target("t", scraper, check_params(scraper, scraper.example))
     data = {"data": {"main": [{"post_id": "2", "upload_timestamp": 1}]}}
     with capture_logs() as logs:
-        since = SeenByCrawls.of(Settings({"STORE": str(tmp_path)}))  # a folder
+        path = tmp_path / "store.sqlite3"
+        since = SeenByCrawls.of(Settings({"STORE": str(path)}))
+        path.unlink()
+        path.mkdir()
         await since.load(target)
         assert since.has_new_below(target, data)
         since.completed(Outcome(target, Record(data, target, datetime.now(UTC)), None, 0))

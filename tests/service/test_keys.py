@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from crawler.commands.serve import valid_keys
 from crawler.errors import InvalidApiKey, MissingApiKey
 from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import ConfiguredKeys, Holder, Keys, export
+from crawler.service.clients.keys import FixedKeys, Holder, Keys, export
 
 VALID = {"a1": {"client": "acme", "hash": "0" * 64}}
 
@@ -33,7 +33,7 @@ def test_us_4_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None
     assert "former" not in exported
 
     keys = keys_of(API_KEYS=exported, KEYS_FILE=str(tmp_path / "missing.sqlite"))
-    assert isinstance(keys, ConfiguredKeys)
+    assert isinstance(keys, FixedKeys)
     assert asyncio.run(keys.holder(key)) == Holder("acme", key.split("_")[1], "60/minute", 4)
     for wrong in (revoked, f"{key}x", "sandbox"):
         with pytest.raises(InvalidApiKey):

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import pytest
 from scrapy.settings import Settings
-from twisted.web.http_headers import Headers
 
 from crawler.downloads.facts import Facts
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
@@ -76,12 +75,11 @@ class Crawlers:
     """Replaces the crawlers of the service, with one platform."""
 
     crawler: Slots = field(default_factory=Slots)
-    platforms: tuple[str, ...] = ("retail",)
     draining: bool = False
 
-    def of(self, platform: str) -> Slots:
-        assert platform == "retail"
-        return self.crawler
+    @property
+    def of(self) -> dict[str, Slots]:
+        return {"retail": self.crawler}
 
 
 @dataclass
@@ -245,8 +243,8 @@ async def test_an_accepted_call_is_reported_as_accepted_if_its_state_cannot_be_r
 
         monkeypatch.setattr(process.store, "transact", transact_once)
         target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": "tea"}))
-        request, call = cast("Any", SimpleNamespace(requestHeaders=Headers())), Call(target.id)
-        answer = await CallRoutes(process.calls, process.runs).accept(request, call, Holder("acme", "key"), target)
+        call = Call(target.id)
+        answer = await CallRoutes(process.calls, process.runs).accept(call, Holder("acme", "key"), target)
         monkeypatch.setattr(process.store, "transact", transact)
         assert (answer.status, answer.code) == (202, "ACCEPTED")
         assert answer.headers["Location"] == f"/v1/calls/{target.id}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class Site:
     """Post id -> its time in Unix seconds. Other posts have no time."""
     broken: set[str] = field(default_factory=set)
     """Cursors for which the site responds with an error."""
+    requests: int = 0
 
     def page(self, cursor: str) -> dict[str, Any]:
         start = int(cursor or 0)
@@ -58,6 +60,7 @@ def site() -> Iterator[Site]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            found.requests += 1
             cursor = parse_qs(urlsplit(self.path).query).get("cursor", [""])[0]
             self.send_response(403 if cursor in found.broken else 200)
             self.end_headers()
@@ -76,21 +79,25 @@ def site() -> Iterator[Site]:
     server.server_close()
 
 
-def crawl(tmp_path: Path, site: Site, store: str = "", **arguments: Any) -> list[Any]:
-    """Run a crawl, and return the lines of its feed."""
+def run(tmp_path: Path, site: Site, store: str, **arguments: Any) -> subprocess.CompletedProcess[str]:
+    """Run a crawl that writes to ``out.jsonl``."""
     settings = {
         "SPIDER_MODULES": "tests.timeline",
         "PLATFORM_ORIGINS": json.dumps({"timeline": site.origin}),
         "PLATFORM_BUDGETS": json.dumps({"timeline": {"concurrency": 4, "delay": 0}}),
-        "STORE": store or tmp_path / "store.sqlite3",
+        "STORE": store,
         "FAILURES_FEED": tmp_path / "failures.jsonl",
     }
     given = {"user": "someone", "since": "last", "max_pages": 50} | arguments
-    out = tmp_path / "out.jsonl"
-    start = command("timeline", given, settings, "-O", str(out))
-    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
-    assert run.returncode in {0, 4}, run.stderr
-    return lines(out)
+    start = command("timeline", given, settings, "-O", str(tmp_path / "out.jsonl"))
+    return forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+
+
+def crawl(tmp_path: Path, site: Site, **arguments: Any) -> list[Any]:
+    """Run a crawl, and return the lines of its feed."""
+    ended = run(tmp_path, site, str(tmp_path / "store.sqlite3"), **arguments)
+    assert ended.returncode in {0, 4}, ended.stderr
+    return lines(tmp_path / "out.jsonl")
 
 
 def pages(tmp_path: Path, site: Site, **arguments: Any) -> list[list[int]]:
@@ -114,6 +121,20 @@ def test_paging_stops_at_entries_that_the_last_run_saw(tmp_path: Path, site: Sit
     assert pages(tmp_path, site) == [[2, 16, 15, 10]], "also if the newest posts of the last run were deleted"
     assert len(pages(tmp_path, site, user="another")) == 4, "each listing has its own ids"
     assert len(pages(tmp_path, site, since="last", max_pages=2, user="a third")) == 2, "max_pages applies"
+
+
+@pytest.mark.parametrize(
+    ("store", "reason"),
+    [("/", "unable to open database file"), ("postgresql://me:secret@127.0.0.1:1/x", "connection failed: ")],
+    ids=["folder", "no server"],
+)
+def test_a_store_that_cannot_be_opened_is_refused(tmp_path: Path, site: Site, store: str, reason: str) -> None:
+    site.posts = [1]
+    ended = run(tmp_path, site, store)
+    assert (ended.returncode, site.requests) == (2, 0)
+    assert f"\nSTORE cannot be opened: {reason}" in ended.stderr
+    assert "secret" not in ended.stderr
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_with_explode_only_new_entries_are_written(tmp_path: Path, site: Site) -> None:

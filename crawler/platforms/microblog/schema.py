@@ -185,8 +185,8 @@ class Post(Model):
     hashtags: list[str]
     """Hashtags without #, in the order and spelling of the text."""
     in_reply_to_handle: str | None
-    """Handle that the post replies to; null if it is not a reply. A post that begins with a mention may have this
-    handle without ``in_reply_to_post_id``."""
+    """Handle of the account to which the post is addressed; null if the platform states none. A post that only begins
+    with a mention may have this handle: its ``in_reply_to_post_id`` is null then, and its ``is_reply`` false."""
     in_reply_to_post_id: str | None
     """Id of the post that this post replies to; null if it is not a reply."""
     is_quote: bool

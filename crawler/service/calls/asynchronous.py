@@ -140,14 +140,14 @@ class AsyncCalls:
 
     def seconds_until_done(self, platform: str, ahead: int | None) -> int:
         """Estimate the seconds until a call has a response. ``ahead``: number of calls ahead of it; None if it runs."""
-        lanes = self.crawlers.of(platform).lanes
+        lanes = self.crawlers.of[platform].lanes
         rate = lanes.targets_per_second
         seconds = (1 if ahead is None else ahead + 1) / rate if rate else 0.0
         return max(1, math.ceil(lanes.usable_in + seconds))
 
     def max_ahead(self, platform: str, seconds: float) -> float:
         """Estimate the number of calls of a platform that can start within ``seconds``."""
-        lanes = self.crawlers.of(platform).lanes
+        lanes = self.crawlers.of[platform].lanes
         rate = lanes.targets_per_second
         return (seconds - lanes.usable_in) * rate if rate else math.inf
 
@@ -169,11 +169,8 @@ class AsyncCalls:
                 params = check_params(scraper, work["params"])
                 target = Target(request_id, scraper, params, deadline=deadline, background=True)
                 holder = Holder(claim.owner, work["key_id"], concurrency=work["concurrency"])
-                release = await self.limits.acquire(holder)
-                try:
+                async with self.limits.in_flight(holder):
                     served = await self.cache.served(target, work["cache_control"])
-                finally:
-                    release()
                 return self.done(claim, served)
             except (ConcurrencyLimited, *TEMPORARY):
                 raise
@@ -238,7 +235,7 @@ class AsyncCalls:
 
         Nothing is deleted just after the clock was changed.
         """
-        platforms = self.crawlers.platforms
+        platforms = [*self.crawlers.of]
         load = await self.store.transact(lambda session: stored.load(session, platforms), write=False)
         self.stored_bytes = load[1]
         metrics.collect_calls(load)

@@ -29,6 +29,7 @@ from crawler.targets.warning import OutcomeWarning
 if TYPE_CHECKING:
     from crawler.jobs.job import Key, Stored
     from crawler.jobs.store import Session
+    from crawler.outputs.selection import Selection
     from crawler.service.calls.once import Found
     from crawler.service.clients.keys import Holder
 
@@ -148,14 +149,16 @@ class FoundCall:
         """Whether the call has a response."""
         return self.call.state == DONE
 
-    def answer(self, service_url: str, *, replayed: bool = False) -> Answer:
+    def answer(self, service_url: str, fields: Selection | None = None, *, replayed: bool = False) -> Answer:
         """Return the response of a call that is done, without ``Retry-After``, so that it is always the same.
 
+        ``fields``: the fields of the record to return.
         ``replayed``: whether it is the response of a repeated call, which is not billed.
         """
         own, outcome = self.call, self.call.outcome
         seconds = outcome.get("duration_ms", 0) / 1_000
-        call = Call(own.request_id, own.client, own.scraper, service_url=service_url, started=0.0, ended=seconds)
+        call = Call(own.request_id, own.client, own.scraper, service_url=service_url, fields=fields)
+        call.started, call.ended = 0.0, seconds
         if "error" not in outcome:
             record = orjson.Fragment(decompress(self.record))
             warnings = tuple(map(OutcomeWarning.from_dict, outcome["warnings"]))

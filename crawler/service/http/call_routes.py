@@ -27,11 +27,12 @@ from crawler.service.calls.envelope import (
     json_response,
     success,
 )
+from crawler.service.calls.fields import fields_of
 from crawler.service.calls.once import Claim, Found
 from crawler.service.calls.stored import STATES, FoundCall, Refused, Room, StoredCall
 from crawler.service.clients.quotas import exceeded
 from crawler.service.description import contract
-from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, header, read_query
+from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, read_query
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -68,7 +69,7 @@ class CallRoutes:
         self.settings = calls.settings
         self.store = calls.store
 
-    async def accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Answer:
+    async def accept(self, call: Call, holder: Holder, target: Target) -> Answer:
         """Store a call, and return status 202, or the call's response if it has one within ``call.wait`` seconds.
 
         Raises:
@@ -82,7 +83,7 @@ class CallRoutes:
         platform = target.scraper.platform
         if self.calls.crawlers.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
-        control, key = header(request, "Cache-Control"), header(request, "Idempotency-Key")
+        control, key = call.request_headers.get("cache-control"), call.request_headers.get("idempotency-key")
         claim = None
         if key is not None:
             claim = Claim.make(key, holder.client, target, self.settings.max_seconds + RUN_SECONDS)
@@ -122,14 +123,17 @@ class CallRoutes:
             answer.headers["Preference-Applied"] = applied
         return answer
 
-    async def result(self, call: Call, holder: Holder, request_id: str) -> Answer:
+    async def result(self, request: Request, call: Call, holder: Holder, request_id: str) -> Answer:
         """Return the response of a call, or status 202 if it still waits or runs after ``call.wait`` seconds.
 
         Raises:
             CallNotFound: the client has no such call.
+            InvalidRequest: ``fields=`` is not valid.
             StoreUnavailable: the call cannot be read.
         """
         found = await self._find(holder.client, request_id)
+        if found is not None:
+            call.fields = fields_of(request, found.call.scraper)
         return self._response(call, found and await self._waited(call, found), retryable=True)
 
     async def delete(self, call: Call, holder: Holder, request_id: str) -> Answer:
@@ -177,7 +181,7 @@ class CallRoutes:
             raise CallNotFound(NOT_FOUND)
         call.scraper = found.call.scraper
         if found.is_done:
-            answer = found.answer(call.service_url, replayed="Idempotent-Replayed" in call.headers)
+            answer = found.answer(call.service_url, call.fields, replayed="Idempotent-Replayed" in call.headers)
             applied = {} if call.wait is None else {"Preference-Applied": f"wait={call.wait}"}
             return replace(answer, headers=answer.headers | call.headers | applied)
         call.request_id = found.call.request_id

@@ -72,7 +72,7 @@ class Runs:
         self.calls = calls
         self.lease, self.exits = lease, exits
         self.parser = all_targets()
-        self._queues = {platform: _Queue(platform, crawlers.of(platform)) for platform in crawlers.platforms}
+        self._queues = {platform: _Queue(platform, crawler) for platform, crawler in crawlers.of.items()}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         """The targets that this process scrapes."""
         self._job_rests: dict[int, float] = {}
