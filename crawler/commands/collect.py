@@ -296,10 +296,11 @@ def summary(job: Job) -> str:
 
 
 def exit_code(job: Job, tallies: dict[tuple[str, str], int]) -> int:
-    """Return the exit code for a job after a run."""
+    """Return the exit code for a job after a run, as for a crawl."""
     if job.state == "paused":
         return SOME_FAILED
     if job.state != "done" or not any(job.counts.values()):
         return RUN_FAILED
     failed = job.counts["failed"] + job.counts["dead"]
-    return SOME_FAILED if failed or any(kind == "unread rows" for kind, _ in tallies) else ALL_HAVE_DATA
+    lacks_rows = any(kind in {"unread rows", "missing rows"} for kind, _ in tallies)
+    return SOME_FAILED if failed or lacks_rows else ALL_HAVE_DATA
