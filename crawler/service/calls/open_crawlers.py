@@ -109,11 +109,6 @@ class OpenCrawler:
         return max(MIN_IN_FLIGHT, 2 * self.lanes.concurrency)
 
     @property
-    def slots(self) -> int:
-        """The number of targets that can be downloaded at once, through all egresses that are in use."""
-        return self.lanes.concurrency
-
-    @property
     def limit(self) -> int:
         """The maximum number of calls that are running or waiting."""
         return self.max_in_flight() + self.max_waiting
@@ -126,11 +121,10 @@ class OpenCrawler:
         Raises:
             CircuitOpen: all egresses of the platform are suspended.
         """
-        slots = self.slots
         idle_in = self.lanes.idle_at() - asyncio.get_running_loop().time()
         if idle_in > 0:
             return idle_in
-        is_busy = len(self.source) > 0 or max(self.in_flight, started) >= slots
+        is_busy = len(self.source) > 0 or max(self.in_flight, started) >= self.lanes.concurrency
         return POLL_SECONDS if is_busy else 0.0
 
     @property
@@ -250,11 +244,6 @@ class OpenCrawlers:
         unhealthy = [name for name, crawler in self.of.items() if crawler.unhealthy]
         status = "draining" if self.draining else "broken" if len(unhealthy) == len(self.of) else "ready"
         return {"status": status, "broken": unhealthy}
-
-    @property
-    def load(self) -> dict[str, tuple[int, int]]:
-        """Platform -> the number of calls in its queue, and the number of all its calls without an outcome."""
-        return {name: (len(crawler.source), crawler.in_flight) for name, crawler in self.of.items()}
 
     def open(self) -> None:
         """Start all crawlers."""

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from crawler.errors import (
-    CallNotFound,
-    Overloaded,
-    QuotaExceeded,
-    ShuttingDown,
-    StoreUnavailable,
-)
+from crawler.errors import CallNotFound, ScrapeError, ShuttingDown, StoreUnavailable
 from crawler.service import metrics
 from crawler.service.calls import stored
 from crawler.service.calls.asynchronous import RUN_SECONDS
@@ -29,8 +22,7 @@ from crawler.service.calls.envelope import (
 )
 from crawler.service.calls.fields import fields_of
 from crawler.service.calls.once import Claim, Found
-from crawler.service.calls.stored import STATES, FoundCall, Refused, Room, StoredCall
-from crawler.service.clients.quotas import exceeded
+from crawler.service.calls.stored import STATES, FoundCall, StoredCall
 from crawler.service.description import contract
 from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, read_query
 
@@ -47,8 +39,6 @@ REQUEST_ID = re.compile(contract.REQUEST_ID)
 
 STORE_SECONDS = 2.0
 """Maximum seconds for which a request waits for the store."""
-FULL_RETRY_SECONDS = 600
-"""``Retry-After`` while the stored calls take too much space."""
 
 PARAMETERS = {
     "state": ("|".join(STATES), f"one of {', '.join(STATES)}"),
@@ -66,7 +56,6 @@ class CallRoutes:
     def __init__(self, calls: AsyncCalls, runs: Runs) -> None:
         self.calls = calls
         self.runs = runs
-        self.settings = calls.settings
         self.store = calls.store
 
     async def accept(self, call: Call, holder: Holder, target: Target) -> Answer:
@@ -86,20 +75,16 @@ class CallRoutes:
         control, key = call.request_headers.get("cache-control"), call.request_headers.get("idempotency-key")
         claim = None
         if key is not None:
-            claim = Claim.make(key, holder.client, target, self.settings.max_seconds + RUN_SECONDS)
+            claim = Claim.make(key, holder.client, target, self.calls.max_seconds + RUN_SECONDS)
         elif (hit := self.calls.cache.stored(target, control)) is not None:
             return success(call, hit)
-        new = StoredCall.new(target, holder, self.settings.max_seconds, cache_control=control, key=key)
-        room = Room(
-            self.calls.max_ahead(platform, self.settings.max_seconds),
-            self.calls.stored_bytes >= self.settings.max_bytes,
-            holder.quota,
-        )
+        new = StoredCall.new(target, holder, self.calls.max_seconds, cache_control=control, key=key)
+        room = self.calls.room(platform, holder.quota)
         result = await self.store.transact(
             lambda session: stored.accept(session, new, claim, room), seconds=STORE_SECONDS
         )
-        if isinstance(result, Refused):
-            raise self._error(platform, result)
+        if isinstance(result, ScrapeError):
+            raise result
         if isinstance(result, Found):
             assert claim is not None
             result.check(claim)
@@ -198,19 +183,4 @@ class CallRoutes:
             return None
         return await self.store.transact(
             lambda session: stored.find(session, client, request_id), seconds=STORE_SECONDS, write=False
-        )
-
-    def _error(self, platform: str, refused: Refused) -> Overloaded | QuotaExceeded:
-        if refused.quota is not None:
-            return exceeded(refused.quota)
-        if refused.ahead is None:
-            return Overloaded(
-                "The stored calls have reached their maximum size (CALL_STORE_MB). Delete calls that you do not need.",
-                retry_after=FULL_RETRY_SECONDS,
-            )
-        late = self.calls.seconds_until_done(platform, refused.ahead) - self.settings.max_seconds
-        return Overloaded(
-            f"{refused.ahead} calls of {platform} are waiting, so this call could not start within the time for which"
-            " calls may wait (CALL_MAX_HOURS).",
-            retry_after=max(1, math.ceil(late)),
         )

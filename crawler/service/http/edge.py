@@ -101,19 +101,20 @@ class Channel(HTTPChannel):
             return
         super().dataReceived(data)
         if not self._is_answering and self._arrival_timer is None and not self.refused:
-            self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort_slow_request)
+            self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort)
 
     # Responses that are not read. The transport calls the first two methods when its buffer is full or empty.
 
     def pauseProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = True
         if self._unread_timer is None:
-            self._unread_timer = self.callLater(UNREAD_SECONDS, self._abort_unread_response)
+            self._unread_timer = self.callLater(UNREAD_SECONDS, self._abort)
         super().pauseProducing()
 
     def resumeProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = False
-        self._stop_unread_timer()
+        _stop(self._unread_timer)
+        self._unread_timer = None
         super().resumeProducing()
         answered, self._answered = self._answered, None
         if answered is not None:
@@ -169,8 +170,8 @@ class Channel(HTTPChannel):
             self._refuse(admitted)
         if self.refused:  # also if the declared length is too large
             return
-        self._stop_arrival_timer()
-        self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort_slow_request)
+        _stop(self._arrival_timer)
+        self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort)
         if self._must_continue:
             super()._send100Continue()
         cast("Any", self.transport).resumeProducing()
@@ -190,34 +191,21 @@ class Channel(HTTPChannel):
         if self._admission is not None:
             self._end_upload()
         if self._arrival_timer is not None:
-            self._stop_arrival_timer()
+            _stop(self._arrival_timer)
+            self._arrival_timer = None
         self._is_answering = True
         super().allContentReceived()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._stop_arrival_timer()
-        self._stop_unread_timer()
+        _stop(self._arrival_timer)
+        _stop(self._unread_timer)
         self._answered = None
         self._end_upload()
         self.site.disconnected(self.peer)
         super().connectionLost(reason)
 
-    def _stop_arrival_timer(self) -> None:
-        if self._arrival_timer is not None:
-            self._arrival_timer.cancel()
-            self._arrival_timer = None
-
-    def _stop_unread_timer(self) -> None:
-        if self._unread_timer is not None:
-            self._unread_timer.cancel()
-            self._unread_timer = None
-
-    def _abort_unread_response(self) -> None:
-        self._unread_timer = None
-        cast("Any", self.transport).abortConnection()
-
-    def _abort_slow_request(self) -> None:
-        self._arrival_timer = None
+    def _abort(self) -> None:
+        """Close the connection: a request did not arrive in time, or a response was not read in time."""
         cast("Any", self.transport).abortConnection()
 
     def refuse(self, error: ScrapeError) -> None:
@@ -231,7 +219,7 @@ class Channel(HTTPChannel):
         headers = answer.headers | self.site.cors.headers(self._uri_path.decode("latin-1"), sent)
         self.refused = True
         self.paused = True  # bytes after the refused request are not parsed
-        self._stop_arrival_timer()
+        _stop(self._arrival_timer)
         transport = cast("Any", self.transport)
         transport.write(raw_bytes(replace(answer, headers=headers)))
         transport.unregisterProducer()  # otherwise the producer would resume reading
@@ -249,6 +237,12 @@ class Channel(HTTPChannel):
         self._must_continue = self._admission is not None
         if not self.refused and not self._must_continue:
             super()._send100Continue()
+
+
+def _stop(timer: IDelayedCall | None) -> None:
+    """Stop a timer, if there is one that has not expired."""
+    if timer is not None and timer.active():
+        timer.cancel()
 
 
 def scraper_of(path: bytes) -> str:

@@ -196,7 +196,7 @@ class Runs:
         not wait for their timeouts.
         """
         crawler, running = queue.crawler, queue.running
-        now, slots = asyncio.get_running_loop().time(), crawler.slots
+        now, slots = asyncio.get_running_loop().time(), crawler.lanes.concurrency
         self._job_rests = {job: until for job, until in self._job_rests.items() if until > now}
         queue.is_holding = 1 < slots <= len(running) + 1
         free = slots - max(crawler.in_flight, len(running)) - (slots > 1)
