@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
-from crawler.downloads.capacity import HOUR, platform_capacity
-from crawler.downloads.egress_setting import egresses_of
+from crawler.downloads.egress_setting import HOUR, egresses_of, platform_capacity
 from crawler.monitoring.progress import clock
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError

@@ -6,7 +6,9 @@ Only this module reads the setting. A ``repr`` or error message never contains t
 from __future__ import annotations
 
 import base64
+import math
 import re
+from collections.abc import Mapping
 from functools import cache, cached_property
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -27,6 +29,7 @@ DIRECT_NAME = "direct"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 """Matches the names of egresses, which are used in keys of shared limits and in labels of metrics."""
 DEFAULT_PORT = 80
+HOUR = 3_600.0
 CREDENTIALS = re.compile(r"//\S*@")
 
 
@@ -214,3 +217,21 @@ def _check_platforms(egress: Egress) -> None:
         raise _wrong(f"{egress.name}: no platform is called {unknown[0]}; use {', '.join(known)}.")
     if unserved := sorted(name for name in egress.budgets if not egress.serves(name)):
         raise _wrong(f"{egress.name} has a budget for {unserved[0]}, which is not in its platforms.")
+
+
+def platform_capacity(name: str, budget: Mapping[str, Any]) -> float:
+    """Return the targets per hour that the budget of the platform ``name`` for one egress allows.
+
+    ``budget``: ``concurrency``, ``delay`` and ``sources``. The estimate assumes ``Platform.downloads`` downloads per
+    target, and one of them from each source that has its own budget.
+    """
+    platform = platforms.platforms()[name]
+    whole = _rate(budget, platform.seconds) / platform.downloads
+    return HOUR * min([whole, *(_rate(each, platform.seconds) for each in budget["sources"].values())])
+
+
+def _rate(budget: Mapping[str, Any], seconds: float) -> float:
+    """Return the downloads per second that a budget allows. ``seconds``: the duration of one download."""
+    delay = budget.get("delay", 0)
+    by_delay = 1 / delay if delay else math.inf
+    return float(min(by_delay, budget.get("concurrency", 1) / seconds))
