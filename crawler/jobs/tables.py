@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from crawler.jobs.job import STATES
-from crawler.jobs.schema_version import VersionedSchema
-from crawler.jobs.takeover import take_over
+from crawler.jobs.schema_version import VersionedSchema, take_over
 
 metadata = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite generates only keys of the type INTEGER

@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,9 @@ class Faults:
                     self.operate()
                     return session.execute(statement, values)
 
-                found = work(replace(session, execute=execute))
+                counting = copy(session)
+                counting.execute = execute  # type: ignore[method-assign]
+                found = work(counting)
                 self.operate()  # the commit fails
                 return found
 
