@@ -16,10 +16,9 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from crawler.jobs import statements as sql
-from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import lease_clock, store_time
 from crawler.jobs.counters import Changes, lock_jobs
-from crawler.jobs.job import Claim, Finished, Key, Stored
+from crawler.jobs.job import AlsoStore, Claim, Finished, Key, RoomOf, Stored
 from crawler.jobs.store import Session
 
 EXPIRED_PER_TRANSACTION = 500

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias, get_args
 import orjson
 
 from crawler.jobs import statements as sql
-from crawler.jobs.check import check
-from crawler.jobs.counters import Changes, lock_jobs
+from crawler.jobs.counters import Changes, check, lock_jobs
 from crawler.jobs.databases import Statement
 from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, checked_name
 from crawler.jobs.store import Session, Store

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs import export
+from crawler.jobs import statements as sql
 from crawler.jobs.job import Claim, Finished, Followup, Key
 from crawler.jobs.keys import followup_key
 from crawler.jobs.seen import StoredSeen
@@ -25,14 +25,12 @@ from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target
 from crawler.targets.warning import UNREAD, unread_paths
 
 if TYPE_CHECKING:
-    from crawler.jobs.account import Account
-    from crawler.jobs.job import Job, Stored
+    from crawler.jobs.databases import Statement
+    from crawler.jobs.job import Account, Job, Stored
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Session
 
     Restore = Callable[[str | None, list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
-
-T = TypeVar("T")
 
 CLAIMED_AT_ONCE = 8
 """Maximum number of targets that a worker claims at once. Other workers cannot take targets that wait in this
@@ -164,7 +162,7 @@ class JobSource(TargetSource):
         """Take the waiting targets of a root, after the spider has restored its state from the root's finished
         targets.
         """
-        notes = await self._read(lambda: export.notes(self.jobs, self.job.id, root))
+        notes = [(code, orjson.loads(note)) for code, note in await self._read(sql.NOTES, root)]
         found = [self._target(claim) for claim in claims]
         waiting = [each for each in found if isinstance(each, Target)]
         name = next((each.root for each in waiting if each.root), None)
@@ -184,14 +182,15 @@ class JobSource(TargetSource):
         """Return the targets of a root that wait for quota. The spider's state includes them."""
         if self.account is None:
             return []
-        rows = await self._read(lambda: export.paused(self.jobs, self.job.id, root))
-        loaded = (self.parser.load(SavedTarget.model_validate(work), row=row) for work, row in rows)
+        rows = await self._read(sql.PAUSED_OF_ROOT, root)
+        loaded = (self.parser.load(SavedTarget.model_validate(orjson.loads(work)), row=row) for work, row in rows)
         return [each for each in loaded if isinstance(each, Target)]
 
-    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
+    async def _read(self, statement: Statement, root: bytes) -> list[Any]:
+        """Return rows of a root, after an outage of the store if there is one."""
         while True:
             try:
-                return await read()
+                return await self.jobs.read(statement, job=self.job.id, root=root)
             except StoreUnavailable:
                 if self.worker.failure is not None:
                     raise TargetsUnavailableError(str(self.worker.failure)) from None

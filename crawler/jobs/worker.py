@@ -14,9 +14,8 @@ import structlog
 from crawler.downloads.facts import process_name
 from crawler.errors import StoreUnavailable
 from crawler.jobs import leases
-from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import SteadyClock, lease_clock
-from crawler.jobs.job import Claim, Finished, Key, Stored
+from crawler.jobs.job import AlsoStore, Claim, Finished, Key, RoomOf, Stored
 from crawler.jobs.leases import Holder, Result, Skipped
 from crawler.jobs.store import Session, Store, StoreRefused
 
