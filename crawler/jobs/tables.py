@@ -80,9 +80,8 @@ records = sa.Table(
     "records",
     metadata,
     sa.Column("job", sa.BigInteger, primary_key=True),
-    sa.Column(
-        "seq", sa.BigInteger, primary_key=True, autoincrement=False
-    ),  # instead of the target's key, so that rows are appended
+    # The key is not the target's, so that rows are appended.
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 parts = sa.Table(

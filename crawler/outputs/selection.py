@@ -174,9 +174,8 @@ def _known(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: 
     """Return the fields that can be selected."""
     provenance = provenance_columns(scrapers, row_path, sliced=sliced)
     data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
-    return Struct(
-        {**provenance.of, "columns": "json", **data.of}
-    )  # own columns are known only after the files are open
+    # The user's own columns are known only after the files are open.
+    return Struct({**provenance.of, "columns": "json", **data.of})
 
 
 def _paths(fields: Struct, parent: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:
