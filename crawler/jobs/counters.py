@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,21 +32,20 @@ class Changes:
     """(job, kind, name) -> difference."""
     states: dict[int, str] = field(default_factory=dict)
     """Job -> its new state, if the state does not follow from its targets."""
-    _counts: dict[int, Counter[str]] = field(default_factory=dict)
+    _counts: defaultdict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Job -> the differences of its counters."""
 
     def move(self, job: int, *, out: str | None = None, to: str | None = None, n: int = 1) -> None:
         """Count targets that change from the state ``out`` to ``to``. ``out=None``: new. ``to=None``: removed."""
-        counts = self._counts.setdefault(job, Counter())
         if out:
-            counts[out] -= n
+            self._counts[job][out] -= n
         if to:
-            counts[to] += n
+            self._counts[job][to] += n
 
     def next_seq(self, job: int) -> int:
         """Return the sequence number of a job's next outcome."""
-        counts = self._counts.setdefault(job, Counter())
-        counts["seq"] += 1
-        return int(self.jobs[job].seq + counts["seq"])
+        self._counts[job]["seq"] += 1
+        return int(self.jobs[job].seq + self._counts[job]["seq"])
 
     def store(self, now: float) -> None:
         """Change the counters and the tallies, and store the events of jobs.
@@ -54,7 +53,7 @@ class Changes:
         ``now``: the Unix time of the database, at which a job may end.
         """
         changed = sorted(self._counts.keys() | self.states.keys())
-        after = {job: self._after(self.jobs[job], self._counts.get(job, Counter()), now) for job in changed}
+        after = {job: self._after(self.jobs[job], self._counts[job], now) for job in changed}
         values = [{"job_": job, **{f"{name}_": value for name, value in new.items()}} for job, new in after.items()]
         self.session.execute(sql.COUNT, values)
         for job, new in after.items():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import fsspec
 from scrapy.exporters import BaseItemExporter, JsonItemExporter
@@ -105,20 +105,6 @@ class Layout:
         return found
 
 
-class WritableFile(Protocol):
-    """The destination of an output: a ``NewFile``, or memory."""
-
-    @property
-    def content(self) -> IO[bytes]:
-        """Where the content is written."""
-
-    def commit(self) -> None:
-        """Complete the file."""
-
-    def discard(self) -> None:
-        """Remove the written files."""
-
-
 @dataclass
 class Output:
     """The files of a job's records. A workbook also has a sheet of the failures."""
@@ -130,11 +116,11 @@ class Output:
     """The creation time in the properties of a workbook: the time of the job, so that repeated files are equal."""
     store_empty: bool = True
     """Whether files without rows are written, too."""
-    new_file: Callable[[str], WritableFile] = NewFile
-    """Creates the file at a path."""
+    stream: IO[bytes] | None = None
+    """To which the rows are written instead of to files. The caller closes it."""
     folder: Path | None = None
     """The folder of a workbook's rows until it is complete. None: the system's folder of temporary files."""
-    _files: dict[str, WritableFile] = field(default_factory=dict)
+    _files: dict[str, NewFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Scraper, or the path of a file of all scrapers -> the exporter."""
 
@@ -182,7 +168,9 @@ class Output:
         return exporter
 
     def _open(self, path: str) -> IO[bytes]:
-        self._files[path] = self.new_file(path)
+        if self.stream is not None:
+            return self.stream
+        self._files[path] = NewFile(path)
         return self._files[path].content
 
     @cached_property

@@ -72,8 +72,7 @@ class VersionedSchema:
         """
         if self.is_current(connection):
             return
-        found = self.version(connection)
-        if found:
+        if found := self.version(connection):
             for step in self.steps[found - 1 :]:
                 step(connection)
         else:

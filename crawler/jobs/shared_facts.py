@@ -161,11 +161,10 @@ class SharedFacts(Facts):
         return partial(self._withdraw, pending)
 
     def _withdraw(self, pending: _Pending) -> bool:
-        try:
+        is_pending = pending in self._pending
+        if is_pending:
             self._pending.remove(pending)
-        except ValueError:
-            return False
-        return True
+        return is_pending
 
     async def look_up(self, kind: type[F], name: str) -> F | None:
         key = f"{kind.kind}:{name}"

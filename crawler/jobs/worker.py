@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import structlog
 
@@ -109,8 +108,7 @@ class Worker:
         Raises:
             WorkerStoppedError: the worker has stopped.
         """
-        values: dict[str, Any] = {"platform": platform, "n": n, "skipped": skipped or Skipped()}
-        return await self._claimed(partial(leases.claim, holder=self._holder, **values))
+        return await self._claimed(lambda each: leases.claim(each, self._holder, platform, n, skipped or Skipped()))
 
     async def claim_late(self, n: int) -> list[Claim]:
         """Claim calls that have waited for too long, as with ``claim()``."""
@@ -309,22 +307,20 @@ class Worker:
             try:
                 if lease_clock() - self._renewed >= self.lease / 3:
                     await self._renew()
-                expire = partial(
-                    leases.expire, holder=self._holder, is_steady=self._clock.is_steady, also=self.also_store
-                )
-                await self._transact(expire)
+                await self._transact(self._expire)
             except StoreUnavailable as error:
                 self._tolerate(error)
 
+    def _expire(self, session: Session) -> int:
+        return leases.expire(session, self._holder, self._clock.is_steady, self.also_store)
+
     async def _renew(self) -> None:
         async with self._lock:
-            claims = list(self.held.values())
-            if claims:
+            missing: list[Claim] = []
+            if claims := list(self.held.values()):
                 kept = await self._transact(lambda session: leases.renew(session, self._holder, claims))
                 # An outcome that was sent before an outage may be stored: only its repeated transaction shows this.
                 missing = [c for c in claims if (c.job, c.key, c.tries) not in kept and c.target not in self._unstored]
-            else:
-                missing = []
             self._renewed = lease_clock()
             for each in missing:
                 self.held.pop(each.target, None)

@@ -14,7 +14,8 @@ from crawler.errors import UpstreamBlocked, UpstreamRateLimited
 from crawler.monitoring.compare import FieldChange
 from crawler.monitoring.fields import FieldCount, count_fields
 from crawler.platforms.page import THROTTLING_STATUSES
-from crawler.probe.recorder import Download, Recorder, result_of
+from crawler.probe.recorder import Download, Recorder
+from crawler.probe.reread import read
 from crawler.registry import scraper_names, scrapers
 
 Params = dict[str, Any]
@@ -114,8 +115,7 @@ def _sources(downloads: Iterable[Download]) -> Iterator[str]:
 def _is_block(download: Download) -> bool:
     if download.response is not None and download.response.status in THROTTLING_STATUSES:
         return True
-    error = result_of(download.page)[1] if download.page else None
-    return isinstance(error, UpstreamBlocked | UpstreamRateLimited)
+    return download.page is not None and isinstance(read(download.page).error, UpstreamBlocked | UpstreamRateLimited)
 
 
 def table(recorder: Recorder, before: Fields) -> Iterator[str]:
