@@ -16,6 +16,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import statements as sql
 from crawler.jobs.job import Claim, Finished, Followup, Key
 from crawler.jobs.keys import followup_key
+from crawler.jobs.leases import Holder
 from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached
@@ -83,15 +84,14 @@ class JobSource(TargetSource):
     def __post_init__(self) -> None:
         if self.job.options.get("arguments", {}).get("since") == "last":
             self.seen = StoredSeen(self.jobs, self.job, self.root_of)
-        options: dict[str, Any] = {"lease": self.lease, "exits": self.exits, "job": self.job.id}
+        room = None if self.account is None else self.account.room
+        holder = Holder(lease=self.lease, exits=self.exits, job=self.job.id, also_store=self._also_store, room=room)
         self.worker = Worker(
             self.jobs.writes,
             lambda finished: self._resolve(finished.claim, stored=True),
             self._lost,
             self._take,
-            also_store=self._also_store,
-            room=None if self.account is None else self.account.room,
-            **options,
+            holder,
         )
 
     def _also_store(self, session: Session, batch: Sequence[Stored]) -> None:

@@ -10,19 +10,16 @@ from typing import Self, TypeVar
 
 import structlog
 
-from crawler.downloads.facts import process_name
 from crawler.errors import StoreUnavailable
 from crawler.jobs import leases
 from crawler.jobs.clock import SteadyClock, lease_clock
-from crawler.jobs.job import AlsoStore, Claim, Finished, Key, RoomOf, Stored
+from crawler.jobs.job import Claim, Finished, Key, Stored
 from crawler.jobs.leases import Holder, Result, Skipped
 from crawler.jobs.store import Session, Store, StoreRefused
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-LEASE_SECONDS = 60.0
-EXITS = 5
 BATCH = 32
 """Maximum number of outcomes that one transaction stores."""
 FLUSH_SECONDS = 0.25
@@ -63,16 +60,8 @@ class Worker:
     on_stored: Callable[[Finished], None]
     on_lost: Callable[[Claim], None]
     on_claimed: Callable[[list[Claim]], None]
-    lease: float = LEASE_SECONDS
-    exits: int = EXITS
-    job: int | None = None
-    """The job whose targets the worker claims. None: all jobs."""
-    owned_only: bool = False
-    """Whether the worker claims only targets of clients' jobs without spider arguments."""
-    also_store: AlsoStore | None = None
-    """Stores rows of the same outcomes in other tables, such as usage and bills, in the same transaction."""
-    room: RoomOf | None = None
-    """Limits the follow-ups of clients' jobs."""
+    holder: Holder = field(default_factory=Holder)
+    """Its name, its limits, and which targets it claims."""
     held: dict[Key, Claim] = field(default_factory=dict)
     """The targets on which this worker has a lease."""
     failure: WorkerStoppedError | None = None
@@ -87,9 +76,8 @@ class Worker:
     _closing: bool = False
 
     def __post_init__(self) -> None:
-        self._holder = Holder(process_name(), self.lease, self.exits, self.job, self.owned_only)
         self._losses = self.store.losses
-        self._clock = SteadyClock(self.lease / 2)
+        self._clock = SteadyClock(self.holder.lease / 2)
         self._renewed = lease_clock()
 
     async def __aenter__(self) -> Self:
@@ -108,11 +96,11 @@ class Worker:
         Raises:
             WorkerStoppedError: the worker has stopped.
         """
-        return await self._claimed(lambda each: leases.claim(each, self._holder, platform, n, skipped or Skipped()))
+        return await self._claimed(lambda each: leases.claim(each, self.holder, platform, n, skipped or Skipped()))
 
     async def claim_late(self, n: int) -> list[Claim]:
         """Claim calls that have waited for too long, as with ``claim()``."""
-        return await self._claimed(lambda session: leases.claim_late(session, self._holder, n))
+        return await self._claimed(lambda session: leases.claim_late(session, self.holder, n))
 
     async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         self._check()
@@ -151,7 +139,7 @@ class Worker:
                 if each.target in self.held and each.target not in self._unstored
             ]
             if given:
-                await self._transact(lambda session: leases.release(session, self._holder, given, ready))
+                await self._transact(lambda session: leases.release(session, self.holder, given, ready))
             for each in given:
                 self.held.pop(each.target, None)
 
@@ -278,9 +266,7 @@ class Worker:
 
     async def _finish(self, batch: Sequence[Stored]) -> None:
         async with self._lock:
-            results, own = await self._transact(
-                lambda session: leases.finish(session, self._holder, batch, self.also_store, self.room)
-            )
+            results, own = await self._transact(lambda session: leases.finish(session, self.holder, batch))
             self.held |= {each.target: each for each in own}
             done: list[tuple[Finished, Result]] = []
             for each, result in zip(batch, results, strict=True):
@@ -303,22 +289,19 @@ class Worker:
 
     async def _tend(self) -> None:
         while True:
-            await asyncio.sleep(min(TEND_SECONDS, self.lease / 3))
+            await asyncio.sleep(min(TEND_SECONDS, self.holder.lease / 3))
             try:
-                if lease_clock() - self._renewed >= self.lease / 3:
+                if lease_clock() - self._renewed >= self.holder.lease / 3:
                     await self._renew()
-                await self._transact(self._expire)
+                await self._transact(lambda session: leases.expire(session, self.holder, self._clock.is_steady))
             except StoreUnavailable as error:
                 self._tolerate(error)
-
-    def _expire(self, session: Session) -> int:
-        return leases.expire(session, self._holder, self._clock.is_steady, self.also_store)
 
     async def _renew(self) -> None:
         async with self._lock:
             missing: list[Claim] = []
             if claims := list(self.held.values()):
-                kept = await self._transact(lambda session: leases.renew(session, self._holder, claims))
+                kept = await self._transact(lambda session: leases.renew(session, self.holder, claims))
                 # An outcome that was sent before an outage may be stored: only its repeated transaction shows this.
                 missing = [c for c in claims if (c.job, c.key, c.tries) not in kept and c.target not in self._unstored]
             self._renewed = lease_clock()

@@ -245,7 +245,7 @@ async def test_a_repeated_finish_is_already_stored(jobs: Jobs) -> None:
     process = Process(jobs, lambda _: None)
     claims = await process.claim()
     batch = [Stored.of(done(claim)) for claim in claims]
-    holder = process.worker._holder
+    holder = process.worker.holder
     for expected in ("stored", "already stored", "already stored"):
         results, _ = await jobs.writes.transact(lambda session: leases.finish(session, holder, batch))
         assert results == [expected] * 3
