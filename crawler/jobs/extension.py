@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import structlog
 from scrapy import signals
@@ -13,8 +13,6 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.outputs.feeds import FAILED
 from crawler.targets.incremental import SinceDate
-from crawler.targets.parser import TargetParser
-from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -61,20 +59,8 @@ class JobWorker:
             await jobs.close()
             raise
         spider.args = type(spider.args)(**job.options.get("arguments", {})).model_copy(update={"job": job.name})
-        tracker = cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
-        tracker.leave_unfinished = True
-        self.source = JobSource(
-            jobs,
-            job,
-            spider.platform,
-            TargetParser(spider.scrapers),
-            self.crawler.settings.getfloat("JOB_LEASE"),
-            self.crawler.settings.getint("JOB_EXITS"),
-            spider.restore,
-            tracker.abandon,
-            account,
-        )
-        spider.source = self.source
+        spider.tracker.leave_unfinished = True
+        spider.source = self.source = JobSource(jobs, job, spider, account)
         if (since := spider.args.since) is not None:
             spider.since = self.source.seen if since == "last" else SinceDate(date.fromisoformat(since))
 

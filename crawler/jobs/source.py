@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Account, Job, Stored
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Session
-
-    Restore = Callable[[str | None, list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
+    from crawler.spiders.base import PlatformSpider
 
 CLAIMED_AT_ONCE = 8
 """Maximum number of targets that a worker claims at once. Other workers cannot take targets that wait in this
@@ -53,14 +52,7 @@ class JobSource(TargetSource):
 
     jobs: Jobs
     job: Job
-    platform: str
-    parser: TargetParser
-    lease: float
-    exits: int
-    restore: Restore
-    """``PlatformSpider.restore``."""
-    abandon: Callable[[str], None]
-    """Stops the scrape of a target, by its id, because another worker may have taken it."""
+    spider: PlatformSpider
     account: Account | None = None
     """The client to whom the job belongs. None: it is a job of the command line."""
     keeps_followups: ClassVar[bool] = True
@@ -84,8 +76,14 @@ class JobSource(TargetSource):
     def __post_init__(self) -> None:
         if self.job.options.get("arguments", {}).get("since") == "last":
             self.seen = StoredSeen(self.jobs, self.job, self.root_of)
-        room = None if self.account is None else self.account.room
-        holder = Holder(lease=self.lease, exits=self.exits, job=self.job.id, also_store=self._also_store, room=room)
+        self.platform, self.parser = self.spider.platform, TargetParser(self.spider.scrapers)
+        holder = Holder(
+            lease=self.spider.settings.getfloat("JOB_LEASE"),
+            exits=self.spider.settings.getint("JOB_EXITS"),
+            job=self.job.id,
+            also_store=self._also_store,
+            room=None if self.account is None else self.account.room,
+        )
         self.worker = Worker(
             self.jobs.writes,
             lambda finished: self._resolve(finished.claim, stored=True),
@@ -168,7 +166,7 @@ class JobSource(TargetSource):
         name = next((each.root for each in waiting if each.root), None)
         paused = await self._paused(root)
         held_back = {each.id for each in paused}
-        taken = [each for each in self.restore(name, notes, waiting + paused) if each.id not in held_back]
+        taken = [each for each in self.spider.restore(name, notes, waiting + paused) if each.id not in held_back]
         ids = {each.id for each in taken}
         ended = [each for each in waiting if each.id not in ids]
         further = tuple(each for each in taken if each.id not in self._claims)
@@ -243,7 +241,7 @@ class JobSource(TargetSource):
         for target_id, each in list(self._claims.items()):
             if each.target == claim.target:
                 del self._claims[target_id]
-                self.abandon(target_id)
+                self.spider.tracker.abandon(target_id)
         self._resolve(claim, stored=False)
 
     def _resolve(self, claim: Claim, *, stored: bool) -> None:

@@ -31,7 +31,7 @@ from crawler.outputs.failures import (
 from crawler.outputs.feed_files import CLOSED_FORMATS, absolute_path, holds_lines, repair_last_line
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import InvalidTarget, Outcome, Target
-from crawler.targets.tracker import TargetTracker, target_of
+from crawler.targets.tracker import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -132,8 +132,7 @@ class Feeds(FeedExporter):
 
         In a job, nothing is written, because another worker scrapes the target later.
         """
-        tracker = self.crawler.get_spider_middleware(TargetTracker)
-        if outcome.error is None or tracker is None or tracker.leave_unfinished:
+        if outcome.error is None or spider.tracker.leave_unfinished:
             return
         with suppress(OSError):  # the run already ends with an error
             super().item_scraped(Failure(failure_line(outcome)), spider)
