@@ -73,8 +73,7 @@ class Monitors:
         """Compare the run with the last runs, and run the Spidermon suite, which writes the reports."""
         settings = self.crawler.settings
         last = self.history.last(settings.getint("MONITORS_RUNS"))
-        report = compare(self.run, last, max_failed=settings.getfloat("MONITORS_MAX_FAILED"))
-        self._run_suite(report)
+        self._run_suite(compare(self.run, last, max_failed=settings.getfloat("MONITORS_MAX_FAILED")))
 
     def _run_suite(self, report: Report) -> None:
         from spidermon.runners import MonitorRunner  # noqa: PLC0415  # needs the extra "monitors"
