@@ -14,7 +14,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import leases
 from crawler.jobs.clock import SteadyClock, lease_clock
 from crawler.jobs.job import Claim, Finished, Key, Stored
-from crawler.jobs.leases import Holder, Result, Skipped
+from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.store import Session, Store, StoreRefused
 
 logger = structlog.get_logger(__name__)
@@ -241,43 +241,36 @@ class Worker:
                 self._changed.set()
 
     async def _flush(self) -> None:
-        """Store one batch.
-
-        If the store refuses it, store each outcome alone. A refused outcome is stored as ``INTERNAL_ERROR``.
-        """
+        """Store one batch."""
         batch = list(self._unstored.values())[:BATCH]
-        stored = await asyncio.to_thread(lambda: [Stored.of(each) for each in batch])
+        await self._store(await asyncio.to_thread(lambda: [Stored.of(each) for each in batch]))
+
+    async def _store(self, batch: Sequence[Stored]) -> None:
+        """Store outcomes. If the store refuses them, store each alone: a refused one becomes ``INTERNAL_ERROR``."""
         try:
-            await self._finish(stored)
+            await self._finish(batch)
         except Exception as refused:  # _is_refusal() selects the exceptions for values
             if not _is_refusal(refused):
                 raise
             logger.warning("batch_refused", error=str(refused), outcomes=len(batch))
-            for each in stored:
-                await self._finish_alone(each)
-
-    async def _finish_alone(self, stored: Stored) -> None:
-        try:
-            await self._finish([stored])
-        except Exception as error:  # _is_refusal() selects the exceptions for values
-            if not _is_refusal(error):
-                raise
-            await self._finish([Stored.failure(stored.finished, str(error))])
+            if len(batch) == 1:
+                await self._finish([Stored.failure(batch[0].finished, str(refused))])
+                return
+            for each in batch:
+                await self._store([each])
 
     async def _finish(self, batch: Sequence[Stored]) -> None:
         async with self._lock:
             results, own = await self._transact(lambda session: leases.finish(session, self.holder, batch))
             self.held |= {each.target: each for each in own}
-            done: list[tuple[Finished, Result]] = []
-            for each, result in zip(batch, results, strict=True):
+            for each in batch:
                 self.held.pop(each.finished.claim.target, None)
                 self._unstored.pop(each.finished.claim.target, None)
-                done.append((each.finished, result))
-        for finished, result in done:
+        for each, result in zip(batch, results, strict=True):
             if result == "lost":
-                self._lose(finished.claim)
+                self._lose(each.finished.claim)
             else:
-                self.on_stored(finished)
+                self.on_stored(each.finished)
         if own:
             self.on_claimed(own)
 
