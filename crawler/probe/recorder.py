@@ -105,17 +105,6 @@ class Recorder:
 
     # Fixtures
 
-    def learn_secrets(self, scrubber: Scrubber) -> None:
-        """Pass all headers of requests and responses to the scrubber, which then removes their secrets from pages."""
-        for download in self.downloads:
-            for message in (download.request, download.response):
-                if message is not None:
-                    scrubber.learn(
-                        (name.decode("latin-1"), value.decode("latin-1"))
-                        for name, values in message.headers.items()
-                        for value in values
-                    )
-
     def save(self, folder: Path, scrubber: Scrubber) -> list[tuple[Path, str]]:
         """Save each response that a page object has read as a fixture, without secrets.
 
@@ -124,7 +113,10 @@ class Recorder:
         Raises:
             TypeError: a page object has an input from which secrets cannot be removed.
         """
-        self.learn_secrets(scrubber)
+        for each in self.downloads:
+            for headers in (each.request.headers, each.response.headers if each.response else {}):
+                pairs = ((name, value) for name, values in headers.items() for value in values)
+                scrubber.learn((name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs)
         return [_save(download.page, folder, scrubber) for download in self.downloads if download.page is not None]
 
 
