@@ -32,13 +32,11 @@ other values."""
 
 
 class Command(CheckedCommand):
-    """Serves the scrapers as tools over standard input and output, until the input ends.
+    """Offer the scrapers as tools to language models (MCP).
 
-    Only JSON-RPC messages are written to standard output. The log is written to standard error.
+    Serves over standard input and output, until the input ends. Only JSON-RPC messages are written to standard output.
+    The log is written to standard error.
     """
-
-    def short_desc(self) -> str:
-        return "Offer the scrapers as tools to language models (MCP)"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -51,8 +49,6 @@ class Command(CheckedCommand):
         choice.add_argument("--sandbox", action="store_true", help="start an endpoint with the simulated platforms")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if args:
-            raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
         if find_spec("mcp") is None:
             raise UsageError("scrapy mcp needs the MCP SDK: install the extra 'mcp'")
         if opts.url and not self.settings["MCP_API_KEY"]:
