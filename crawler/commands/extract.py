@@ -42,13 +42,12 @@ HEADERS = {"Content-Type": "text/html; charset=utf-8"}
 
 
 class Command(CheckedCommand):
-    """Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use."""
+    """Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin), and print the data as JSON.
 
-    def syntax(self) -> str:
-        return "<scraper> <file> ... [--url URL] [-a NAME=VALUE ...] [--explain|--suggest] | --unread [<platform> ...]"
+    Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use.
+    """
 
-    def short_desc(self) -> str:
-        return "Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin)"
+    arguments = "<scraper> <file> ... | --unread [<platform> ...]"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -105,7 +104,10 @@ class Command(CheckedCommand):
             _print(data)
 
     def _print_lines(self, result: Repair) -> None:
-        """Print a file for ``PAYLOAD_NAMES`` with which pages can be read. Print a report about its lines to stderr."""
+        """Print a file for ``PAYLOAD_NAMES``: the lines in force, and the found lines that make the pages readable.
+
+        Print a report about its lines to stderr.
+        """
         print(*report(result), sep="\n", file=sys.stderr)
         print(as_json(result.names))
         self.exitcode = SOME_FAILED if result.left or result.wrong else ALL_HAVE_DATA

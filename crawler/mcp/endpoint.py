@@ -116,7 +116,7 @@ class EndpointClient:
             on_wait: called with the message of each response with status 202 (the call is not complete).
 
         Raises:
-            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+            EndpointError: see ``catalogue()``. All other errors are returned in the reply's envelope.
         """
         path = f"/v1/scrapers/{quote(scraper, safe='')}"
         response = await self._request("POST", path, json=params, params=query, headers={"Prefer": "respond-async"})
@@ -138,7 +138,7 @@ class EndpointClient:
         """Return the response of an earlier call, as long as the endpoint has it. ``query``: see ``call()``.
 
         Raises:
-            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+            EndpointError: see ``catalogue()``. All other errors are returned in the reply's envelope.
         """
         response = await self._request("GET", _path_of(request_id), params=query)
         return Reply(_envelope(response), response.headers.get("X-Partial"))
@@ -147,7 +147,7 @@ class EndpointClient:
         """Create a job from links. The reply's ``data`` is the endpoint's response.
 
         Raises:
-            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+            EndpointError: see ``catalogue()``. All other errors are returned in the reply's envelope.
         """
         plain_list = {"Content-Type": "text/plain; charset=utf-8"}
         return _reply(await self._request("POST", "/v1/jobs", content="\n".join(targets).encode(), headers=plain_list))
@@ -156,7 +156,7 @@ class EndpointClient:
         """Return a job. The reply's ``data`` is the endpoint's response.
 
         Raises:
-            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+            EndpointError: see ``catalogue()``. All other errors are returned in the reply's envelope.
         """
         return _reply(await self._request("GET", f"/v1/jobs/{quote(job_id, safe='')}"))
 
@@ -164,7 +164,7 @@ class EndpointClient:
         """Return a page of the ``records`` or ``failures`` of a job, as a list, and the cursor of the next page.
 
         Raises:
-            EndpointError: see ``catalogue()``. All other errors are in the envelope.
+            EndpointError: see ``catalogue()``. All other errors are returned in the reply's envelope.
         """
         response = await self._request("GET", f"/v1/jobs/{quote(job_id, safe='')}/{kind}", params=query)
         if response.is_error:

@@ -98,7 +98,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     _input_validated = False
 
     def _validate_input(self) -> None:
-        """Run ``validate_input`` once, before the first field is read.
+        """Run ``validate_input`` before the first field is read, and not again after it has passed.
 
         This overrides a private method, because web-poet 0.24 has no public hook for it. The original method caches its
         result with ``cached_method``, which stores a bound method on the page object. That reference cycle would keep

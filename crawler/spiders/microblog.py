@@ -270,7 +270,9 @@ class MicroblogSpider(PlatformSpider):
         return part
 
     async def _required_timeline(self, target: Target, user_id: str, cursor: str, first: First | None = None) -> Part:
-        """Fetch a page of the timeline. After a rate limit, fetch it once more when the timeline's breaker permits it.
+        """Fetch a page of the timeline.
+
+        After a rate limit, wait until the timeline's breaker permits a download, and fetch the page once more.
 
         The page is not fetched again if the target has a deadline, or if the rate limit has not opened the breaker.
 

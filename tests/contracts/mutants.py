@@ -146,7 +146,7 @@ def _places(data: Any, start: Place, path: tuple[Step, ...]) -> Iterator[Place]:
 
 
 class _Key(NamedTuple):
-    """A key on the path of a value, in all objects of a contract."""
+    """A key on the path of a value, with its places in all objects of one contract."""
 
     path: str
     places: list[Place]

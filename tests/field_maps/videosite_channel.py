@@ -165,7 +165,7 @@ def continuation_page(data: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def playlist_page(data: dict[str, Any]) -> dict[str, Any]:
-    """A playlist of a channel's uploads; empty if it does not exist."""
+    """The record of a playlist of a channel's uploads; without posts if the playlist does not exist."""
     grid: dict[str, Any] = next(values(data.get("contents"), "richGridRenderer"), {"contents": []})
     number = next(values(data, "playlistId"), "")
     return listed(re.sub("^UU(?:LF|SH|LV)", "UC", number), *posts_of(grid["contents"], "shorts"))
@@ -232,7 +232,7 @@ def marks(text: str) -> dict[str, list[str]]:
     """The hashtags and mentions in a text."""
     return {
         "hashtags": list(dict.fromkeys(re.findall(r"#(\w+)", text))),
-        "mentions": list(dict.fromkeys(re.findall(r"(?<!\w)@([\w.\-·]{3,30})", text))),
+        "mentions": list(dict.fromkeys(re.findall(r"(?<![\w/])@([\w.\-·]{3,30})", text))),
     }
 
 

@@ -25,6 +25,7 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import WorkerStoppedError
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
+from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
 
 
 class KilledError(BaseException):
@@ -114,6 +115,7 @@ async def work_ten(jobs: Jobs, location: str, name: str, at: int, error: Callabl
     return found.operations >= at
 
 
+@FAST_ON_SQLITE
 async def test_an_error_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, location: str) -> None:
     at = 1
     while await work_ten(jobs, location, f"error {at}", at, lambda: unavailable(location)):
@@ -121,6 +123,7 @@ async def test_an_error_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, l
     assert at > 40
 
 
+@FAST_ON_POSTGRESQL
 async def test_a_kill_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, location: str) -> None:
     at = 1
     while at < 40 and await work_ten(jobs, location, f"kill {at}", at, KilledError):

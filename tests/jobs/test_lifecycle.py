@@ -21,6 +21,7 @@ from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
+from tests.tiers import FAST_ON_SQLITE
 
 
 def unanswered(claim: Claim) -> None:
@@ -318,6 +319,7 @@ SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo"
 """For each platform: its number of slots, and the number of rounds for which a target runs."""
 
 
+@FAST_ON_SQLITE
 async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
     """In 30 rounds, two processes claim a target per free slot. One client also has targets of another platform."""
     for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():

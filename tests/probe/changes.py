@@ -121,7 +121,10 @@ def _keys(path: tuple[Step, ...]) -> list[str]:
 
 
 def _is_filled(data: Any, objects: Objects, value: Value) -> bool:
-    """Return whether the payload has data for this contract value. Without data, the change would not be visible."""
+    """Return whether the payload has data at the declared path of this value.
+
+    Without data, the change would not be visible.
+    """
     found = []
     for place in objects.places:
         held = at(data, place)

@@ -216,6 +216,9 @@ class ApiPage(MicroblogPage):
             raise self._reported_error()
 
     def _raise_for_unread(self, message: str, path: Sequence[str], reason: str) -> None:
-        """Raise an error for missing data, with the unread paths in its details, or else the expected path."""
+        """Raise an error for missing data.
+
+        Its details list the contract's paths that could not be read, or the expected path if there are none.
+        """
         paths = [[each.path] for each in self.unread[:10]]
         raise missing_error(message, *(paths or [list(path)]), reason=reason)

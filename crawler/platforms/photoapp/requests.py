@@ -1,4 +1,7 @@
-"""Photo app: builds the requests for its pages. They are plain page loads, without ids that the platform changes."""
+"""Photo app: builds the requests for its pages.
+
+They are plain page loads, without a query id (``doc_id``), which the platform changes every few months.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ RESERVED = frozenset(
 def target_of(url: Url) -> Found | None:
     """Return the channel that a URL leads to, and the params that its tab stands for.
 
-    The four forms of names are kept distinct, because an equal handle and legacy name may belong to different channels.
+    The prefix of a name (``@``, ``c/``, ``user/`` or none) is kept, because a handle and an equal legacy name
+    may belong to different channels.
 
     Raises:
         LinkError: the URL is a short link to a video.

@@ -195,7 +195,7 @@ _WRONG_POST: dict[str, Callable[[bytes], bytes]] = {
 # Pages whose post has changed data
 
 _Damage = Callable[[dict[str, Any]], None]
-"""A function that damages the result of a query in place."""
+"""A function that damages, in place, the query result in a page's data block."""
 
 
 def _gated(kind: int, title: str) -> _Damage:
