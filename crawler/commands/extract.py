@@ -42,13 +42,12 @@ HEADERS = {"Content-Type": "text/html; charset=utf-8"}
 
 
 class Command(CheckedCommand):
-    """Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use."""
+    """Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin), and print the data as JSON.
 
-    def syntax(self) -> str:
-        return "<scraper> <file> ... [--url URL] [-a NAME=VALUE ...] [--explain|--suggest] | --unread [<platform> ...]"
+    Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use.
+    """
 
-    def short_desc(self) -> str:
-        return "Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin)"
+    arguments = "<scraper> <file> ... | --unread [<platform> ...]"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy.crawler import AsyncCrawlerProcess
-from scrapy.exceptions import UsageError
 
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED
 from crawler.components import install
@@ -29,23 +28,18 @@ POLL_SECONDS = 1.0
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 when it was ended by SIGTERM or Ctrl-C, or with --drain, 1 if a crawl failed, 2 for wrong use."""
+    """Collect the targets of all open jobs of STORE, together with other workers.
+
+    Exit codes: 0 when it was ended by SIGTERM or Ctrl-C, or with --drain, 1 if a crawl failed, 2 for wrong use.
+    """
 
     requires_crawler_process = True
-
-    def syntax(self) -> str:
-        return "[--drain]"
-
-    def short_desc(self) -> str:
-        return "Collect the targets of all open jobs, together with other workers"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--drain", action="store_true", help="end when no open job has targets left")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if args:
-            raise UsageError("scrapy work takes no arguments: it works on all open jobs of STORE.")
         from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs it when the process is made
 
         assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # the class for the asyncio reactor

@@ -69,7 +69,8 @@ class JobSource(TargetSource):
     taken: int = 0
     seen: StoredSeen | None = field(default=None, init=False)
     """The seen entries of the job's listings, if it has the argument ``since=last``."""
-    _expected: int | None = None
+    expected: int | None = None
+    """The number of targets without an outcome when this worker started. Other workers may take some of them."""
     _claims: dict[str, Claim] = field(default_factory=dict)
     """Id of a target in flight -> its claim."""
     _results: dict[Key, asyncio.Future[bool]] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class JobSource(TargetSource):
 
     async def open(self) -> None:
         with suppress(StoreUnavailable):
-            self._expected = await self.jobs.count_unfinished(self.job.id, self.platform)
+            self.expected = await self.jobs.count_unfinished(self.job.id, self.platform)
         await self.worker.__aenter__()
 
     async def close(self) -> None:
@@ -216,11 +217,6 @@ class JobSource(TargetSource):
         claim = self._claims.get(target_id)
         return None if claim is None else claim.root
 
-    @property
-    def expected(self) -> int | None:
-        """The number of targets without an outcome when this worker started. Other workers may take some of them."""
-        return self._expected
-
     async def store(self, outcome: Outcome) -> bool:
         """Store an outcome. Return False if another worker has taken the target, or if nothing can be stored."""
         claim = self._claims.pop(outcome.target.id, None)
@@ -281,6 +277,7 @@ def _tallies(outcome: Outcome) -> Counter[tuple[str, str]]:
             tallies["coverage", "listings"] += 1
             tallies["coverage", "collected"] += each.coverage.collected
             tallies["coverage", "expected"] += each.coverage.expected or 0
+            tallies.update(("missing rows", f"{each.source}/{reason}") for reason in each.coverage.failures)
         if each.suggestion:
             tallies["suggestion", each.suggestion] += 1
         if each.reason != UNREAD:

@@ -129,7 +129,7 @@ class Endpoint:
         await self.parts.usage.flush(usage.FLUSH_SECONDS)
         await self.parts.status.flush(usage.FLUSH_SECONDS)
         self._stores.collect()
-        metrics.collect(self.parts.crawlers, self.parts.settings, self.site.connections)
+        metrics.collect(self.parts.crawlers, self.site.connections)
 
 
 def prepare_documents(service_url: str) -> None:

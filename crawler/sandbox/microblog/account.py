@@ -143,6 +143,19 @@ class Post:
         shown = self.whole[:270] if self.long else self.whole
         return html.escape(shown, quote=False) + (f" {self.media[0].short}" if self.media else "")
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """Return the counts for payloads. A repost shows how often its original was shared, and no other counts."""
+        if self.repost_of:
+            return {"replies": 0, "likes": 0, "saves": 0, "quotes": 0, "shares": self.repost_of.shares}
+        return {
+            "replies": self.replies,
+            "likes": self.likes,
+            "saves": self.saves,
+            "quotes": self.quotes,
+            "shares": self.shares,
+        }
+
 
 def date_text(seconds: int) -> str:
     """Format Unix seconds in the platform's date format."""

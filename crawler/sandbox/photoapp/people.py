@@ -74,6 +74,11 @@ class Sound:
     original: bool
     muted: bool
 
+    @property
+    def muted_reason(self) -> str:
+        """Return the text with which the app explains why the sound is muted, or "" if it is not muted."""
+        return "This song is not available" if self.muted else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Post:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from crawler.sandbox.videosite.about import subscribers, videos
 from crawler.sandbox.videosite.extra import feed_items, feed_picture
+from crawler.sandbox.videosite.header import subscribers, videos
 from crawler.sandbox.videosite.item import listed_views
 from crawler.sandbox.videosite.page import PUBLIC
 

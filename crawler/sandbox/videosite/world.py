@@ -6,6 +6,8 @@ import random
 import string
 from dataclasses import dataclass, field
 
+from crawler.sandbox.videosite.parts import mark, uuid
+
 NOW = 1_790_000_000
 """The time, in Unix seconds, at which all pages are supposed to be rendered."""
 _IDS = string.ascii_letters + string.digits + "-_"
@@ -72,6 +74,11 @@ class Item:
         """Return the URL of the item's picture in lists, with the placeholders ``{w}`` and ``{h}`` for its size."""
         return f"https://i.ytimg.com/vi/{self.id}/hqdefault.jpg?sqp=-oaymwE{self.id}&w={{w}}&h={{h}}"
 
+    @property
+    def token(self) -> str:
+        """Return the meaningless tracking token that the item's parts in pages contain."""
+        return mark(self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Channel:
@@ -112,6 +119,16 @@ class Channel:
     def path(self) -> str:
         """Return the path of the channel's page."""
         return f"/@{self.handle}" if self.handle else f"/channel/{self.id}"
+
+    @property
+    def token(self) -> str:
+        """Return the meaningless tracking token that all parts of the channel's page contain."""
+        return mark(self.id)
+
+    @property
+    def uuid(self) -> str:
+        """Return the meaningless tracking token with the format of a UUID."""
+        return uuid(self.id)
 
     @property
     def vanity(self) -> str:

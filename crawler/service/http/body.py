@@ -23,6 +23,8 @@ from crawler.reading.json import refuse_constant, unique_keys
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
+    from crawler.service.calls.envelope import Call
+
 SCRAPERS = "/v1/scrapers"
 """The path of the catalogue, and of the folder of the scrapers."""
 
@@ -139,16 +141,16 @@ def read_query(request: Request, parameters: Mapping[str, tuple[str, str]]) -> d
     return values
 
 
-def header(request: Request, name: str) -> str | None:
-    """Return the value of a request header, or None if it is missing. Repeated headers are joined as in RFC 9110.
+def headers_of(request: Request) -> dict[str, str]:
+    """Return the headers of a request by their lower-case names. Repeated headers are joined as in RFC 9110.
 
-    The value is decoded as Latin-1, which never fails. Non-ASCII characters are invalid in all headers that are read.
+    Values are decoded as Latin-1, which never fails. Non-ASCII characters are invalid in all headers that are read.
     """
-    values = request.requestHeaders.getRawHeaders(name.encode())
-    return None if values is None else b", ".join(values).decode("latin-1")
+    raw = request.requestHeaders.getAllRawHeaders()
+    return {name.lower().decode("latin-1"): b", ".join(values).decode("latin-1") for name, values in raw}
 
 
-def read_object(request: Request) -> dict[str, Any]:
+def read_object(request: Request, call: Call) -> dict[str, Any]:
     """Decode the body as a JSON object.
 
     The standard library is used, because orjson accepts repeated keys and rounds huge integers.
@@ -157,10 +159,10 @@ def read_object(request: Request) -> dict[str, Any]:
         UnsupportedMediaType: the Content-Type header is not ``application/json``, or the body is compressed.
         InvalidJson: the body is not JSON, is not an object, contains repeated keys or NaN, or is nested too deeply.
     """
-    declared = (header(request, "Content-Type") or "").partition(";")[0].strip().lower()
-    if declared != "application/json":
+    headers = call.request_headers
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise UnsupportedMediaType("Send the params as a JSON object with Content-Type: application/json.")
-    if (header(request, "Content-Encoding") or "identity").strip().lower() != "identity":
+    if headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
         raise UnsupportedMediaType("Send the body without Content-Encoding: compressed bodies are not accepted.")
     assert request.content is not None
     try:

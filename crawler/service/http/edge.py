@@ -20,7 +20,7 @@ from twisted.web.server import Site
 from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
 from crawler.registry import scrapers
 from crawler.service.calls.envelope import Answer, Call, failure, raw_bytes
-from crawler.service.http.body import ABSOLUTE_FORM, MAX_BODY_BYTES, SCRAPERS, CappedRequest, header
+from crawler.service.http.body import ABSOLUTE_FORM, MAX_BODY_BYTES, SCRAPERS, CappedRequest, headers_of
 from crawler.service.http.cors import Cors
 
 if TYPE_CHECKING:
@@ -78,14 +78,15 @@ class Channel(HTTPChannel):
     _is_answering = False
     """Whether a complete request has arrived whose response is not complete, or is not read completely."""
     _free_place: Callable[[], None] | None = None
-    """Frees the place of the arriving upload, which contains the targets of a job. None: no upload is arriving."""
+    """Frees the place of the arriving upload, once it has one."""
     _admission: asyncio.Task[None] | None = None
-    """The task that checks an upload before its body is received."""
+    """The task that checks the arriving upload before its body is received. None: no upload is arriving."""
     _must_continue = False
     """Whether the client waits for the status 100 to send the body."""
     _method = b""
     _target = b""
     """The path and query of the request that is arriving."""
+    _uri_path = b""
     _answered: Request | None = None
     """A request whose response is complete, but not yet read."""
 
@@ -100,19 +101,20 @@ class Channel(HTTPChannel):
             return
         super().dataReceived(data)
         if not self._is_answering and self._arrival_timer is None and not self.refused:
-            self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort_slow_request)
+            self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort)
 
     # Responses that are not read. The transport calls the first two methods when its buffer is full or empty.
 
     def pauseProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = True
         if self._unread_timer is None:
-            self._unread_timer = self.callLater(UNREAD_SECONDS, self._abort_unread_response)
+            self._unread_timer = self.callLater(UNREAD_SECONDS, self._abort)
         super().pauseProducing()
 
     def resumeProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = False
-        self._stop_unread_timer()
+        _stop(self._unread_timer)
+        self._unread_timer = None
         super().resumeProducing()
         answered, self._answered = self._answered, None
         if answered is not None:
@@ -137,7 +139,9 @@ class Channel(HTTPChannel):
         arrived = len(self.requests)
         super().lineReceived(line)
         if len(self.requests) > arrived and not self.refused:  # the line was the first of a request
-            self._method, self._target = line.split()[:2]
+            self._method, target = line.split()[:2]
+            self._target = ABSOLUTE_FORM.sub(b"", target, count=1)
+            self._uri_path = self._target.partition(b"?")[0]
 
     def allHeadersReceived(self) -> None:
         headers = self.requests[-1].requestHeaders
@@ -146,7 +150,7 @@ class Channel(HTTPChannel):
                 self.refuse(UNKNOWN_EXPECTATION)
         # An upload of a job's targets may be larger and take longer than other bodies, if the request has an API key.
         limits = self.site.upload_limits
-        is_upload = (self._method, path_of(self._target)) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key")
+        is_upload = (self._method, self._uri_path) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key")
         if limits is not None and is_upload and not self.refused:
             self.max_body = limits.max_bytes
             self._must_continue = False
@@ -160,75 +164,62 @@ class Channel(HTTPChannel):
         A client without a valid key must not take the place of an upload.
         """
         admitted = await limits.admit(request, self._target)
-        self._admission = None
         if not isinstance(admitted, Answer):
             self._free_place = admitted
         elif not self.refused:
             self._refuse(admitted)
         if self.refused:  # also if the declared length is too large
             return
-        self._stop_arrival_timer()
-        self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort_slow_request)
+        _stop(self._arrival_timer)
+        self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort)
         if self._must_continue:
             super()._send100Continue()
         cast("Any", self.transport).resumeProducing()
 
     def _end_upload(self) -> None:
-        """End the upload: its body has arrived, or the client has disconnected."""
+        """End the upload, if there is one: its body has arrived, or the client has disconnected."""
+        admission, self._admission = self._admission, None
         self.max_body = MAX_BODY_BYTES
         if self._free_place is not None:
             self._free_place()
             self._free_place = None
-        if self._admission is not None:
-            self._admission.cancel()
-            self._admission = None
+        if admission is not None and not admission.done():
+            admission.cancel()
             cast("Any", self.transport).resumeProducing()
 
     def allContentReceived(self) -> None:
-        self._end_upload()
+        if self._admission is not None:
+            self._end_upload()
         if self._arrival_timer is not None:
-            self._stop_arrival_timer()
+            _stop(self._arrival_timer)
+            self._arrival_timer = None
         self._is_answering = True
         super().allContentReceived()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._stop_arrival_timer()
-        self._stop_unread_timer()
+        _stop(self._arrival_timer)
+        _stop(self._unread_timer)
         self._answered = None
         self._end_upload()
         self.site.disconnected(self.peer)
         super().connectionLost(reason)
 
-    def _stop_arrival_timer(self) -> None:
-        if self._arrival_timer is not None:
-            self._arrival_timer.cancel()
-            self._arrival_timer = None
-
-    def _stop_unread_timer(self) -> None:
-        if self._unread_timer is not None:
-            self._unread_timer.cancel()
-            self._unread_timer = None
-
-    def _abort_unread_response(self) -> None:
-        self._unread_timer = None
-        cast("Any", self.transport).abortConnection()
-
-    def _abort_slow_request(self) -> None:
-        self._arrival_timer = None
+    def _abort(self) -> None:
+        """Close the connection: a request did not arrive in time, or a response was not read in time."""
         cast("Any", self.transport).abortConnection()
 
     def refuse(self, error: ScrapeError) -> None:
         """Respond before the request is complete, stop reading, and close the connection."""
         if not self.refused:
-            call = Call(service_url=self.site.service_url, scraper=scraper_of(self._target))
+            call = Call(service_url=self.site.service_url, scraper=scraper_of(self._uri_path))
             self._refuse(failure(call, error))
 
     def _refuse(self, answer: Answer) -> None:
-        origin = header(self.requests[-1], "Origin") if self.requests else None
-        headers = answer.headers | self.site.cors.headers(path_of(self._target), origin)
+        sent = headers_of(self.requests[-1]) if self.requests else {}
+        headers = answer.headers | self.site.cors.headers(self._uri_path.decode("latin-1"), sent)
         self.refused = True
         self.paused = True  # bytes after the refused request are not parsed
-        self._stop_arrival_timer()
+        _stop(self._arrival_timer)
         transport = cast("Any", self.transport)
         transport.write(raw_bytes(replace(answer, headers=headers)))
         transport.unregisterProducer()  # otherwise the producer would resume reading
@@ -248,18 +239,19 @@ class Channel(HTTPChannel):
             super()._send100Continue()
 
 
-def path_of(target: bytes) -> bytes:
-    """Return the path of a request's target, which may be a whole URL."""
-    return ABSOLUTE_FORM.sub(b"", target, count=1).partition(b"?")[0]
+def _stop(timer: IDelayedCall | None) -> None:
+    """Stop a timer, if there is one that has not expired."""
+    if timer is not None and timer.active():
+        timer.cancel()
 
 
-def scraper_of(target: bytes) -> str:
+def scraper_of(path: bytes) -> str:
     """Return the name of the scraper in the path of a request, "" for other paths.
 
-    >>> scraper_of(b"/v1/scrapers/microblog-profile-v4?pretty=1")
+    >>> scraper_of(b"/v1/scrapers/microblog-profile-v4")
     'microblog-profile'
     """
-    prefix, _, name = path_of(target).decode("latin-1").rpartition("/")
+    prefix, _, name = path.decode("latin-1").rpartition("/")
     scraper = scrapers().get(name) if prefix == SCRAPERS else None
     return scraper.name if scraper else ""
 
@@ -320,8 +312,8 @@ class EdgeSite(Site):
         self.upload_limits = uploads
         self.cors = cors or Cors()
 
-    def log(self, request: Any) -> None:
-        """Log nothing: ``resources.py`` logs each call."""
+    def startFactory(self) -> None:  # noqa: N802  # Twisted's
+        """Open no access log: ``resources.py`` logs each call."""
 
     def connected(self, peer: str | None) -> None:
         """Count an open connection."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -28,11 +28,11 @@ from crawler.service.calls.envelope import (
     success,
     unexpected,
 )
-from crawler.service.calls.fields import fields_of, selected
+from crawler.service.calls.fields import fields_of
 from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
-from crawler.service.http.body import SCRAPERS, days, header, read_object, require_method
+from crawler.service.http.body import SCRAPERS, days, headers_of, read_object, require_method
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
+
+Serve = Callable[[], Awaitable[Served]]
+"""Returns the data of a call's target."""
 
 DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
 """The default and the maximum timeout of a call."""
@@ -77,15 +80,15 @@ class Api(Resource):
         self.cors = Cors(cors_origins)
         self._writer = ResponseWriter(self.cors)
         self._tasks: set[asyncio.Task[None]] = set()
-        routes: dict[str, Callable[[Request, Call], Answer]] = {
+        routes: dict[str, Callable[[Call], Answer]] = {
             "/": self._root,
-            SCRAPERS: lambda _, call: json_response(200, catalogue.as_json(), call),
-            "/openapi.json": lambda request, call: openapi.as_json(parts.service_url).answer(request, call),
-            "/llms.txt": lambda request, call: llms.as_text(parts.service_url).answer(request, call),
-            "/docs": lambda request, call: viewer.page().answer(request, call),
-            "/metrics": lambda _, call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
-            "/healthz": lambda _, call: json_response(200, {"status": "ok"}, call),
-            "/readyz": lambda _, call: self._ready(call),
+            SCRAPERS: lambda call: json_response(200, catalogue.as_json(), call),
+            "/openapi.json": lambda call: openapi.as_json(parts.service_url).answer(call),
+            "/llms.txt": lambda call: llms.as_text(parts.service_url).answer(call),
+            "/docs": lambda call: viewer.page().answer(call),
+            "/metrics": lambda call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
+            "/healthz": lambda call: json_response(200, {"status": "ok"}, call),
+            "/readyz": self._ready,
             **{path: content.answer for path, content in parts.pages.items()},
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
@@ -117,11 +120,16 @@ class Api(Resource):
 
         Return the response that refuses it, or a function to be called when the body has arrived.
         """
-        call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
+        call = Call(
+            method="POST",
+            path=job_routes.PATH,
+            request_headers=headers_of(request),
+            service_url=self.parts.service_url,
+        )
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 holder = await self._counted_holder(request, call)
-                free_place = await self.parts.job_routes.admit(request, holder, uri)
+                free_place = await self.parts.job_routes.admit(call, holder, uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -141,7 +149,7 @@ class Api(Resource):
 
     async def _serve(self, request: Request) -> None:
         method, path = one_line(request.method.decode("latin-1")), one_line(request.path.decode("latin-1"))
-        call = Call(method=method, path=path, service_url=self.parts.service_url)
+        call = Call(method=method, path=path, request_headers=headers_of(request), service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 answer = await self._route(request, call)
@@ -156,8 +164,8 @@ class Api(Resource):
                 logger.exception("request_failed")  # the response does not contain the traceback
                 answer = failure(call, unexpected())
             try:
-                packed = await compressed(answer, request)
-                pieces = self._writer.send(request, packed)
+                packed = await compressed(answer, call)
+                pieces = self._writer.send(request, call, packed)
             finally:
                 self._done(call, answer)
             if pieces is not None:
@@ -192,12 +200,12 @@ class Api(Resource):
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
         prefix, _, name = path.rpartition("/")
-        if request.method == b"OPTIONS" and (preflight := self.cors.preflight(request, call)):
+        if request.method == b"OPTIONS" and (preflight := self.cors.preflight(call)):
             return preflight
         public_route = self._public_routes.get(path)
         if public_route is not None:
             require_method(request, "GET")
-            return public_route(request, call)
+            return public_route(call)
         keyed_route = self._keyed_routes.get(path)
         if keyed_route is not None:
             require_method(request, "GET")
@@ -207,50 +215,47 @@ class Api(Resource):
             return await about(request, call, path)
         if prefix == "/docs" and prefix in self._public_routes:
             require_method(request, "GET")
-            return viewer.bundled_file(name).answer(request, call)
+            return viewer.bundled_file(name).answer(call)
         scraper = scrapers().get(name) if prefix == SCRAPERS else None
         if scraper is None:
             raise ScraperNotFound(UNKNOWN_ROUTE)
         call.scraper = scraper.name
-        if request.method != b"POST" and header(request, "X-API-Key"):
+        if request.method != b"POST" and call.request_headers.get("x-api-key"):
             with suppress(AuthError):  # the client is named in the response if its key is valid
                 await self._holder(request, call)
         require_method(request, "POST")
-        fields = fields_of(request, scraper.name)
-        return selected(await self._scrape(request, call, scraper), fields)
+        if request.args:
+            call.fields = fields_of(request, scraper.name)
+        return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
         holder = await self._counted_holder(request, call)
-        given = read_object(request)
+        given = read_object(request, call)
         params = check_params(scraper, given)
         call.note = limited_numbers(given, params)
-        prefer = header(request, "Prefer")
-        wait = self._wait(prefer, call)
-        if prefer and RESPOND_ASYNC.search(prefer):
-            return await self._calls.accept(request, call, holder, Target(call.request_id, scraper, params))
-        deadline = asyncio.get_running_loop().time() + wait - call.duration_ms / 1000
+        if prefer := call.request_headers.get("prefer"):
+            call.wait = wait_of(prefer)
+            if RESPOND_ASYNC.search(prefer):
+                return await self._calls.accept(call, holder, Target(call.request_id, scraper, params))
+        deadline = call.started + (call.wait or DEFAULT_WAIT_SECONDS)
         target = Target(call.request_id, scraper, params, deadline=deadline)
         call.target = target.label
-        release = await self.parts.limits.acquire(holder)
-        try:
-            key = header(request, "Idempotency-Key")
-            if key is None:
-                return success(call, await self._accept(request, call, holder, target))
-            accept = partial(self._accept, request, call, holder, target)
-            return success(call, await self.parts.once.run(key, call, target, accept))
-        finally:
-            release()
+        serve: Serve = partial(self.parts.cache.served, target, call.request_headers.get("cache-control"))
+        if holder.quota is not None:
+            serve = partial(self._serve_reserved, call, holder.client, holder.quota, target, serve)
+        key = call.request_headers.get("idempotency-key")
+        async with self.parts.limits.in_flight(holder):
+            served = await (serve() if key is None else self.parts.once.run(key, call, target, serve))
+        return success(call, served)
 
-    async def _accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Served:
-        """Make a reservation if the client has a quota, and serve the target's data.
+    async def _serve_reserved(self, call: Call, client: str, quota: int, target: Target, serve: Serve) -> Served:
+        """Reserve a part of the client's quota, and serve the target's data.
 
         This is not called for replays of an ``Idempotency-Key``, which need no reservation.
         """
-        if holder.quota is not None:
-            call.has_reservation = True
-            assert target.seconds_left is not None
-            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, target.seconds_left)
-        return await self.parts.cache.served(target, header(request, "Cache-Control"))
+        call.has_reservation = True
+        await self.parts.quotas.reserve(client, quota, call.request_id, target.seconds_left or 0)
+        return await serve()
 
     async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:
         """Respond to a request about one asynchronous call, or, if the id is empty, about all calls of the client."""
@@ -264,9 +269,8 @@ class Api(Resource):
             return await self._calls.list(request, call, holder)
         if request.method == b"DELETE":
             return await self._calls.delete(call, holder, request_id)
-        self._wait(header(request, "Prefer"), call)
-        answer = await self._calls.result(call, holder, request_id)
-        return selected(answer, fields_of(request, call.scraper))
+        call.wait = wait_of(call.request_headers.get("prefer", ""))
+        return await self._calls.result(request, call, holder, request_id)
 
     async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
         return await self.parts.job_routes.answer(request, call, await self._counted_holder(request, call), path)
@@ -286,7 +290,7 @@ class Api(Resource):
         return holder
 
     async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
-        key = tools_route.api_key(request)
+        key = tools_route.api_key(call)
         await self._holder(request, call, key)
         return await self.parts.tools.answer(request, call, str(key))
 
@@ -299,9 +303,10 @@ class Api(Resource):
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)
-        client = None if peer is None else parts.addresses.find_client(peer, header(request, "X-Forwarded-For"))
+        sent = call.request_headers
+        client = None if peer is None else parts.addresses.find_client(peer, sent.get("x-forwarded-for"))
         try:
-            holder = await parts.keys.holder(key or header(request, "X-API-Key"))
+            holder = await parts.keys.holder(key or sent.get("x-api-key"))
         except AuthError:
             try:
                 parts.addresses.count_failed_key(client)
@@ -312,7 +317,7 @@ class Api(Resource):
         call.client_id = holder.client
         return holder
 
-    def _root(self, _: Request, call: Call) -> Answer:
+    def _root(self, call: Call) -> Answer:
         """Redirect to the documentation, for people who open the service's address in a browser."""
         if "/docs" not in self._public_routes:
             raise ScraperNotFound(UNKNOWN_ROUTE)
@@ -333,11 +338,12 @@ class Api(Resource):
         await self._holder(request, call)
         return json_response(200, await self.parts.status.report(), call)
 
-    @staticmethod
-    def _wait(prefer: str | None, call: Call) -> int:
-        """Return the call's timeout in seconds: N of ``Prefer: wait=N`` (RFC 7240), limited to the valid range."""
-        preference = WAIT.search(prefer) if prefer else None
-        if preference is None:
-            return DEFAULT_WAIT_SECONDS
-        call.wait = min(max(int(preference.group(1)), 1), MAX_WAIT_SECONDS)
-        return call.wait
+
+def wait_of(prefer: str) -> int | None:
+    """Return the timeout in a value of ``Prefer``, in seconds, limited to the valid range. None: it has no timeout.
+
+    >>> wait_of("wait=10"), wait_of("respond-async, wait=9999"), wait_of("respond-async")
+    (10, 120, None)
+    """
+    found = WAIT.search(prefer)
+    return found and min(max(int(found.group(1)), 1), MAX_WAIT_SECONDS)

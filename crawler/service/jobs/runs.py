@@ -72,7 +72,7 @@ class Runs:
         self.calls = calls
         self.lease, self.exits = lease, exits
         self.parser = all_targets()
-        self._queues = {platform: _Queue(platform, crawlers.of(platform)) for platform in crawlers.platforms}
+        self._queues = {platform: _Queue(platform, crawler) for platform, crawler in crawlers.of.items()}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         """The targets that this process scrapes."""
         self._job_rests: dict[int, float] = {}
@@ -196,7 +196,7 @@ class Runs:
         not wait for their timeouts.
         """
         crawler, running = queue.crawler, queue.running
-        now, slots = asyncio.get_running_loop().time(), crawler.slots
+        now, slots = asyncio.get_running_loop().time(), crawler.lanes.concurrency
         self._job_rests = {job: until for job, until in self._job_rests.items() if until > now}
         queue.is_holding = 1 < slots <= len(running) + 1
         free = slots - max(crawler.in_flight, len(running)) - (slots > 1)
