@@ -27,7 +27,7 @@ REASONS = {
         "crawler.middlewares",
         "_engine_started",
     ): "Scrapy's redirect middleware warns where RefererMiddleware is disabled",
-    ("crawler.service.http.body", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
+    ("crawler.service.http.edge", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
     ("crawler.downloads.handlers", "_pool"): "Scrapy's handler has no public way to set its pool",
     ("crawler.downloads.handlers", "_contextFactory"): "the setting of its TLS settings' class is deprecated",
     (
