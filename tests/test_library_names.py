@@ -82,13 +82,12 @@ def inherited(module: str) -> Iterator[str]:
     for value in vars(importlib.import_module(module)).values():
         if not isinstance(value, type) or value.__module__ != module:
             continue
-        bases = [
-            base for base in value.__mro__[1:] if not base.__module__.startswith(("crawler", "builtins", "typing"))
-        ]
+        used = set(re.findall(r"(?:self\.|super\(\)\.|def )(_\w+)", _source(value)))
+        kinds = (base for base in value.__mro__[1:] if used)
+        bases = [base for base in kinds if not base.__module__.startswith(("crawler", "builtins", "typing"))]
         theirs = {name for base in bases for name in vars(base)} | {
             name for base in bases for name in re.findall(r"self\.(_\w+)\s*(?::[^=\n]+)?=", _source(base))
         }
-        used = set(re.findall(r"(?:self\.|super\(\)\.|def )(_\w+)", _source(value)))
         yield from (name for name in used & theirs if PRIVATE.fullmatch(name))
 
 
