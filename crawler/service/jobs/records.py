@@ -74,13 +74,12 @@ class Selected:
 class Buffer:
     """A buffer for the output of an exporter."""
 
-    def __init__(self, _path: str = "") -> None:
-        self.content: IO[bytes] = io.BytesIO()
+    def __init__(self) -> None:
+        self.content = io.BytesIO()
 
     def take(self) -> bytes:
         """Return the content, and clear the buffer."""
-        self.content.seek(0)
-        data = self.content.read()
+        data = self.content.getvalue()
         self.content.seek(0)
         self.content.truncate()
         return data
