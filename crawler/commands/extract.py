@@ -42,9 +42,9 @@ HEADERS = {"Content-Type": "text/html; charset=utf-8"}
 
 
 class Command(CheckedCommand):
-    """Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin), and print the data as JSON.
+    """Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin).
 
-    Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use.
+    Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use.
     """
 
     arguments = "<scraper> <file> ... | --unread [<platform> ...]"
