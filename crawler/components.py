@@ -24,7 +24,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("file", "data", "s3", "ftp")),  # disabled, because URLs are user input
     },
     "DOWNLOADER_MIDDLEWARES": {
-        "crawler.downloads.log_context.BindTarget": 10,  # first, so that the log lines of all middlewares have the id
+        "crawler.middlewares.BindTarget": 10,  # first, so that the log lines of all middlewares have the id
         "crawler.middlewares.AllowedOrigins": 20,  # early: a redirected request passes through it again
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins replaces it
         "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,

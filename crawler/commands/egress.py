@@ -20,8 +20,7 @@ from crawler import platforms
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.configuration.command import CheckedCommand
 from crawler.downloads.breaker import CONNECTION, PLATFORM, Blocks, BreakerKey, suspension_seconds
-from crawler.downloads.capacity import platform_capacity
-from crawler.downloads.egress_setting import Egress, egresses_of
+from crawler.downloads.egress_setting import Egress, egresses_of, platform_capacity
 from crawler.downloads.tunnel import check
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location

@@ -15,8 +15,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, WRONG_USE
 from crawler.configuration.command import CheckedCommand, wrong_use
-from crawler.downloads.capacity import HOUR, platform_capacity
-from crawler.downloads.egress_setting import egresses_of
+from crawler.downloads.egress_setting import HOUR, egresses_of, platform_capacity
 from crawler.monitoring.progress import clock
 from crawler.registry import spiders
 from crawler.targets.files.text import check_encoding

