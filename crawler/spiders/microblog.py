@@ -21,7 +21,7 @@ from crawler.items import MicroblogProfileItem
 from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
 from crawler.platforms.microblog.api_page import BAD_REQUEST
 from crawler.platforms.microblog.embed import EmbedPage
-from crawler.platforms.microblog.guest_client import GUEST_TOKEN, GuestClient, handle_of
+from crawler.platforms.microblog.guest import GUEST_TOKEN, GuestClient, handle_of
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import (

@@ -50,6 +50,10 @@ _LINE = "\v"
 break."""
 _DASHES = "-‐‑–—"
 """The dashes that may be between two dates, depending on the page's language."""
+STRAY_WORD = "undefined"
+"""The word that the platform's script writes if a school's subject is missing."""
+_MASK = re.compile(r"\*{3,}")
+_NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
 _BACKGROUND = re.compile(r"url\([\"']?(.*?)[\"']?\)")
 
 
@@ -151,6 +155,21 @@ def plain(value: object) -> str:
 
 def _trimmed(parts: object) -> str:
     return "\n".join(map(collapsed, parts)).strip("\n")  # type: ignore[call-overload]
+
+
+def is_masked(value: str, *, in_block: bool = False) -> bool:
+    """Whether a text is masked: only asterisks, and possibly a stray "undefined".
+
+    ``in_block``: the text is in the masked block. There, even a single asterisk or the word "undefined" alone counts.
+
+    >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
+    (True, True, False)
+    >>> is_masked("*** Founder ***", in_block=True), is_masked("undefined", in_block=True), is_masked("undefined")
+    (True, True, False)
+    """
+    if in_block and (value == STRAY_WORD or _MASK.search(value)):
+        return True
+    return "*" in value and not _NO_WORD.sub("", value)
 
 
 def href(node: LexborNode) -> str:

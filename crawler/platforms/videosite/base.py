@@ -20,8 +20,8 @@ from crawler.errors import (
 )
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
 from crawler.platforms.videosite.item import ENGLISH, OTHER_NUMBERS, Path, is_video_id, item_of, stated_texts
+from crawler.platforms.videosite.payload import Failure
 from crawler.platforms.videosite.payload_rows import Lockup, Placed, PlaylistVideo, Short
-from crawler.platforms.videosite.payload_video import Failure
 from crawler.platforms.videosite.schema import TABS
 from crawler.reading.contract import read
 from crawler.reading.declaration import OFTEN_ROWS, C
