@@ -18,9 +18,11 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.reading.contract import C, Contract, Reading, read, read_plain
+from crawler.reading.careful import Reading, read_plain
+from crawler.reading.contract import C, Contract
 from crawler.reading.json import decode
 from crawler.reading.names import NO_NAMES, Names
+from crawler.reading.reader import read
 from crawler.reading.unread import Unread
 from crawler.reading.values import retry_after_seconds
 

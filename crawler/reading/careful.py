@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
 import msgspec
 
 from crawler.errors import ExtractionFailed
-from crawler.reading.declaration import EMPTY, OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.contract import EMPTY, OFTEN_ROWS, C, Contract, Value, contracts, per_contract, values
 from crawler.reading.json import decode
 from crawler.reading.paths import ANY, EACH, Step, join, steps
 from crawler.reading.strict import MAX_ROWS
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Cause, Unread
-
-C = TypeVar("C", bound=Contract)
 
 ROOT = "$"
 """The path of the whole payload."""
@@ -31,7 +29,14 @@ MAX_BYTES = 4_000_000
 block the event loop for seconds."""
 
 
-def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> tuple[C | None, list[Unread]]:
+class Reading(NamedTuple, Generic[C]):
+    """What was read: the contract's instance, or None if its identity is missing; and the unread parts."""
+
+    value: C | None
+    unread: list[Unread]
+
+
+def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> Reading[C]:
     """Read a JSON document that the strict pass could not read. ``code_after``: program code may follow the JSON.
 
     Raises:
@@ -46,14 +51,14 @@ def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> 
     return read_plain(kind, decode(body, what=what, code_after=code_after))
 
 
-def read_plain(kind: type[C], data: object) -> tuple[C | None, list[Unread]]:
-    """Read plain data: dicts, lists, texts, numbers, booleans and None.
+def read_plain(kind: type[C], data: object) -> Reading[C]:
+    """Read plain data, such as the literals of a script: dicts, lists, texts, numbers, booleans and None.
 
     Raises:
         ExtractionFailed: the data has more rows than any real page, or contracts that contain themselves too often.
     """
     value, walk = _walked(kind, data)
-    return value, walk.unread()
+    return Reading(value, walk.unread())
 
 
 def _walked(kind: type[C], data: object) -> tuple[C | None, _Walk]:

@@ -23,9 +23,9 @@ from crawler.platforms.videosite.item import ENGLISH, OTHER_NUMBERS, Path, is_vi
 from crawler.platforms.videosite.payload import Failure
 from crawler.platforms.videosite.payload_rows import Lockup, Placed, PlaylistVideo, Short
 from crawler.platforms.videosite.schema import TABS
-from crawler.reading.contract import read
-from crawler.reading.declaration import OFTEN_ROWS, C
+from crawler.reading.contract import OFTEN_ROWS, C
 from crawler.reading.json import assigned_block, is_bare_json
+from crawler.reading.reader import read
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.platforms.videosite.payload_rows import Answer, LeftOut, PanelHolder, Row, Text
-from crawler.reading.declaration import always, sometimes
+from crawler.reading.contract import always, sometimes
 
 _HEADER = "header.pageHeaderRenderer.content.pageHeaderViewModel"
 _METADATA = "metadata.channelMetadataRenderer"

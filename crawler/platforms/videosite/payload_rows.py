@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crawler.reading.declaration import Contract, NonEmpty, always, identity, often, sometimes, values
+from crawler.reading.contract import Contract, NonEmpty, always, identity, often, sometimes, values
 
 _PANEL = "aboutChannelRenderer.metadata.aboutChannelViewModel"
 _ADDED = f"appendContinuationItemsAction.continuationItems[].{_PANEL}"

@@ -26,7 +26,7 @@ from crawler.platforms.videosite.payload_rows import Lockup, Row, Text, flat
 from crawler.platforms.videosite.profile import unwrapped
 from crawler.platforms.videosite.record import joined_record
 from crawler.platforms.videosite.schema import ChannelRecord
-from crawler.reading.contract import read_plain
+from crawler.reading.careful import read_plain
 from crawler.reading.values import stated_day
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite import extra
