@@ -9,15 +9,8 @@ from typing import ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import (
-    TargetRestricted,
-    UpstreamBlocked,
-)
-from crawler.platforms.microblog.api_page import (
-    TOKEN_REFUSED,
-    ApiPage,
-    rate_limited,
-)
+from crawler.errors import TargetRestricted, UpstreamBlocked
+from crawler.platforms.microblog.base import TOKEN_REFUSED, ApiPage, rate_limited
 from crawler.platforms.microblog.payload import Instruction, TimelineResponse, UserResponse
 from crawler.platforms.microblog.payload_user import UnavailableUser, User
 from crawler.platforms.microblog.payload_web import WebInstruction, WebProfile, WebResponse

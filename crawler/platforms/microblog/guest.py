@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import structlog
 from scrapy import Request
@@ -20,7 +20,7 @@ from scrapy import Request
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.ids import platform_ids
 from crawler.platforms.microblog.api import GuestTokenPage, TimelinePage, UserPage
-from crawler.platforms.microblog.api_page import (
+from crawler.platforms.microblog.base import (
     BAD_REQUEST,
     MISSING_FLAGS,
     STALE_QUERY,
@@ -31,7 +31,7 @@ from crawler.platforms.microblog.api_page import (
 from crawler.platforms.microblog.ids import Ids, NamedQuery, QueryForm
 from crawler.platforms.microblog.merge import Part
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.platforms.microblog.requests import Credentials, timeline_request, token_request, user_request
+from crawler.platforms.microblog.requests import query_request, token_request
 
 if TYPE_CHECKING:
     from crawler.platforms.microblog.schema import ProfileParams
@@ -98,9 +98,6 @@ class SharedToken:
             self._value, self._until = "", 0.0
 
 
-QueryKind = Literal["user", "timeline"]
-"""The two queries of the guest API."""
-
 PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST, WRONG_VARIABLES})
 """Error reasons after which the same query would fail again if it were sent unchanged."""
 
@@ -120,9 +117,9 @@ class CurrentQueries:
         self.stale_ids: set[str] = set()
         """The ids that the platform did not find."""
 
-    def forms(self, kind: QueryKind) -> list[QueryForm]:
-        """Return the forms of a query, in the order in which they are to be tried."""
-        query = self.ids.user if kind == "user" else self.ids.timeline
+    def forms(self, page: type[ApiPage]) -> list[QueryForm]:
+        """Return the forms of the query that a page object reads, in the order in which they are to be tried."""
+        query = self.ids.user if page is UserPage else self.ids.timeline
         named = self._named.get(query.name)
         forms = [self.ids.form_on_page(query, named)] if named else []
         forms += [form for form in self.ids.forms(query) if named is None or form.query_id != named.query_id]
@@ -135,35 +132,34 @@ class CurrentQueries:
         """
         self.page_is_useful = False
         own = {query.name: query for query in (self.ids.user, self.ids.timeline)}
-        named = {query.name: query.query_id for query in queries if query.name in own}
-        self._named |= {query.name: query for query in queries if query.name in own}
+        named = {query.name: query for query in queries if query.name in own}
+        self._named |= named
         return [
-            (f"{name} {query_id}", current)
+            (f"{name} {query_id}", current.query_id)
             for name, current in named.items()
             for query_id in own[name].ids
-            if query_id != current
+            if query_id != current.query_id
         ]
 
     def mark_stale(self, form: QueryForm) -> None:
         """Record that the platform did not find a query's id."""
         if form.query_id not in self.stale_ids:
             self.stale_ids.add(form.query_id)
-            self.page_is_useful = self.page_is_useful or self._is_named(form)
-
-    def _is_named(self, form: QueryForm) -> bool:
-        return form.name in self._named and self._named[form.name].query_id == form.query_id
+            named = self._named.get(form.name)
+            self.page_is_useful |= named is not None and named.query_id == form.query_id
 
 
 @dataclass
 class GuestQuery:
     """A query to the guest API. After an error, ``apply_remedy`` changes it if a changed query may succeed."""
 
-    kind: QueryKind
     page: type[ApiPage]
-    build: Callable[..., Request]
+    """The class of the page object that reads the response."""
+    page_params: dict[str, str]
     forms: list[QueryForm]
     """The forms that the platform may accept, in the order in which they are tried. The platform now uses the first
     form."""
+    user_id: str = ""
     missing_flags: list[str] = field(default_factory=list)
     """Flags that the platform required; they are sent as false."""
     _tried: set[str | None] = field(default_factory=set)
@@ -172,10 +168,6 @@ class GuestQuery:
     def form(self) -> QueryForm:
         """The form in use."""
         return self.forms[0]
-
-    def request(self, credentials: Credentials) -> Request:
-        """Return the request in the current form, with the additional flags that the platform required."""
-        return self.build(form=self.form, credentials=credentials, missing=self.missing_flags)
 
     def apply_remedy(self, error: UpstreamBlocked | ExtractionFailed) -> bool:
         """Change the query to avoid its last error, and return whether to send it again.
@@ -243,19 +235,24 @@ class GuestClient:
 
     def user_query(self, handle: str) -> GuestQuery:
         """Return the query for a user."""
-
-        def build(**options: Any) -> Request:
-            return user_request(self._origin, handle, **options)
-
-        return GuestQuery("user", UserPage, build, self.queries.forms("user"))
+        return GuestQuery(UserPage, {"username": handle}, self.queries.forms(UserPage))
 
     def timeline_query(self, handle: str, user_id: str, cursor: str) -> GuestQuery:
         """Return the query for a page of a user's posts."""
+        params = {"username": handle, "cursor": cursor}
+        return GuestQuery(TimelinePage, params, self.queries.forms(TimelinePage), user_id)
 
-        def build(**options: Any) -> Request:
-            return timeline_request(self._origin, handle, user_id=user_id, cursor=cursor, **options)
-
-        return GuestQuery("timeline", TimelinePage, build, self.queries.forms("timeline"))
+    def request(self, query: GuestQuery, token: str) -> Request:
+        """Return the request for a query in its current form, with the additional flags that the platform required."""
+        return query_request(
+            self._origin,
+            query.form,
+            query.page_params,
+            bearer=self._ids.bearer,
+            token=token,
+            user_id=query.user_id,
+            missing=query.missing_flags,
+        )
 
     async def _send(self, query: GuestQuery, target: Target, first: First | None, *, optional: bool) -> ApiPage:
         """Send a query. After an error with a remedy, apply the remedy and send the query again.
@@ -275,7 +272,7 @@ class GuestClient:
             try:
                 if first is not None:
                     return await first.page(query.page, retry=False)
-                request = self.limited(query.request(self.credentials(token)))
+                request = self.limited(self.request(query, token))
                 return await self.spider.get(query.page, request, target, retry=False, optional=optional)
             except UpstreamRateLimited as limit:
                 shared.keep(token, limit)
@@ -306,7 +303,7 @@ class GuestClient:
         except ScrapeError as failed:
             logger.info("optional_source_failed", id=target.id, source=ProfilePage.source, reason=failed.reason)
             return False
-        newest = self.queries.forms(query.kind)[0]
+        newest = self.queries.forms(query.page)[0]
         is_new = newest.query_id != query.form.query_id and newest.query_id not in self.queries.stale_ids
         if is_new:
             query.forms = [newest]
@@ -316,9 +313,6 @@ class GuestClient:
     def queries(self) -> CurrentQueries:
         """The current ids of the guest API's queries, which all crawlers in this process share."""
         return self.spider.shared.get(CurrentQueries, self._origin, lambda: CurrentQueries(self._ids))
-
-    def credentials(self, token: str) -> Credentials:
-        return Credentials(self._ids.bearer, token)
 
     def token(self, target: Target, source: str) -> SharedToken:
         """Return the guest token of the target's egress, which all crawlers in this process share.

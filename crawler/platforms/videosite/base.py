@@ -11,13 +11,7 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import (
-    ScrapeError,
-    TargetNotFound,
-    UpstreamBlocked,
-    UpstreamError,
-    UpstreamRateLimited,
-)
+from crawler.errors import ScrapeError, TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
 from crawler.platforms.videosite.item import ENGLISH, OTHER_NUMBERS, Path, is_video_id, item_of, stated_texts
 from crawler.platforms.videosite.payload import Failure
