@@ -20,6 +20,7 @@ from crawler.errors import (
 from crawler.items import MicroblogProfileItem
 from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
 from crawler.platforms.microblog.base import BAD_REQUEST
+from crawler.platforms.microblog.convert import FIELDS
 from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.guest import GUEST_TOKEN, GuestClient, handle_of
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
@@ -29,7 +30,6 @@ from crawler.platforms.microblog.requests import (
     profile_request,
 )
 from crawler.platforms.microblog.schema import Profile, ProfileParams
-from crawler.platforms.microblog.user import FIELDS
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.coverage import NO_END, Coverage

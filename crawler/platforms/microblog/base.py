@@ -21,10 +21,9 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
+from crawler.platforms.microblog.convert import Contradictions, merged, profile
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.timeline import Row, owner_of, records_of
-from crawler.platforms.microblog.unread import Contradictions
-from crawler.platforms.microblog.user import merged, profile
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.reading.json import decode, dicts, dig
 from crawler.reading.values import count, retry_after_seconds, text

@@ -15,6 +15,7 @@ from web_poet import field
 
 from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
 from crawler.platforms.microblog.base import MicroblogPage
+from crawler.platforms.microblog.convert import FIELDS, Contradictions, merged, profile
 from crawler.platforms.microblog.ids import NamedQuery, named_queries
 from crawler.platforms.microblog.js_literals import Literals
 from crawler.platforms.microblog.payload_user import User
@@ -22,8 +23,6 @@ from crawler.platforms.microblog.payload_web import WebTimeline, WebUser, WebUse
 from crawler.platforms.microblog.records import Records
 from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, lacking_parts, owner_of, timeline_of
-from crawler.platforms.microblog.unread import Contradictions
-from crawler.platforms.microblog.user import FIELDS, merged, profile
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import contracts, values
 from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strings

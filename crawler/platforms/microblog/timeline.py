@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from crawler.platforms.microblog.convert import Contradictions, handle_of, readable, record
 from crawler.platforms.microblog.payload import (
     Cursor,
     CursorItem,
@@ -27,8 +28,6 @@ from crawler.platforms.microblog.payload_web import (
     WebPostItem,
     WebTombstoneItem,
 )
-from crawler.platforms.microblog.post import handle_of, readable, record
-from crawler.platforms.microblog.unread import Contradictions
 from crawler.reading.contract import Contract
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 
