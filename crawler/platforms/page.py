@@ -18,7 +18,8 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.reading.careful import Reading, read_plain
+from crawler.reading import careful
+from crawler.reading.careful import Reading
 from crawler.reading.contract import C, Contract
 from crawler.reading.json import decode
 from crawler.reading.names import NO_NAMES, Names
@@ -136,7 +137,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """
         if self.payloads is not None:
             self.payloads.append((kind, data))
-        return self._of_contract(kind, read_plain(self.names.contract(kind), data))
+        return self._of_contract(kind, careful.read_plain(self.names.contract(kind), data))
 
     def _of_contract(self, kind: type[C], reading: Reading[C]) -> C:
         self.unread += reading.unread

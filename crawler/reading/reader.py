@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crawler.reading.careful import Reading, read_changed
+from crawler.reading import careful, strict
+from crawler.reading.careful import Reading
 from crawler.reading.contract import C
-from crawler.reading.strict import decoded
 
 
 def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False, old: type[C] | None = None) -> Reading[C]:
@@ -17,9 +17,9 @@ def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False, old
     Raises:
         ExtractionFailed: the document is not JSON, is nested too deeply, or has more rows than any real page.
     """
-    value = decoded(kind, body)
+    value = strict.decoded(kind, body)
     if value is None and old is not None:
-        value = decoded(old, body)
+        value = strict.decoded(old, body)
     if value is not None:
         return Reading(value, [])
-    return read_changed(kind, body, what=what, code_after=code_after)
+    return careful.read_changed(kind, body, what=what, code_after=code_after)

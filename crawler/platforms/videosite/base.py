@@ -130,17 +130,6 @@ class VideositePage(PlatformPage):
 Shape = Lockup | Short | PlaylistVideo
 
 
-def id_path(shape: Shape) -> str:
-    """Return the declared path of the id in an item's format."""
-    if isinstance(shape, Lockup):
-        return "lockupViewModel.contentId"
-    return (
-        "shortsLockupViewModel.onTap.innertubeCommand.reelWatchEndpoint.videoId"
-        if isinstance(shape, Short)
-        else "videoId"
-    )
-
-
 def _is_next_page(lost: Unread) -> bool:
     """Whether an unread row is the one that leads to the next page of its list."""
     return lost.path.endswith(".token") or any(name.startswith("continuationItem") for name in lost.names)
@@ -172,7 +161,7 @@ class ListPage(VideositePage):
             self.unread.append(Unread(path, "unknown", blank, len(self.rows), loses_rows=True))
         found = [(placed, shape) for placed in self.rows if (shape := placed.row.item) is not None]
         valid = [(placed, shape) for placed, shape in found if is_video_id(shape.id)]
-        invalid = Counter(id_path(shape) for _, shape in found if not is_video_id(shape.id)) if found != valid else {}
+        invalid = Counter(shape.id_path for _, shape in found if not is_video_id(shape.id)) if found != valid else {}
         for path, count in invalid.items():
             lost = Unread(f"{self.rows_path}.{path}", "type", count, count + len(valid), loses_rows=True)
             self.unread.append(lost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from crawler.reading.contract import Contract, NonEmpty, always, identity, often, sometimes, values
 
@@ -80,6 +80,7 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     to the tests of other projects, rows without ``metadataRows`` occur.
     """
 
+    id_path: ClassVar = "lockupViewModel.contentId"
     id: str = identity("contentId")
     title: str | None = always(f"{_ABOUT}.title.content", often=True)
     parts: list[str] = often(
@@ -115,6 +116,7 @@ class Short(Answer):
     110 of 110 recorded rows since 2026-01, on three whole pages, have the keys that are declared ``always``.
     """
 
+    id_path: ClassVar = f"shortsLockupViewModel.{_TAP}.reelWatchEndpoint.videoId"
     id: str = identity(f"{_TAP}.reelWatchEndpoint.videoId")
     title: str | None = always("overlayMetadata.primaryText.content", often=True)
     views: str | None = sometimes("overlayMetadata.secondaryText.content")
@@ -133,6 +135,7 @@ class TimeStatus(Answer):
 class PlaylistVideo(Answer):
     """A video in a playlist, in the older format. No recorded page contains one."""
 
+    id_path: ClassVar = "videoId"
     id: str = identity("videoId")
     title: Text | None = sometimes("title")
     image: str | None = sometimes("thumbnail.thumbnails[-1].url")
