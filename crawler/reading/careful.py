@@ -7,6 +7,7 @@ read becomes null, and a row without its identity is left out. Each path is repo
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
 
@@ -306,13 +307,18 @@ def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
     return next(filled, None) or next(present, None) or max(candidates, key=lambda each: _depth(data, steps(each[1])))
 
 
+def _along(data: Any, path: tuple[Step, ...]) -> Iterator[Any]:
+    """Yield the values at the keys of a path, as far as these exist."""
+    for key in path:
+        if type(data) is not dict or key not in data:
+            return
+        data = data[key]
+        yield data
+
+
 def _depth(data: Any, path: tuple[Step, ...]) -> int:
     """Return how many keys of a path exist in the data, to report the path that fits the payload best."""
-    for number, key in enumerate(path):
-        if type(data) is not dict or key not in data:
-            return number
-        data = data[key]
-    return len(path)
+    return sum(1 for _ in _along(data, path))
 
 
 def _holds_rows(value: Value) -> bool:
@@ -348,13 +354,8 @@ def _has_known_path(kind: type[Contract], data: dict[str, Any]) -> bool:
 def _unknown_keys(kind: type[Contract], data: dict[str, Any]) -> list[str]:
     """Return the unknown keys to report: those of the deepest object that exists on the path of a value."""
     deepest, depth = data, 0
-    for value in values(kind):
-        for path in value.paths:
-            found: Any = data
-            for number, key in enumerate(steps(path)):
-                if type(found) is not dict or key not in found:
-                    break
-                found = found[key]
-                if type(found) is dict and number >= depth:
-                    deepest, depth = found, number + 1
+    for path in (path for value in values(kind) for path in value.paths):
+        for number, found in enumerate(_along(data, steps(path)), start=1):
+            if type(found) is dict and number > depth:
+                deepest, depth = found, number
     return list(deepest)
