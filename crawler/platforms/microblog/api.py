@@ -198,12 +198,13 @@ class GuestTokenPage(PlatformPage):
         """
         if self.response.status == 429:
             raise rate_limited(self)
+        refusal = UpstreamBlocked("The platform issued no guest token.", reason=TOKEN_REFUSED)
         if self.response.status in {400, 401, 403, 404}:
-            raise self._refusal_error()
+            raise refusal
         self.raise_for_failures()
         payload = decode(self.response.body, what="response") if self.response.body.lstrip().startswith(b"{") else {}
         if not payload or "errors" in payload:
-            raise self._refusal_error()
+            raise refusal
         if not self._token:
             raise missing_error("The response contains no guest token.", ["guest_token"], reason="blind")
 
@@ -214,6 +215,3 @@ class GuestTokenPage(PlatformPage):
     @cached_property
     def _token(self) -> str:
         return text(dig(decode(self.response.body, what="response"), "guest_token"))
-
-    def _refusal_error(self) -> UpstreamBlocked:
-        return UpstreamBlocked("The platform issued no guest token.", reason=TOKEN_REFUSED)

@@ -48,6 +48,7 @@ class EmbedUser(User):
     url: str | None = sometimes("url")
     listed_urls: list[str] = sometimes("entities.url.urls[].url")
     verified_type: str | None = sometimes("verified_type")
+    shape = None
     verified: bool | None = sometimes("verified")
     is_blue_verified: bool | None = sometimes("is_blue_verified")
     protected: bool | None = sometimes("protected")

@@ -34,29 +34,6 @@ COUNTS = ("likes", "replies", "reposts")
 class WebUser(User):
     """A user. The user object of a post's author has fewer values than that of the profile's owner."""
 
-    id: str | None = sometimes("rest_id")
-    screen_name: str | None = sometimes("core.screen_name")
-    name: str | None = sometimes("core.name")
-    profile_image_url_https: str | None = sometimes("avatar.image_url")
-    created_at: str | int | None = sometimes("core.created_at_ms", "core.created_at")
-    description: str | None = sometimes("profile_bio.description")
-    location: str | None = sometimes("location.location")
-    profile_banner_url: str | None = sometimes("banner.image_url")
-    url: str | None = sometimes("website.url")
-    listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url")
-    verified_type: str | None = sometimes("verification.verified_type")
-    shape: str | None = sometimes("profile_image_shape")
-    verified: bool | None = sometimes("verification.verified")
-    is_blue_verified: bool | None = sometimes("verification.is_blue_verified", "is_blue_verified")
-    protected: bool | None = sometimes("privacy.protected")
-    favourites_count: Number | None = sometimes("action_counts.favorites_count")
-    followers_count: Number | None = sometimes("relationship_counts.followers")
-    friends_count: Number | None = sometimes("relationship_counts.following")
-    media_count: Number | None = sometimes("tweet_counts.media_tweets")
-    statuses_count: Number | None = sometimes("tweet_counts.tweets")
-
-    listed_count = None
-
     @property
     def contradictions(self) -> Sequence[str]:
         """Find values that the object lacks although it has other values of the same group.

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from crawler.platforms.microblog.payload import Link, Media
 from crawler.reading.values import MONTHS
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}", re.ASCII)
 _MONTH_NUMBERS = {name: f"{number:02}" for number, name in enumerate(MONTHS, start=1)}
 
@@ -70,8 +69,7 @@ def date_text(value: object) -> str | None:
             return None
     except (ValueError, OverflowError, OSError):
         return None
-    clock = f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
-    return f"{_DAYS[moment.weekday()]} {MONTHS[moment.month - 1]} {moment.day:02} {clock} +0000 {moment.year:04}"
+    return f"{moment.ctime()[:8]}{moment:%d %H:%M:%S} +0000 {moment.year:04}"  # ctime does not depend on the locale
 
 
 def id_seconds(post_id: str) -> int | None:
