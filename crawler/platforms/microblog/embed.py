@@ -95,6 +95,7 @@ class EmbedPost(Post):
     bookmarks = None
     views = None
     note = None
+    is_expandable = None
     article = None
 
     @property

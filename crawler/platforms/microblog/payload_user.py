@@ -16,7 +16,7 @@ Number = int | float | str
 class User(Contract):
     """A user in any format. The attributes have the names of the data model's fields.
 
-    The declared paths are those of the newest web client. The other formats override all of them.
+    The declared paths are those of the newest web client. The other formats override those that differ.
     """
 
     id: str | None = sometimes("rest_id")
@@ -73,7 +73,6 @@ class ApiUser(User, tag=("__typename", "User")):
     url: str | None = sometimes("website.url", "legacy.url")
     listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url", "legacy.entities.url.urls[].url")
     verified_type: str | None = sometimes("verification.verified_type", "legacy.verified_type")
-    shape: str | None = sometimes("profile_image_shape")
     verified: bool | None = always("verification.verified", "legacy.verified")
     is_blue_verified: bool | None = always("is_blue_verified")
     protected: bool | None = sometimes("privacy.protected", "legacy.protected")

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 
 from crawler.platforms.microblog.payload import (
     Advert,
-    Article,
     BlurredMedia,
     Holder,
     Link,
     Media,
-    Note,
     Post,
     Preview,
     Tombstone,
@@ -79,13 +77,9 @@ class WebPost(Post):
     replies: Number | None = sometimes("counts.reply_count")
     reposts: Number | None = sometimes("counts.retweet_count")
     bookmarks: Number | None = sometimes("counts.bookmark_count")
-    views: Number | None = sometimes("views.count")
     links: list[Link] = sometimes("url_entities[]")
     hashtags: list[str] = sometimes("details.hashtag_entities[].text")
     media: list[Media] = sometimes("media_entities2[]")
-    note: Note | None = sometimes("note_tweet.note_tweet_results.result")
-    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
-    article: Article | None = sometimes("article.article_results.result")
     reply_id: str | None = sometimes("reply_to_results.rest_id", "reply_to_results.result.rest_id")
     reply_handle: str | None = sometimes("reply_to_user_results.result.core.screen_name")
     quoted_result: WebResult | None = sometimes("quoted_tweet_results")
