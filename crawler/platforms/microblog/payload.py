@@ -109,6 +109,9 @@ class BlurredMedia(Withheld, tag=("__typename", "BlurredMediaTombstone")):
     """A post with media for adults."""
 
 
+AnyWithheld = Tombstone | Unavailable | Preview | BlurredMedia
+
+
 class Holder(Contract):
     """An object that contains a post or the placeholder for a withheld post."""
 
@@ -240,7 +243,7 @@ class LimitedTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
 class PostResult(Holder, one_of=True):
     """The object that contains a post. The object is empty if the post was deleted."""
 
-    result: Tweet | LimitedTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
+    result: Tweet | LimitedTweet | AnyWithheld | None = sometimes("result")
 
     @property
     def post(self) -> Post | Withheld | None:

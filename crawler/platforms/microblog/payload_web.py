@@ -9,18 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawler.platforms.microblog.payload import (
-    Advert,
-    BlurredMedia,
-    Holder,
-    Link,
-    Media,
-    Post,
-    Preview,
-    Tombstone,
-    Unavailable,
-    Withheld,
-)
+from crawler.platforms.microblog.payload import Advert, AnyWithheld, Holder, Link, Media, Post, Withheld
 from crawler.platforms.microblog.payload_user import Number, UnavailableUser, User
 from crawler.reading.contract import Contract, always, identity, sometimes
 
@@ -115,7 +104,7 @@ class LimitedWebTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")
 class WebResult(Holder, one_of=True):
     """The object that contains a post. Its ``result`` is null if the post was deleted."""
 
-    result: WebTweet | LimitedWebTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
+    result: WebTweet | LimitedWebTweet | AnyWithheld | None = sometimes("result")
 
     @property
     def post(self) -> Post | Withheld | None:

@@ -20,17 +20,7 @@ from typing import Any
 
 import structlog
 
-from crawler.platforms.retail.slices import (
-    DOLLAR,
-    PageRead,
-    Reading,
-    Role,
-    Slice,
-    Step,
-    Unit,
-    is_of_one_price,
-    is_unfiltered,
-)
+from crawler.platforms.retail.slices import DOLLAR, PageRead, Reading, Role, Slice, Step, Unit
 
 logger = structlog.get_logger(__name__)
 
@@ -91,7 +81,7 @@ class Plan:
         part = reading.part
         if part.low is not None or part.high is not None:
             self.confirms = self.confirms or page.selected != (None, None)
-            if is_unfiltered(part, page, confirms=self.confirms):
+            if page.ignores_filter_of(part, confirms=self.confirms):
                 reading.ignored = True
                 return self._without_filter(reading)
         elif reading.has_unpriced:
@@ -110,7 +100,7 @@ class Plan:
         if part.low == _first_price(listing.part) and page.total < (listing.total or 0) and listing.children:
             self.has_unpriced = True
             return self._by_category(listing)
-        if page.total > self.ceiling and is_of_one_price(page.rows, part.low):
+        if page.total > self.ceiling and page.is_of_one_price(part.low):
             return self._one_price(reading)
         return None
 

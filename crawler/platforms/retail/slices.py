@@ -81,6 +81,32 @@ class PageRead(NamedTuple):
     lost_rows: int = 0
     """Number of rows of the page that could not be read."""
 
+    @property
+    def prices(self) -> list[int]:
+        """The prices of the rows that are not advertisements, which may be anywhere in the sort order."""
+        return [row.cents for row in self.rows if row.cents is not None and not row.is_sponsored]
+
+    def is_of_one_price(self, price: int | None) -> bool:
+        """Whether all rows that are not advertisements have this price."""
+        own = [row.cents for row in self.rows if not row.is_sponsored]
+        return bool(own) and all(each == price for each in own)
+
+    def ignores_filter_of(self, part: Slice, *, confirms: bool) -> bool:
+        """Whether the platform ignored the price filter of the page's slice.
+
+        If the page states a filter, the statement decides. ``confirms``: whether other pages have stated their filters;
+        then a page that states none is unfiltered. Otherwise the prices of the rows decide, without advertisements and
+        products without a price. A price may be outside the range by up to a dollar, because the platform's own filter
+        has whole dollars.
+        """
+        if self.selected != (None, None):
+            return not (_is_near(part.low, self.selected[0]) and _is_near(part.high, self.selected[1]))
+        if confirms:
+            return bool(self.rows)
+        low, high = (part.low or 0) - DOLLAR, None if part.high is None else part.high + DOLLAR
+        outside = [price for price in self.prices if price < low or (high is not None and price > high)]
+        return len(outside) > MAX_OUTSIDE * len(self.prices)
+
     def as_note(self) -> dict[str, Any]:
         """Return the page as JSON data."""
         return self._asdict() | {"rows": [list(row) for row in self.rows], "children": list(self.children)}
@@ -131,24 +157,6 @@ def repeats(cat_id: str) -> bool:
     """
     path = cat_id.split("_")
     return len(set(path)) < len(path)
-
-
-def is_unfiltered(part: Slice, page: PageRead, *, confirms: bool) -> bool:
-    """Whether a page shows that the platform ignored the price filter of its slice.
-
-    If the page states a filter, the statement decides. ``confirms``: whether other pages have stated their filters;
-    then a page that states none is unfiltered. Otherwise the prices of the rows decide, without advertisements and
-    products without a price. A price may be outside the range by up to a dollar, because the platform's own filter has
-    whole dollars.
-    """
-    if page.selected != (None, None):
-        return not (_is_near(part.low, page.selected[0]) and _is_near(part.high, page.selected[1]))
-    if confirms:
-        return bool(page.rows)
-    low, high = (part.low or 0) - DOLLAR, None if part.high is None else part.high + DOLLAR
-    prices = [row.cents for row in page.rows if not row.is_sponsored and row.cents is not None]
-    outside = [price for price in prices if price < low or (high is not None and price > high)]
-    return len(outside) > MAX_OUTSIDE * len(prices)
 
 
 def _is_near(requested: int | None, selected: int | None) -> bool:
@@ -221,7 +229,7 @@ class Reading:
         self.truncated = not page.rows and page.number > 1
         self.repeats = len(page.rows) > 0 and len(self.rows) == before
         self.repeated = self.repeated or self.repeats
-        prices = _prices(page)
+        prices = page.prices
         if page.number == 1:
             self.total = page.total
             self.children = subcategories(self.part.cat_id, page.children)
@@ -240,17 +248,6 @@ class Reading:
     def is_sound(self) -> bool:
         """Whether all pages were read, and the platform stated that the last one is the last."""
         return self.ended and not (self.repeated or self.failed or self.lost_rows)
-
-
-def _prices(page: PageRead) -> list[int]:
-    """Return the prices of the rows that are not advertisements, which may be anywhere in the sort order."""
-    return [row.cents for row in page.rows if row.cents is not None and not row.is_sponsored]
-
-
-def is_of_one_price(rows: Sequence[Row], price: int | None) -> bool:
-    """Whether all rows that are not advertisements have this price."""
-    own = [row.cents for row in rows if not row.is_sponsored]
-    return bool(own) and all(each == price for each in own)
 
 
 class Unit(NamedTuple):

@@ -41,6 +41,7 @@ REPORTED_ERROR = re.compile(
 _WORDED_VIEWS = re.compile(r"\d.{0,20}\bviews?$", re.IGNORECASE)
 """Matches texts that end with a number in any format, followed by the word "views"."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
+MARKS = (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK)
 
 
 @attrs.define(slots=False)

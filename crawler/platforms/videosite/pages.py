@@ -13,16 +13,7 @@ from web_poet import field
 
 from crawler.errors import TargetNotFound, TargetRestricted, UpstreamError
 from crawler.platforms.page import mismatch_error, missing_error
-from crawler.platforms.videosite.base import (
-    CHANNEL_MARK,
-    CONSENT_MARKS,
-    CONTENTS,
-    DATA_MARK,
-    NOT_FOUND_MARK,
-    REPORTED_ERROR,
-    TRAFFIC_MARKS,
-    ListPage,
-)
+from crawler.platforms.videosite.base import CHANNEL_MARK, CONTENTS, DATA_MARK, MARKS, REPORTED_ERROR, ListPage
 from crawler.platforms.videosite.item import Path
 from crawler.platforms.videosite.lists import ContinuationPage
 from crawler.platforms.videosite.payload import (
@@ -33,7 +24,6 @@ from crawler.platforms.videosite.payload import (
     OtherChannel,
     OtherPage,
     Tab,
-    UnnamedTab,
     page_kind,
 )
 from crawler.platforms.videosite.payload_rows import Placed, flat
@@ -71,10 +61,8 @@ class ChannelPage(ListPage):
     def recognise(cls, body: str) -> bool:
         if ContinuationPage.has_rows_only(body):
             return False  # such a response may contain the channel's metadata in addition to the rows
-        marks = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
-        if any(mark in body for mark in (*marks, '"ProfilePage"')):
-            return True
-        if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
+        marks = (*(mark.decode() for mark in MARKS), '"ProfilePage"')
+        if any(mark in body for mark in marks) or DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
         # JSON that starts with one of these keys is read as a channel's page, because error responses start in this
         # way.
@@ -173,12 +161,12 @@ class ChannelPage(ListPage):
         return about_of(self.page.panels[0]) if self.page.panels else {}
 
     @cached_property
-    def _tabs(self) -> Sequence[Tab | UnnamedTab]:
+    def _tabs(self) -> Sequence[Tab]:
         """The tabs, without the search."""
         return [] if isinstance(self.page, OtherPage) else self.page.tabs
 
     @cached_property
-    def _selected(self) -> Tab | UnnamedTab | None:
+    def _selected(self) -> Tab | None:
         selected = [each for each in self._tabs if each.selected]
         filled = [each for each in self._tabs if each.content is not None]
         return next(iter(selected or filled or self._tabs), None)
