@@ -16,7 +16,6 @@ from typing import ClassVar
 import attrs
 
 from crawler.platforms.microblog.base import MicroblogPage, is_rate_limit_text
-from crawler.platforms.microblog.convert import handle_of
 from crawler.platforms.microblog.payload import Link, Media, Post
 from crawler.platforms.microblog.payload_user import Number, User
 from crawler.platforms.microblog.timeline import Row, owner_of
@@ -188,4 +187,4 @@ class EmbedPage(MicroblogPage):
         if lacking and not any(each.loses_rows for each in self.unread):
             path = "props.pageProps.timeline.entries[].content.tweet"
             self.unread.append(Unread(path, "missing", lacking, len(posts), loses_rows=True))
-        return [Row(each.id or "tweet", each.post, handle_of(each.post)) for each in posts if each.post]
+        return [Row(each.id or "tweet", each.post) for each in posts if each.post]

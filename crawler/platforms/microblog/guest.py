@@ -28,7 +28,7 @@ from crawler.platforms.microblog.base import (
     WRONG_VARIABLES,
     ApiPage,
 )
-from crawler.platforms.microblog.ids import Ids, NamedQuery, QueryForm
+from crawler.platforms.microblog.ids import Ids, QueryForm
 from crawler.platforms.microblog.merge import Part
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import query_request, token_request
@@ -113,7 +113,7 @@ class CurrentQueries:
         self.ids = ids
         self.page_is_useful = True
         """Whether a profile page may contain new ids, because none was read since an id became stale."""
-        self._named: dict[str, NamedQuery] = {}
+        self._named: dict[str, QueryForm] = {}
         self.stale_ids: set[str] = set()
         """The ids that the platform did not find."""
 
@@ -125,7 +125,7 @@ class CurrentQueries:
         forms += [form for form in self.ids.forms(query) if named is None or form.query_id != named.query_id]
         return sorted(forms, key=lambda form: form.query_id in self.stale_ids)
 
-    def learn(self, queries: Sequence[NamedQuery]) -> list[tuple[str, str]]:
+    def learn(self, queries: Sequence[QueryForm]) -> list[tuple[str, str]]:
         """From now on, use the query ids that a profile page contains.
 
         Return the ids in the data file that differ: the name and id of each such query, and the id on the page.

@@ -16,7 +16,7 @@ from web_poet import field
 from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
 from crawler.platforms.microblog.base import MicroblogPage
 from crawler.platforms.microblog.convert import FIELDS, Contradictions, merged, profile
-from crawler.platforms.microblog.ids import NamedQuery, named_queries
+from crawler.platforms.microblog.ids import QueryForm, named_queries
 from crawler.platforms.microblog.js_literals import Literals
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.payload_web import WebTimeline, WebUser, WebUsers
@@ -168,7 +168,7 @@ class ProfilePage(MicroblogPage):
     # The script literals
 
     @cached_property
-    def queries(self) -> list[NamedQuery]:
+    def queries(self) -> list[QueryForm]:
         """The queries that the page's own script sends, with the ids that are valid now."""
         return named_queries(self._streams, self.owner, next((each.id for each in self.users if each.id), ""))
 
