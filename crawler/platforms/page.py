@@ -24,7 +24,7 @@ from crawler.reading.contract import C, Contract
 from crawler.reading.json import decode
 from crawler.reading.names import NO_NAMES, Names
 from crawler.reading.reader import read
-from crawler.reading.unread import Unread
+from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import retry_after_seconds
 
 BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
@@ -221,5 +221,4 @@ def mismatch_error(
 
     ``path`` is the place in the payload that identifies the target; ``expected`` is the value that it should have.
     """
-    detail: Detail = {"loc": list(path), "msg": f"Input should be {expected!r}", "type": "literal_error"}
-    return ExtractionFailed(message, details=[detail], reason=reason)
+    return invalid_error(message, path, f"Input should be {expected!r}", "literal_error", reason=reason)

@@ -13,12 +13,11 @@ from typing import Any, Generic, NamedTuple
 
 import msgspec
 
-from crawler.errors import ExtractionFailed
 from crawler.reading.contract import EMPTY, OFTEN_ROWS, C, Contract, Value, contracts, per_contract, values
 from crawler.reading.json import decode
 from crawler.reading.paths import ANY, EACH, Step, join, steps
 from crawler.reading.strict import MAX_ROWS
-from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Cause, Unread
+from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Cause, Unread, invalid_error
 
 ROOT = "$"
 """The path of the whole payload."""
@@ -44,11 +43,8 @@ def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> 
         ExtractionFailed: the document is too large, is not JSON, or has too many rows.
     """
     if len(body) > MAX_BYTES:
-        raise ExtractionFailed(
-            f"The page's {what} has {len(body):,} bytes and is not as expected. Up to {MAX_BYTES:,} are read.",
-            details=[{"loc": [what], "msg": "Data too large", "type": "too_large"}],
-            reason="too_large",
-        )
+        message = f"The page's {what} has {len(body):,} bytes and is not as expected. Up to {MAX_BYTES:,} are read."
+        raise invalid_error(message, [what], "Data too large", "too_large", reason="too_large")
     return read_plain(kind, decode(body, what=what, code_after=code_after))
 
 
@@ -67,10 +63,9 @@ def _walked(kind: type[C], data: object) -> tuple[C | None, _Walk]:
     try:
         return walk.object(kind, data, ""), walk
     except RecursionError as error:
-        raise ExtractionFailed(
-            "The payload is nested too deeply.",
-            details=[{"loc": [ROOT], "msg": "Data nested too deeply", "type": "recursion"}],
-            reason="broken_data_block",
+        message = "The payload is nested too deeply."
+        raise invalid_error(
+            message, [ROOT], "Data nested too deeply", "recursion", reason="broken_data_block"
         ) from error
 
 
@@ -202,11 +197,8 @@ class _Walk:
         own = _Place(path, kind)
         self._objects[own] += 1
         if self._objects[own] > MAX_ROWS:
-            raise ExtractionFailed(
-                f"The page has more than {MAX_ROWS:,} rows at {path}.",
-                details=[{"loc": [path], "msg": "Too many rows", "type": "too_many"}],
-                reason="too_large",
-            )
+            message = f"The page has more than {MAX_ROWS:,} rows at {path}."
+            raise invalid_error(message, [path], "Too many rows", "too_many", reason="too_large")
         if type(data) is not dict:
             self._note(path or ROOT, "type", own, loses_row=loses_row)
             return None

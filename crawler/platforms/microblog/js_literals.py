@@ -16,6 +16,7 @@ from operator import length_hint
 from typing import Any
 
 from crawler.errors import ExtractionFailed
+from crawler.reading.unread import invalid_error
 
 MAX_CHARACTERS = 500_000
 """Maximum number of characters in a page's scripts, to limit the time for parsing. Real pages have fewer than
@@ -107,11 +108,8 @@ class Literals:
 
 
 def _too_long(what: str) -> ExtractionFailed:
-    return ExtractionFailed(
-        f"The page's scripts have {what}.",
-        details=[{"loc": ["script"], "msg": "Script too long", "type": "too_long"}],
-        reason="broken_data_block",
-    )
+    message = f"The page's scripts have {what}."
+    return invalid_error(message, ["script"], "Script too long", "too_long", reason="broken_data_block")
 
 
 @dataclass(slots=True)

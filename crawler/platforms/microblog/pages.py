@@ -13,7 +13,7 @@ import attrs
 import orjson
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
+from crawler.errors import TargetNotFound, TargetRestricted
 from crawler.platforms.microblog.base import MicroblogPage
 from crawler.platforms.microblog.convert import FIELDS, Contradictions, merged, profile
 from crawler.platforms.microblog.ids import QueryForm, named_queries
@@ -27,6 +27,7 @@ from crawler.platforms.page import missing_error
 from crawler.reading.contract import contracts, values
 from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strings
 from crawler.reading.paths import steps
+from crawler.reading.unread import invalid_error
 from crawler.reading.values import count, text
 
 SLOT = "$R["
@@ -349,11 +350,8 @@ class ProfilePage(MicroblogPage):
     def _raise_for_broken_literals(self) -> None:
         """Raise an error if the page ends in the middle of its data. A saved excerpt without script tags is valid."""
         if "<script" in self.response.text and not self._literals.complete:
-            raise ExtractionFailed(
-                "The page's data ends in the middle of a value.",
-                details=[{"loc": [f"script {SLOT}"], "msg": "Unclosed value", "type": "literal_invalid"}],
-                reason="broken_data_block",
-            )
+            message, place = "The page's data ends in the middle of a value.", [f"script {SLOT}"]
+            raise invalid_error(message, place, "Unclosed value", "literal_invalid", reason="broken_data_block")
 
     def _raise_for_unfinished_streams(self) -> None:
         """Raise an error if the page has no posts because the result of one of its queries is missing."""

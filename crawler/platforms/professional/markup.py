@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from web_poet import HttpResponse
 
-from crawler.errors import ExtractionFailed
 from crawler.logs import one_line
 from crawler.platforms.professional import PLATFORM
 from crawler.reading.names import WrongLineError
+from crawler.reading.unread import invalid_error
 from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
@@ -65,12 +65,11 @@ def parse(response: HttpResponse) -> LexborHTMLParser:
     """
     body = bytes(response.body) if response.encoding == "utf-8" else response.text.encode(errors="replace")
     if _has_many_tags(body) or _has_many_attributes(body):
-        raise ExtractionFailed(
+        message = (
             f"The page has more than {MAX_TAGS:,} elements, or one with more than {MAX_TAG_WORDS} attributes. "
-            "Real pages have about 2,300 elements.",
-            details=[{"loc": ["html"], "msg": "Too many elements or attributes", "type": "too_large"}],
-            reason="too_large",
+            "Real pages have about 2,300 elements."
         )
+        raise invalid_error(message, ["html"], "Too many elements or attributes", "too_large", reason="too_large")
     return LexborHTMLParser(body)
 
 

@@ -12,7 +12,6 @@ import attrs
 import orjson
 from web_poet import field
 
-from crawler.errors import ExtractionFailed
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.platforms.professional import blocks, document, lists
 from crawler.platforms.professional.country import country_of_host, country_of_location
@@ -20,7 +19,7 @@ from crawler.platforms.professional.markup import clean_url, last_segment, pictu
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
 from crawler.platforms.professional.posts import completed, linked_article, statistic
 from crawler.platforms.professional.sections import TABLE
-from crawler.reading.unread import Unread
+from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import text
 
 _ELLIPSIS = ("…", "...")
@@ -335,13 +334,9 @@ class ProfilePage(PlatformPage):
         """
         names = {_comparable(last_segment(clean_url(url), "in")) for url in self._stated_urls} - {""}
         if len(names) > 1:
-            raise ExtractionFailed(
-                f"The page names several members: {', '.join(sorted(names))}.",
-                details=[
-                    {"loc": [document.CANONICAL], "msg": "Input should name a single member", "type": "value_error"}
-                ],
-                reason="wrong_echo",
-            )
+            message = f"The page names several members: {', '.join(sorted(names))}."
+            problem = "Input should name a single member"
+            raise invalid_error(message, [document.CANONICAL], problem, "value_error", reason="wrong_echo")
         requested = _comparable(text(self.page_params.get("slug")))
         expected = {requested, _comparable(last_segment(str(self.response.url), "in"))} - {""}
         if requested and not names & expected:
