@@ -161,6 +161,8 @@ MISSING_FLAGS = "missing_flags"
 BAD_REQUEST = "bad_request"
 WRONG_VARIABLES = "wrong_variables"
 REFUSED_QUERY = "refused_query"
+PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST, WRONG_VARIABLES})
+"""Error reasons after which the same query would fail again if it were sent unchanged."""
 
 _NOT_SPACE = re.compile(rb"\S")
 _FLAG = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+){2,}\b", re.ASCII)

@@ -14,16 +14,7 @@ from crawler.platforms.microblog import PLATFORM
 from crawler.platforms.microblog.payload import Article, Holder, Media, Post, Withheld
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.schema import Demographics
-from crawler.platforms.microblog.text import (
-    PLATFORM_MS,
-    caption,
-    date_text,
-    id_seconds,
-    is_link_only,
-    qualities,
-    seconds,
-    unlisted,
-)
+from crawler.platforms.microblog.text import caption, date_text, is_link_only, moment, qualities, seconds, unlisted
 from crawler.reading.contract import values
 from crawler.reading.paths import join
 from crawler.reading.unread import Cause, Unread
@@ -149,15 +140,6 @@ def handle_of(post: Post | None) -> str:
     return (post and isinstance(post.author, User) and post.author.screen_name) or ""
 
 
-def moment(post: Post) -> int | None:
-    """Return when a post was published, in Unix seconds: from its date, or else from its id."""
-    milliseconds = count(post.created_at)
-    if milliseconds is not None and milliseconds in PLATFORM_MS:
-        return milliseconds // 1000
-    written = seconds(post.created_at)
-    return id_seconds(post.id) if written is None else written
-
-
 def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
     """Return the record of a post in the timeline, or None if the post cannot be read.
 
@@ -211,7 +193,7 @@ def _common(
     ``reposted``: the record of the reposted post, which contains the whole text.
     """
     contradictions.row()
-    time = moment(post)
+    time = moment(post.created_at, post.id)
     if time is None:
         contradictions.add(post, "created_at", "type", loses_row=True)
         return None

@@ -20,14 +20,7 @@ from scrapy import Request
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.ids import platform_ids
 from crawler.platforms.microblog.api import GuestTokenPage, TimelinePage, UserPage
-from crawler.platforms.microblog.base import (
-    BAD_REQUEST,
-    MISSING_FLAGS,
-    STALE_QUERY,
-    TOKEN_REFUSED,
-    WRONG_VARIABLES,
-    ApiPage,
-)
+from crawler.platforms.microblog.base import MISSING_FLAGS, PERMANENT_REASONS, STALE_QUERY, TOKEN_REFUSED, ApiPage
 from crawler.platforms.microblog.ids import Ids, QueryForm
 from crawler.platforms.microblog.merge import Part
 from crawler.platforms.microblog.pages import ProfilePage
@@ -96,10 +89,6 @@ class SharedToken:
         """Discard a token that the platform rejected, unless another target has already replaced it."""
         if token == self._value and self._refusal is None:
             self._value, self._until = "", 0.0
-
-
-PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST, WRONG_VARIABLES})
-"""Error reasons after which the same query would fail again if it were sent unchanged."""
 
 
 class CurrentQueries:

@@ -16,21 +16,11 @@ from crawler.platforms.page import mismatch_error, missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, CONTENTS, DATA_MARK, MARKS, REPORTED_ERROR, ListPage
 from crawler.platforms.videosite.item import Path
 from crawler.platforms.videosite.lists import ContinuationPage
-from crawler.platforms.videosite.payload import (
-    BADGE_PATH,
-    BANNER_MARK,
-    BANNER_PATH,
-    Channel,
-    OtherChannel,
-    OtherPage,
-    Tab,
-    page_kind,
-)
+from crawler.platforms.videosite.payload import Channel, OtherChannel, OtherPage, Tab, page_kind
 from crawler.platforms.videosite.payload_rows import Placed, flat
 from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, has_unread_numbers, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
 from crawler.reading.json import dig, linked_data, nonempty_strings, scripts_with
-from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
 _VERSION_KEY = b'"INNERTUBE_CONTEXT_CLIENT_VERSION":"'
@@ -88,8 +78,8 @@ class ChannelPage(ListPage):
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
-        self._report_unread_badge()
-        self._report_unread_banner()
+        if isinstance(self.page, Channel):
+            self.unread += self.page.contradictions(self._block or b"")
         if has_unread_numbers(self.page):
             self.skip_language("The page's header", ("header",))
 
@@ -242,22 +232,6 @@ class ChannelPage(ListPage):
             )
         if self.tab in TABS.values() and self.tab == self.kind and not (self.rows or self._lost):
             raise missing_error("The tab contains no list.", (*CONTENTS, "tabRenderer", "content"), reason="no_list")
-
-    def _report_unread_badge(self) -> None:
-        """Report a badge as unread if only the text for screen readers mentions it.
-
-        On all recorded pages since 2024-07, exactly the channels with a badge have this text.
-        """
-        if isinstance(self.page, Channel) and self.page.spoken_title and not self.page.attachments:
-            self.unread.append(Unread(BADGE_PATH, "contradiction"))
-
-    def _report_unread_banner(self) -> None:
-        """Report a banner under an unknown key. For channels without a banner, both the key and the banner's name are
-        absent.
-        """
-        is_known = not isinstance(self.page, Channel) or self.page.banner is not None
-        if not is_known and BANNER_MARK in (self._block or b""):
-            self.unread.append(Unread(BANNER_PATH, "missing"))
 
 
 def _comparable(name: str, *, fold: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crawler.platforms.videosite.payload_rows import Answer, LeftOut, PanelHolder, Row, Text
 from crawler.reading.contract import always, sometimes
+from crawler.reading.unread import Unread
 
 _HEADER = "header.pageHeaderRenderer.content.pageHeaderViewModel"
 _METADATA = "metadata.channelMetadataRenderer"
@@ -139,6 +140,15 @@ class Channel(Page):
     def tabs(self) -> list[Tab]:
         """The tabs, without the search."""
         return [each.tab for each in self.entries if each.tab is not None]
+
+    def contradictions(self, block: bytes) -> list[Unread]:
+        """Return the parts of the header that could not be read. ``block``: the JSON text of the page.
+
+        On all recorded pages since 2024-07, exactly the channels with a badge have the text for screen readers. For
+        channels without a banner, both the key and the banner's name are absent.
+        """
+        badge = [Unread(BADGE_PATH, "contradiction")] if self.spoken_title and not self.attachments else []
+        return badge + ([Unread(BANNER_PATH, "missing")] if self.banner is None and BANNER_MARK in block else [])
 
 
 class Game(Answer):
