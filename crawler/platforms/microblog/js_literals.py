@@ -157,12 +157,7 @@ class _Reader:
             is_property = key is not None and frame.key is None and frame.kind == "{"
             if is_property:
                 frame.key = unescaped(key[1:-1]) if key[0] in _QUOTES else key
-            if is_property and (string or word) and (closes[0] == "}" if closes else ends) and not frame.assigned_slots:
-                # Most elements are a whole property, such as `ok:!0,`. This has the same result as _commit.
-                frame.container[frame.key] = unescaped(string[1:-1]) if string else _value(word)
-                frame.key = None
-                self.value, self.word, self.slot = _NOTHING, None, None
-            elif string or word:
+            if string or word:
                 self.value = unescaped(string[1:-1]) if string else _value(word)
                 self.word, self.slot = self.value if string else word, None
             elif bracket := opens or opens_alone:
