@@ -92,15 +92,8 @@ _WRONG = Found(cause="type")
 
 def find(data: Any, path: tuple[Step, ...]) -> Found:
     """Return the value at a path. If an object on the path is null, the value is absent."""
-    for index, key in enumerate(path):  # usually, all steps are keys of objects
-        if type(data) is not dict or key not in data:
-            path = path[index:]
-            break
-        data = data[key]
-    else:
+    if not path or data is None:
         return Found(data)
-    if data is None:
-        return Found()
     step, rest = path[0], path[1:]
     if step == ANY:
         members = [each for each in data.values() if type(each) is dict] if type(data) is dict else None
@@ -109,7 +102,9 @@ def find(data: Any, path: tuple[Step, ...]) -> Found:
         return _collected(data, rest) if type(data) is list else _WRONG
     if isinstance(step, int):
         return _at(data, step, rest) if type(data) is list else _WRONG
-    return _MISSING if type(data) is dict else _WRONG
+    if type(data) is not dict:
+        return _WRONG
+    return find(data[step], rest) if step in data else _MISSING
 
 
 def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
