@@ -1,4 +1,4 @@
-"""Downloader middlewares of all platforms: throttling, retries, redirects and allowed origins."""
+"""Downloader middlewares of all platforms: log context, allowed origins, redirects, retries and throttling."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.utils.response import response_status_message
+from structlog.contextvars import bind_contextvars
 
 from crawler.downloads.admission import Admission, time_left
 from crawler.downloads.shared_state import platform_lanes
@@ -32,6 +33,20 @@ if TYPE_CHECKING:
     from crawler.targets.target import Target
 
 logger = structlog.get_logger(__name__)
+
+
+class BindTarget:
+    """Adds the target's id to all log lines of its download, as ``request_id``. It is the first middleware.
+
+    Scrapy runs each download and each callback in its own task, and tasks do not inherit the context of the HTTP call.
+    A context variable that is set at the start of the task is seen by everything that runs in it (middlewares, page
+    objects, pipelines), but not by other targets. ``TargetTracker.enter`` does the same for the task of a callback.
+    """
+
+    def process_request(self, request: Request) -> None:
+        """Set the target's id in the task of a download."""
+        if target := request.meta.get("target"):
+            bind_contextvars(request_id=target.id)
 
 
 class AllowedOrigins:

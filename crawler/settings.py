@@ -49,8 +49,9 @@ class Settings(Described):
     # The platforms: origins, rate limits, circuit breakers
 
     PLATFORM_ORIGINS: setting_types.Origins = {}
-    """Platform -> origin, or platform -> role (``page``, ``api``, ``feed``, ``image``, ``script``) -> origin. These
-    replace the real origins in ``crawler/platforms/<platform>/``."""
+    """Platform -> origin, or platform -> role -> origin. The setting replaces the real origins in
+    ``crawler/platforms/<platform>/``, which have the role ``page`` and, for ``microblog``, also ``embed`` and ``api``.
+    A role without an origin here has the origin of ``page``."""
     PLATFORM_BUDGETS: setting_types.Budgets = {}
     """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Each egress has a
     budget of its own. ``sources`` maps sources to budgets within the platform's (docs/settings.md#budgets-of-sources).
@@ -74,29 +75,30 @@ class Settings(Described):
     part of them was unread or their extraction failed (docs/repair.md). 0: none are kept. On Scrapy Cloud, none are
     kept in any case."""
     SANDBOX: Switch = False
-    """Whether to crawl the simulated platforms instead of the real ones. They are started in this process, and requests
-    to them are not delayed."""
+    """Whether to crawl the simulated platforms instead of the real ones. The simulated platforms are started in this
+    process, and requests to them are not delayed."""
     SANDBOX_RENAMES: setting_types.Renames = {}
     """Simulated platform -> key -> the name that replaces the key in its payloads after the first ten pages, to test
     how a platform's change is handled (docs/repair.md). A name with a leading dot is a CSS class, such as
     ``.skills``."""
     PROCESSES: Positive = 1
-    """Number of processes that crawl the same platforms and serve the same API keys. If they do not share limits, and
-    while ``STORE`` is unavailable, each gets an equal share of every limit. ``scrapy serve --workers N`` multiplies it
-    by N."""
+    """Number of processes that crawl the same platforms and serve the same API keys. If the processes do not share
+    limits, and while ``STORE`` is unavailable, each process gets an equal share of every limit. ``scrapy serve
+    --workers N`` multiplies it by N."""
     SHARED_LIMITS: Switch = False
     """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys
     (docs/many-machines.md#how-many-workers). Always on for jobs (``scrapy collect``, ``scrapy work``, ``-a job=``), for
-    ``scrapy serve --workers N``, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL."""
+    ``scrapy serve --workers N`` with several workers, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL.
+    The sandbox shares no limits."""
     ZYTE_API_KEY: Optional[setting_types.Secret] = None
     """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
     BREAKER_THRESHOLD: Count = 5
-    """A source's circuit breaker opens after this many consecutive blocks or rate limits
-    (docs/settings.md#circuit-breakers). A block or rate limit with ``Retry-After`` opens it at once. 0 disables all
-    circuit breakers."""
+    """The circuit breaker of a source (one page or call of a platform) opens after this many consecutive blocks or rate
+    limits (docs/settings.md#circuit-breakers). A block or rate limit with ``Retry-After`` opens it at once. 0 disables
+    all circuit breakers."""
     BREAKER_COOLDOWN: Seconds = 60.0
     """Seconds until an open circuit breaker lets a trial request through. The time doubles with each further block, up
-    to 15 minutes."""
+    to 15 minutes, and is at least the platform's ``Retry-After``."""
     BREAKER_GIVE_UP: Seconds = 7_200.0
     """If a circuit breaker stays open for this many seconds, a crawl that waits for it ends with exit code 1. 0: never.
     The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
@@ -105,8 +107,8 @@ class Settings(Described):
     USER_AGENT: setting_types.Text = (
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
     )
-    """The header ``User-Agent``, by default a plain browser's. Update its version from time to time: platforms may
-    refuse old versions."""
+    """The header ``User-Agent``, by default a plain browser's. Update the browser's version in it from time to time:
+    platforms may refuse old versions."""
     ROBOTSTXT_OBEY: Switch = False
     """False, because users request single pages, and the spiders follow no links. With True, targets whose pages
     robots.txt disallows fail with ``BLOCKED_BY_POLICY``."""
@@ -124,8 +126,8 @@ class Settings(Described):
     JOB_LEASE: PositiveSeconds = 60.0
     """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
     JOB_EXITS: Positive = 5
-    """If this many workers have exited while a target was in flight, the target is given up. A single exit proves
-    little, because it affects all targets that the worker had in flight."""
+    """If more than this many workers have exited while a target was in flight, the target is given up. A single exit
+    proves little, because it affects all targets that the worker had in flight."""
     TARGET_TIMEOUT: Seconds = 0.0
     """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
     (``DOWNLOAD_TIMEOUT``)."""
@@ -158,7 +160,7 @@ class Settings(Described):
     DOWNLOAD_TIMEOUT: PositiveSeconds = 60
     """Maximum seconds of one download. No platform takes a minute for a page."""
     DOWNLOAD_MAXSIZE: Count = 32 * 1024 * 1024
-    """Maximum bytes of a response. The largest page seen has 1.3 MB."""
+    """Maximum bytes of a response. The largest page seen has 1.7 MB."""
     DOWNLOAD_WARNSIZE: Count = 8 * 1024 * 1024
     """Bytes of a response above which Scrapy logs a warning."""
     DOWNLOAD_VERIFY_CERTIFICATES: Switch = True
@@ -203,7 +205,7 @@ class Settings(Described):
         *("connect.facebook.net", "analytics.tiktok.com", "mcs.tiktokw.us", "mon.tiktokv.com", "bat.bing.com"),
         *("clarity.ms", "scorecardresearch.com", "hotjar.com", "branch.io", "appsflyer.com"),
     ]
-    """Hosts of trackers. The browser's requests to them and to their subdomains are aborted."""
+    """Hosts of trackers. The browser's requests to these hosts and to their subdomains are aborted."""
     PLAYWRIGHT_LAUNCH_OPTIONS: setting_types.LaunchOptions = {}
     """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``chromium_sandbox``
     (docs/architecture.md#chromiums-sandbox) etc."""
@@ -211,11 +213,10 @@ class Settings(Described):
     # Feeds
 
     FAILURES_FEED: Optional[setting_types.Uri] = "auto"
-    """URI of the feed with one line for each failed target. It may have Scrapy's placeholders, and use its storages.
-    ``auto``: ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target, whose error is printed or logged.
-    ``%(job)s`` is the job's id on Scrapyd, and the start time elsewhere. None disables the feed. Without failures, no
-    file is written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its
-    ``item_classes``."""
+    """URI of the feed with one line for each failed target, with Scrapy's placeholders and storages. ``auto``:
+    ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target, whose error is printed or logged. ``%(job)s``
+    is the job's id on Scrapyd, and the start time elsewhere. None disables the feed. Without failures, no file is
+    written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
     CSV_BOM: Switch = False
     """Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8 (docs/outputs.md#csv)."""
     CSV_ESCAPE_FORMULAS: Switch = True
@@ -249,10 +250,10 @@ class Settings(Described):
     """Minutes after which the endpoint replaces the long-running crawler of a platform by a new one."""
     SERVICE_MAX_WAITING: Count = 1_000
     """Maximum number of calls that wait for a platform's crawler. Further calls get ``OVERLOADED``. The crawler itself
-    has twice as many targets in flight as may download at once."""
+    has up to twice as many targets in flight as may download at once, but at least four."""
     SERVICE_MAX_CALLS: Positive = 2_000
-    """Maximum number of calls in flight. When it is reached, calls are still accepted for platforms that have less than
-    an equal share of it. Other calls get ``OVERLOADED``."""
+    """Maximum number of calls in flight. At this limit, calls are still accepted for platforms that have less than an
+    equal share of the limit. Other calls get ``OVERLOADED``."""
     KEY_RATE: Optional[setting_types.Rate] = None
     """Rate limit of each API key, such as ``600/minute``. None: no limit. ``scrapy keys create`` can set another limit
     for a key."""
@@ -283,18 +284,18 @@ class Settings(Described):
     """Whether ``/`` is the console, a web page to call scrapers (docs/console.md). False: ``/`` redirects to ``/docs``.
     ``auto``: True only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
     SERVICE_STORE: Optional[Database] = None
-    """The name that ``STORE`` had in version 0.2. It is used, with a warning, if ``STORE`` is not set."""
+    """The name that ``STORE`` had in version 0.2. This setting is used, with a warning, if ``STORE`` is not set."""
     IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
     """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
     CALL_MAX_HOURS: PositiveSeconds = 24.0
-    """Hours for which an asynchronous call may wait (docs/service.md#asynchronous-calls). After that, it ends with the
-    error ``OVERLOADED``. A call that would have to wait longer is not accepted."""
+    """Hours for which an asynchronous call may wait (docs/service.md#asynchronous-calls). A call that has waited longer
+    ends with the error ``OVERLOADED``. A call that would have to wait longer is not accepted."""
     CALL_RESULT_HOURS: PositiveSeconds = 24.0
     """Hours for which the response to an asynchronous call is stored. With an ``Idempotency-Key``, at least
     ``IDEMPOTENCY_HOURS``."""
     CALL_STORE_MB: Positive = 1_000
-    """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. When it is
-    reached, no further asynchronous call is accepted."""
+    """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. At this size, no
+    further asynchronous call is accepted."""
     SERVICE_MAX_JOB_BYTES: Positive = 32 * 1024 * 1024
     """Maximum bytes of the targets that a client may upload for one job (docs/service.md#jobs)."""
     JOBS_MAX: Positive = 20
@@ -304,25 +305,25 @@ class Settings(Described):
     WEBHOOK_PRIVATE: Switch = False
     """Whether webhooks at private addresses are allowed, also without TLS (docs/webhooks.md)."""
     WEBHOOK_SECRET: Optional[setting_types.Secret] = None
-    """Secret with which ``scrapy webhook listen`` verifies events (docs/webhooks.md). Set it in the environment, as
-    ``CRAWLER_WEBHOOK_SECRET``."""
+    """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
+    environment, as ``CRAWLER_WEBHOOK_SECRET``."""
     RESPONSE_CACHE: setting_types.CacheTimes = {}
     """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
     RESPONSE_CACHE_MB: Count = 64
     """Maximum megabytes of memory for cached records, per process."""
     API_KEYS: setting_types.KeyHashes = {}
-    """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/service.md#api-keys). If it is not
-    empty, the endpoint does not read ``KEYS_FILE``."""
+    """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/service.md#api-keys). If this
+    setting is not empty, the endpoint does not read ``KEYS_FILE``."""
     KEYS_FILE: Optional[setting_types.File] = None
     """SQLite file with the hashes of the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
     MCP_API_KEY: Optional[setting_types.Secret] = None
-    """API key with which ``scrapy mcp --url`` calls the endpoint (docs/mcp.md). Set it in the environment, as
+    """API key that ``scrapy mcp --url`` sends to the endpoint (docs/mcp.md). Set the key in the environment, as
     ``CRAWLER_MCP_API_KEY``."""
 
     # Operation
 
     LOG_LEVEL: setting_types.LogLevel = "INFO"
-    """With Scrapy's default, ``DEBUG``, every item is logged."""
+    """``INFO``, because with Scrapy's default, ``DEBUG``, every item is logged."""
     LOGSTATS_INTERVAL: Seconds = 60.0
     """Seconds between progress lines. 0 disables them and the progress bar."""
     TELNETCONSOLE_ENABLED: Switch = False

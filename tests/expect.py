@@ -13,43 +13,43 @@ from typing import Any
 from tests import transcribe
 
 FAILURES = {
-    ("microblog", "graphql-error-144-not-found-2024-09"): "TargetNotFound",
-    ("microblog", "graphql-error-214-bad-request"): "ExtractionFailed",
+    ("microblog", "graphql-error-144-not-found-2024-09"): ("TargetNotFound", "not_found"),
+    ("microblog", "graphql-error-214-bad-request"): ("ExtractionFailed", "bad_request"),
     # The capture is cut at both ends. A page without a readable script is an error, never an empty profile.
-    ("microblog", "ssr-profile-page-excerpt-logged-out-2026-09-12"): "ExtractionFailed",
-    ("microblog", "user-by-screen-name-suspended"): "TargetRestricted",
-    ("microblog", "tweet-result-unavailable-suspended"): "TargetRestricted",
-    ("microblog", "tweet-detail-tombstone"): "TargetRestricted",
-    ("photoapp", "xig-page-throttled-shell-20261004"): "UpstreamRateLimited",
-    ("photoapp", "xig-page-not-found-error-route-20261004"): "TargetNotFound",
-    ("photoapp", "xig-page-login-route-20261004"): "UpstreamBlocked",
-    ("photoapp", "xig-gql-missing-20260922"): "TargetNotFound",
-    ("photoapp", "xig-gql-gated-age-202608"): "TargetRestricted",
-    ("photoapp", "og-meta-only-photo-20260805"): "UpstreamRateLimited",
-    ("photoapp", "xig-fragment-carousel-image-child-20261004"): "ExtractionFailed",
-    ("professional", "profile-not-found-202406"): "TargetNotFound",
-    ("professional", "challenge-js-stub-202406"): "UpstreamBlocked",
-    ("professional", "guest-homepage-instead-of-profile-202406"): "UpstreamBlocked",
-    ("professional", "http999-authwall-redirect-stub-2018copy"): "UpstreamBlocked",
-    ("retail", "challenge-robot-or-human-2025-06"): "UpstreamBlocked",
-    ("retail", "product-page-not-a-listing-2024-12"): "TargetNotFound",
-    ("retail", "product-out-of-stock-2026"): "TargetNotFound",
-    ("videosite", "error-429-sorry-201912"): "UpstreamRateLimited",
-    ("videosite", "page-results-empty-html-ytcfg-202605"): "TargetNotFound",
-    ("videosite", "feed-rss-404-terminated-202601"): "TargetNotFound",
-    ("videosite", "removed-community-guidelines"): "TargetNotFound",
-    ("videosite", "terminated-tos"): "TargetNotFound",
-    ("videosite", "does-not-exist"): "TargetNotFound",
-    ("videosite", "terminated-copyright"): "TargetNotFound",
-    ("videosite", "browseid-malformed-http-400"): "TargetNotFound",
-    ("videosite", "resolve-url-of-an-unknown-handle-http-404"): "TargetNotFound",
+    ("microblog", "ssr-profile-page-excerpt-logged-out-2026-09-12"): ("ExtractionFailed", ""),
+    ("microblog", "user-by-screen-name-suspended"): ("TargetRestricted", "suspended"),
+    ("microblog", "tweet-result-unavailable-suspended"): ("TargetRestricted", "suspended"),
+    ("microblog", "tweet-detail-tombstone"): ("TargetRestricted", "tombstone"),
+    ("photoapp", "xig-page-throttled-shell-20261004"): ("UpstreamRateLimited", "throttled_shell"),
+    ("photoapp", "xig-page-not-found-error-route-20261004"): ("TargetNotFound", "not_found"),
+    ("photoapp", "xig-page-login-route-20261004"): ("UpstreamBlocked", "login_wall"),
+    ("photoapp", "xig-gql-missing-20260922"): ("TargetNotFound", "missing_or_private"),
+    ("photoapp", "xig-gql-gated-age-202608"): ("TargetRestricted", "age_gate"),
+    ("photoapp", "og-meta-only-photo-20260805"): ("UpstreamRateLimited", "throttled_shell"),
+    ("photoapp", "xig-fragment-carousel-image-child-20261004"): ("ExtractionFailed", "missing_field"),
+    ("professional", "profile-not-found-202406"): ("TargetNotFound", "not_found"),
+    ("professional", "challenge-js-stub-202406"): ("UpstreamBlocked", "challenge"),
+    ("professional", "guest-homepage-instead-of-profile-202406"): ("UpstreamBlocked", "guest_home"),
+    ("professional", "http999-authwall-redirect-stub-2018copy"): ("UpstreamBlocked", "refused_with_script"),
+    ("retail", "challenge-robot-or-human-2025-06"): ("UpstreamBlocked", "challenge"),
+    ("retail", "product-page-not-a-listing-2024-12"): ("TargetNotFound", "wrong_page_kind"),
+    ("retail", "product-out-of-stock-2026"): ("TargetNotFound", "wrong_page_kind"),
+    ("videosite", "error-429-sorry-201912"): ("UpstreamRateLimited", "captcha"),
+    ("videosite", "page-results-empty-html-ytcfg-202605"): ("TargetNotFound", "wrong_page_kind"),
+    ("videosite", "feed-rss-404-terminated-202601"): ("TargetNotFound", "not_found"),
+    ("videosite", "removed-community-guidelines"): ("TargetNotFound", "removed"),
+    ("videosite", "terminated-tos"): ("TargetNotFound", "terminated"),
+    ("videosite", "does-not-exist"): ("TargetNotFound", "not_found"),
+    ("videosite", "terminated-copyright"): ("TargetNotFound", "terminated"),
+    ("videosite", "browseid-malformed-http-400"): ("TargetNotFound", "invalid_id"),
+    ("videosite", "resolve-url-of-an-unknown-handle-http-404"): ("TargetNotFound", "not_found"),
 }
-"""The expected errors for captures of failures, from the tables of failures in the notes."""
+"""The expected errors for captures of failures and their reasons, from the tables of failures in the notes. Without a
+reason, only the fixture is a failure."""
 
 
-def expected(entry: transcribe.Entry) -> dict[str, Any] | None:
-    """Return what must be extracted from a fixture; None if no field map covers it."""
-    body = transcribe.fixture_body(entry)
+def expected(entry: transcribe.Entry, body: str) -> dict[str, Any] | None:
+    """Return what must be extracted from the body of a fixture or of its capture; None if no field map covers it."""
     fields = import_module(f"tests.field_maps.{entry.platform}")
     if transcribe.is_json(body):
         payload = json.loads(body)
@@ -66,10 +66,10 @@ def main() -> None:
     for entry in transcribe.entries():
         if (entry.folder / "output.json").exists() or (entry.folder / "exception.json").exists():
             continue
-        error = FAILURES.get((entry.platform, entry.name))
+        error, _ = FAILURES.get((entry.platform, entry.name), ("", ""))
         if error:
             write(entry, "exception.json", {"import_path": f"crawler.errors.{error}", "msg": ""})
-        elif (data := expected(entry)) is not None:
+        elif (data := expected(entry, transcribe.fixture_body(entry))) is not None:
             write(entry, "output.json", data)
         else:
             print(f"no expectation: {entry.platform} {entry.name}")  # noqa: T201

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import doctest
 import re
 from pathlib import Path
-from typing import Any, ClassVar
-from xml.etree import ElementTree as ET
+from typing import ClassVar
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import tables
 from benchmarks.callers import Job, Result, products
 from benchmarks.callers import run as call
 from benchmarks.crawl import TARGETS, write_targets
 from benchmarks.endpoint import percentile
 from benchmarks.figures import Figure, Ratio, Table, ratio
-from benchmarks.opponents.http import Client, Messages, get, ok, post
+from benchmarks.opponents.http import Messages, get, ok, post
 from benchmarks.opponents.listing import requests
 from benchmarks.opponents.pages import LIMIT, category_pages
-from benchmarks.plot import plot
 from benchmarks.report import QUOTE, goals, results, with_goals
 from benchmarks.runs import Run
 from benchmarks.stack import ROOT
-from benchmarks.tables import markdown, value
 from benchmarks.workers import shares
 
 ENDPOINT = Figure("endpoint", "calls/s", [600.0, 300.0, 500.0])
@@ -65,49 +60,6 @@ def test_a_goal_is_compared_with_the_median(goal: dict[str, float], expected: ob
     assert Ratio("calls/s", "", [6.0, 6.0, 4.0], **goal).is_reached is expected
 
 
-def test_figures_of_different_numbers_of_rounds_have_no_ratio() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        ratio("calls/s", ENDPOINT, Figure("scrapyrt", "calls/s", [100.0]))
-
-
-def test_a_table_states_medians_spread_goals_and_whether_they_are_reached() -> None:
-    found = markdown(table(ratio("endpoint / scrapyrt", ENDPOINT, OTHER, at_least=6.5), ratio("same", OTHER, OTHER)))
-    assert found.startswith("## A call\n\nConditions.\n\n")
-    assert rows(found) == [
-        ["figure", "unit", "median", "smallest and largest"],
-        ["---"] * 4,
-        ["endpoint", "calls/s", "500", "300 to 600"],
-        ["scrapyrt", "calls/s", "100", "50.0 to 125"],
-        ["ratio", "goal", "median", "smallest and largest", "reached"],
-        ["---"] * 5,
-        ["endpoint / scrapyrt", "≥ 6.5", "6.00", "4.00 to 6.00", "no"],
-        ["same", "", "1.00", "1.00 to 1.00", ""],
-    ]
-
-
-def test_long_conditions_are_wrapped() -> None:
-    lines = markdown(Table("A call", "word " * 100)).splitlines()
-    assert max(map(len, lines)) <= 120
-
-
-@pytest.mark.parametrize(
-    ("number", "expected"), [(0.00213, "0.0021"), (0.76, "0.760"), (9.876, "9.88"), (123_456.7, "123,457")]
-)
-def test_numbers_have_three_digits(number: float, expected: str) -> None:
-    assert value(number) == expected
-
-
-def test_the_examples_of_tables_are_right() -> None:
-    found = doctest.testmod(tables)
-    assert (found.attempted, found.failed) == (2, 0)
-
-
-def test_a_run_is_read_from_its_file_as_it_was_written(tmp_path: Path) -> None:
-    written = run(table(Ratio("a / b", "", [1.0, 2.0, 3.0], at_most=2.5)))
-    written.write(tmp_path / "run.json")
-    assert Run.read(tmp_path / "run.json") == written
-
-
 def three_runs() -> list[Run]:
     """Three runs with the medians 4, 5 and 7. The second lacks a ratio, and only the last has a second table."""
     values = [[3.0, 4.0, 9.0], [5.0, 5.0, 5.0], [7.0, 2.0, 8.0]]
@@ -136,24 +88,6 @@ def test_a_report_has_three_runs_side_by_side() -> None:
     assert "- run 3, 2026-11-23: Python 3.11, 2 cores\n" in found
 
 
-def test_a_report_begins_with_all_goals() -> None:
-    runs = three_runs()
-    assert [(title, each.name, each.median, each.is_reached) for title, each in goals(runs)] == [
-        ("A call", "endpoint / scrapyrt", 5.0, False),
-        ("Reading", "page", 1.0, True),
-    ]
-    assert ["A call", "endpoint / scrapyrt", "≥ 6", "5.00", "no"] in rows(results(runs, ""))
-
-
-def test_the_plot_has_a_bar_for_each_ratio_of_which_more_is_better() -> None:
-    drawn = ET.fromstring(plot([*goals(three_runs()), ("<&>", Ratio("half", "", [2.5], at_least=2))]))  # noqa: S314  # our own
-    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts[:4] == ["A call. endpoint / scrapyrt", "5.00 × (goal 6)", "<&>. half", "2.50 × (goal 2)"]
-    bars = [each for each in drawn.iter("{http://www.w3.org/2000/svg}rect") if each.get("rx")]
-    long, short = (float(each.get("width", "")) for each in bars)
-    assert long == pytest.approx(2 * short, abs=1)
-
-
 def test_the_command_writes_the_file_and_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Module:
         @staticmethod
@@ -173,24 +107,6 @@ def test_the_command_writes_the_file_and_the_report(tmp_path: Path, monkeypatch:
     )
     assert "| A call | a / b | ≥ 1 | 1.00 | yes |" in (tmp_path / "docs/speed.md").read_text()
     assert "1.00 × (goal 1)" in (tmp_path / "docs/benchmarks.svg").read_text()
-
-
-def test_a_run_can_be_measured_in_several_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Module:
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def run(self, rounds: int) -> Table:
-            return Table(self.name, "", [Figure("calls", "calls/s", [1.0] * rounds)])
-
-    monkeypatch.setattr(command, "import_module", Module)
-    for name, rounds in [("endpoint", "2"), ("crawl", "3"), ("endpoint", "4")]:
-        command.main([name, "--rounds", rounds, "--json", str(tmp_path / "run.json")])
-    tables = Run.read(tmp_path / "run.json").tables
-    assert [(each.title, len(each.figures[0].values)) for each in tables] == [
-        ("benchmarks.crawl", 3),
-        ("benchmarks.endpoint", 4),
-    ]
 
 
 def test_sp_4_the_page_about_speed_quotes_only_lines_of_the_results() -> None:
@@ -216,12 +132,6 @@ def test_the_report_replaces_the_lines_in_the_page() -> None:
     assert with_goals(found, goals(three_runs())) == found
 
 
-def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command.main(["endpiont"])
-    assert "unknown benchmark: endpiont. Choose from endpoint, load," in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("share", "expected"), [(50, 2.0), (75, 3.0), (76, 4.0), (95, 4.0), (99, 4.0)])
 def test_sp_10_percentiles_are_measured_values(share: int, expected: float) -> None:
     assert percentile([1.0, 2.0, 3.0, 4.0], share) == expected
@@ -238,10 +148,6 @@ def test_sp_10_percentiles_are_measured_values(share: int, expected: float) -> N
 )
 def test_products_are_found_in_the_responses_of_all_servers(body: bytes) -> None:
     assert products(body) == [("1", "Tea")]
-
-
-def test_a_response_without_items_has_no_products() -> None:
-    assert products(b'{"items": []}') == []
 
 
 def test_workers_are_counted_in_the_log() -> None:
@@ -299,28 +205,3 @@ def test_every_target_of_the_crawls_is_another_one_with_a_ready_page(tmp_path: P
     assert len(set(urls)) == TARGETS
     paths = {url.removeprefix("http://shop").encode().partition(LIMIT)[0] for url in urls}
     assert paths == category_pages().keys()
-
-
-class Connection(asyncio.Transport):
-    """A transport that stores what is written to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: list[bytes] = []
-
-    def write(self, data: Any) -> None:
-        self.written.append(data)
-
-
-def test_a_closed_connection_ends_a_call() -> None:
-    async def calling() -> None:
-        client, transport = Client(), Connection()
-        client.connection_made(transport)
-        call = asyncio.ensure_future(client.send(b"GET"))
-        await asyncio.sleep(0)
-        assert transport.written == [b"GET"]
-        client.connection_lost(None)
-        with pytest.raises(ConnectionError, match="The server closed the connection"):
-            await call
-
-    asyncio.run(calling())

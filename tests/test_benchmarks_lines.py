@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks import lines
 from benchmarks.lines import by_room, code_lines, report
-from benchmarks.stack import ROOT
 
 
 @pytest.mark.parametrize(
@@ -55,14 +50,3 @@ def test_each_room_is_counted_once(tmp_path: Path) -> None:
     assert "| **`crawler` without the sandbox** | 17 | 5 |" in table
     assert "| all of `crawler/platforms` | 5 | 2 |" in table
     assert "| all of `crawler` | 21 | 6 |" in table
-
-
-def test_the_examples_are_right() -> None:
-    found = doctest.testmod(lines)
-    assert (found.attempted, found.failed) == (2, 0)
-
-
-@pytest.mark.soak
-def test_the_command_prints_the_rooms_of_this_checkout() -> None:
-    printed = subprocess.check_output([sys.executable, "-m", "benchmarks", "lines"], cwd=ROOT, text=True, timeout=60)
-    assert printed == report(ROOT)

@@ -7,9 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from benchmarks.reading import block_of, found_block, outermost, parsed_literals
-from benchmarks.records import PRODUCTS, SCRAPER, records
-from crawler.pipelines import validated
+from benchmarks.reading import block_of, found_block, parsed_literals
 
 DATA: dict[str, Any] = {"a": [{"b": "x"}]}
 BLOCK = orjson.dumps(DATA)
@@ -37,19 +35,3 @@ def test_sp_5_the_floor_of_script_literals_has_all_of_their_data() -> None:
     page = b"<script>($R=>$R[0]={a:$R[1]=[{b:'x'}],c:!0})($R)</script><script>other()</script>"
     name, decode = parsed_literals(page)
     assert (name, decode()) == ("orjson", [{**DATA, "c": True}])
-
-
-def test_outermost_keeps_equal_containers_apart() -> None:
-    inner: dict[str, Any] = {}
-    assert outermost([[inner], inner, {}]) == [[{}], {}]
-
-
-@pytest.mark.parametrize("number", [1, 24, 60])
-def test_records_have_the_requested_number_of_different_products(number: int) -> None:
-    ids = [product["item_id"] for record in records(number, first=5) for product in record[PRODUCTS]]
-    assert ids == [str(5 + index) for index in range(number)]
-
-
-def test_records_are_valid() -> None:
-    (record,) = records(1)
-    assert validated(SCRAPER.data, dict(record))

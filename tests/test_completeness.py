@@ -14,7 +14,7 @@ from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.retail.site import Site as Retail
 from crawler.sandbox.retail.trees import world_id
 from crawler.sandbox.videosite.site import Site as VideoSite
-from crawler.service.calls.envelope import partial_header, success_message
+from crawler.service.calls.envelope import partial_header, partial_message
 from crawler.targets.coverage import Coverage
 from crawler.targets.warning import OutcomeWarning, add_warning
 from tests.crawls import crawl
@@ -124,7 +124,7 @@ def test_the_header_has_both_numbers_and_the_reasons() -> None:
             "why": "no_end repeated_page",
         },
     )
-    assert success_message([warning]) == "Incomplete: timeline, 45 of 60 collected (no_end, repeated_page)."
+    assert partial_message([warning]) == "Incomplete: timeline, 45 of 60 collected (no_end, repeated_page)."
     assert OutcomeWarning.from_dict(warning.as_dict()) == warning
 
 

@@ -18,7 +18,7 @@ from crawler.monitoring.run import History
 from crawler.reading.unread import Unread
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
-from crawler.service.calls.envelope import MAX_UNREAD, Call, Served, partial_header, success, success_message
+from crawler.service.calls.envelope import MAX_UNREAD, Call, Served, partial_header, success
 from crawler.targets.warning import OutcomeWarning
 from tests import forks
 from tests.changed_shop import BEFORE, CHANGED, RATING, RENAMED, TILES, UNKNOWN, changed
@@ -255,5 +255,4 @@ def test_re3_7_the_header_is_a_valid_list_for_any_path(path: str) -> None:
 
 
 def test_a_complete_record_has_no_header() -> None:
-    assert success_message([]) == "The scrape is complete."
     assert "X-Partial" not in success(Call(), Served({})).headers

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.exceptions import UsageError
 
-from crawler.commands.crawl import replace_log
+from crawler.commands.crawl import replace_log, with_values
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.commands.options import add_values, named_values
 from crawler.components import install
@@ -42,22 +42,17 @@ STDIN = "-"
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use."""
+    """Collect targets of any platform from files, as a job that continues after an interruption.
+
+    Reads targets from files of any format (a path, glob or URL; - for standard input) and collects them with the
+    spiders of their platforms, in one process. The same command continues a job that was interrupted. If the job is
+    done, it only writes the output, without requests. --fresh collects everything again.
+
+    Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
+    """
 
     requires_crawler_process = True
-
-    def syntax(self) -> str:
-        return "[options] <file> [<file> ...]"
-
-    def short_desc(self) -> str:
-        return "Collect targets of any platform from files, as a job that continues after an interruption"
-
-    def long_desc(self) -> str:
-        return (
-            "Reads targets from files of any format (a path, glob or URL; - for standard input) and collects them with "
-            "the spiders of their platforms, in one process. The same command continues a job that was interrupted. If "
-            "the job is done, it only writes the output, without requests. --fresh collects everything again."
-        )
+    arguments = "<file> [<file> ...]"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -77,31 +72,25 @@ class Command(CheckedCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         install(self.settings)
-        with job_errors(self):
+        with job_errors(self), ExitStack() as stack:
             if opts.appended:
                 raise UsageError(
                     "A job writes its whole output: use -O, or scrapy jobs export --after for new records."
                 )
             if not args:
                 raise UsageError("Expected a file with targets: scrapy collect <file>")
-            if (layout := layout_of(opts)) is not None:
-                layout.check()
-            arguments = job_arguments(opts.arguments)
-            with ExitStack() as stack:
-                files = [_stdin(stack) if each == STDIN else each for each in args]
-                self._collect(files, arguments, opts, layout)
-
-    def _collect(
-        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
-    ) -> None:
-        prepared, needed = run_async(self._prepare(files, arguments, opts, layout))
-        if needed:
-            self._crawl(prepared, needed)
-        elif prepared.state == "done":
-            ended = datetime.fromtimestamp(prepared.ended or 0, UTC)
-            say(f"The job {prepared.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
-
-        self.exitcode = run_async(self._finish(prepared.id, layout))
+            layout, arguments = layout_of(opts), job_arguments(opts.arguments)
+            files = [_stdin(stack) if each == STDIN else each for each in args]
+            job, needed = run_async(self._prepare(files, arguments, opts, layout))
+            if needed:
+                for platform in needed:
+                    self.crawler_process.crawl(platform, job=job.name)
+                tune_garbage_collector(collect=False)
+                self.crawler_process.start()
+            elif job.state == "done":
+                ended = datetime.fromtimestamp(job.ended or 0, UTC)
+                say(f"The job {job.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
+            self.exitcode = run_async(self._finish(job.id, layout))
 
     async def _finish(self, job_id: int, layout: Layout | None) -> int:
         """Write the output of a job. Return the exit code."""
@@ -126,37 +115,22 @@ class Command(CheckedCommand):
         from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         sources = file_sources(files, opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
-        for source in sources:
-            source.check()
         options = job_options(self.settings, arguments)
         named = {**unlimited(options), "scraper": opts.scraper, "encoding": opts.encoding}
         name = opts.job or intake.job_name(files, named)
         async with store_of(self.settings) as jobs:
             if opts.fresh and (former := await jobs.find(name)):
                 await jobs.remove(former)
-            job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(arguments))
-            if unlimited(job.options) != unlimited(options):
-                raise UsageError(
-                    f"The job {name!r} has different options ({_text(job.options)}): use --fresh or --job."
-                )
+            job = await created(jobs, name, options, "use --fresh or --job")
             if job.state == "cancelled":
                 raise UsageError(f"The job {name!r} is cancelled: use --fresh to collect its targets again.")
             if job.state == "loading":
                 await intake.push(jobs, job, sources)
-                await check_scrapers(jobs, job)
+            await check_scrapers(jobs, job)
             if layout is not None:
                 await layout.shapes(jobs, job)
-            await open_or_continue(jobs, job, options)
-            await intake.fail_invalid(jobs, job)
-            found = await jobs.get(job.id)
-            assert found is not None
-            return found, [each for each in platforms() if await jobs.has_unfinished(job.id, each)]
-
-    def _crawl(self, job: Job, needed: list[str]) -> None:
-        for platform in needed:
-            self.crawler_process.crawl(platform, job=job.name)
-        tune_garbage_collector(collect=False)
-        self.crawler_process.start()
+            job = await opened(jobs, job, options)
+            return job, [each for each in platforms() if await jobs.has_unfinished(job.id, each)]
 
 
 @contextmanager
@@ -171,8 +145,7 @@ def job_errors(command: CheckedCommand) -> Iterator[None]:
     except (JobError, OutputError, WrongTargetsError) as error:
         raise UsageError(str(error)) from None
     except (TargetsUnavailableError, StoreUnavailable, WorkerStoppedError, OSError) as error:
-        print(error, file=sys.stderr)
-        command.exitcode = RUN_FAILED
+        command.fail(error)
 
 
 @asynccontextmanager
@@ -197,11 +170,14 @@ def layout_of(opts: argparse.Namespace) -> Layout | None:
 
     Raises:
         UsageError: there are options for rows, but no file.
+        OutputError: the file cannot be written.
     """
     from crawler.jobs.output import Layout  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
     if opts.output:
-        return Layout(opts.output, opts.explode, opts.fields)
+        layout = Layout(opts.output, opts.explode, opts.fields)
+        layout.check()
+        return layout
     if opts.explode or opts.fields:
         raise UsageError("--explode and --fields need the file to write: -O <file>")
     return None
@@ -210,12 +186,19 @@ def layout_of(opts: argparse.Namespace) -> Layout | None:
 def file_sources(
     files: list[str], scraper: str | None, encoding: str | None, *, sliced: bool = False
 ) -> list[FileSource]:
-    """Return the sources of targets of all platforms in files. ``sliced``: whether targets may be split into slices."""
+    """Return the sources of targets of all platforms in files. ``sliced``: whether targets may be split into slices.
+
+    Raises:
+        WrongTargetsError: a file does not exist, or is not a targets file.
+    """
     from crawler.targets.files.source import FileSource  # noqa: PLC0415  # imports the readers of all formats
 
     known = tuple(each for found in spiders().values() for each in found.scrapers)
     parser = TargetParser(known, scraper, sliced=sliced)
-    return [FileSource(parser, file, encoding=encoding) for file in files]
+    sources = [FileSource(parser, file, encoding=encoding) for file in files]
+    for source in sources:
+        source.check()
+    return sources
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -236,7 +219,7 @@ def job_arguments(given: list[str]) -> dict[str, str]:
     problems = [argument_problems(spider(each), arguments) for each in platforms()]
     if all(problems):
         known = argument_problems(spider("retail"), arguments)  # this spider has all arguments of jobs
-        raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in known.items()))
+        raise UsageError(with_values(known, arguments))
     return arguments
 
 
@@ -246,19 +229,42 @@ def unlimited(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "arguments": arguments}
 
 
-async def open_or_continue(jobs: Jobs, job: Job, options: dict[str, Any]) -> None:
-    """Let workers claim the targets of a job that was loading, or is paused, with the limits of these options."""
+async def created(jobs: Jobs, name: str, options: dict[str, Any], remedy: str) -> Job:
+    """Return the job with this name, which is created if there is none. ``remedy``: the end of the error message.
+
+    Raises:
+        UsageError: there is a job with this name and different options. Its limits may differ.
+    """
+    job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
+    if unlimited(job.options) != unlimited(options):
+        raise UsageError(f"The job {name!r} has different options ({_text(job.options)}): {remedy}.")
+    return job
+
+
+async def opened(jobs: Jobs, job: Job, options: dict[str, Any]) -> Job:
+    """Let workers claim the targets of a job that was loading, or is paused, with the limits of these options.
+
+    Invalid lines get their outcomes. Return the job as it is now.
+    """
+    from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
     if job.options != options:
         await jobs.set_options(job, options)
     await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
+    await intake.fail_invalid(jobs, job)
+    found = await jobs.get(job.id)
+    assert found is not None
+    return found
 
 
 async def check_scrapers(jobs: Jobs, job: Job) -> None:
-    """Check that the arguments of a job are valid for its scrapers. If they are not, remove the job.
+    """Check that the arguments of a new job are valid for its scrapers. If they are not, remove the job.
 
     Raises:
         UsageError: a spider does not have an argument, or has no listing that is sorted by time for ``since``.
     """
+    if job.state != "loading":
+        return
     if problem := problem_of(job.options["arguments"], (await jobs.described(job))[0]):
         await jobs.remove(job)
         raise UsageError(problem)
@@ -290,10 +296,11 @@ def summary(job: Job) -> str:
 
 
 def exit_code(job: Job, tallies: dict[tuple[str, str], int]) -> int:
-    """Return the exit code for a job after a run."""
+    """Return the exit code for a job after a run, as for a crawl."""
     if job.state == "paused":
         return SOME_FAILED
     if job.state != "done" or not any(job.counts.values()):
         return RUN_FAILED
     failed = job.counts["failed"] + job.counts["dead"]
-    return SOME_FAILED if failed or any(kind == "unread rows" for kind, _ in tallies) else ALL_HAVE_DATA
+    lacks_rows = any(kind in {"unread rows", "missing rows"} for kind, _ in tallies)
+    return SOME_FAILED if failed or lacks_rows else ALL_HAVE_DATA

@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,7 +20,7 @@ from scrapy.utils.conf import feed_process_params_from_cli
 
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.components import install
-from crawler.configuration.command import CheckedCommand
+from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.jobs.arguments import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
@@ -35,7 +35,9 @@ from crawler.targets.warning import MISSING_ROWS, UNREAD_ROWS
 
 
 class Command(CheckedCommand, CrawlCommand):
-    """Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
+    """Run a spider of the project, by name.
+
+    Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
 
     The exit code is also 4 if a record lacks rows because they could not be read, or if a listing lacks rows that the
     platform would have served.
@@ -45,6 +47,7 @@ class Command(CheckedCommand, CrawlCommand):
     """
 
     requires_crawler_process = True
+    arguments = "<spider>"
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         output, overwrite_output = opts.output, opts.overwrite_output
@@ -58,14 +61,12 @@ class Command(CheckedCommand, CrawlCommand):
         spider = loader.load(args[0])
         if issubclass(spider, PlatformSpider):
             install(self.settings)
-        try:
+        with wrong_use(ValueError, WrongTargetsError, UnusableFileError):
             if output or overwrite_output:
                 feeds = feed_process_params_from_cli(self.settings, output, overwrite_output=overwrite_output)
                 formats = self.settings.getwithbase("FEED_EXPORTERS").keys()
                 self.settings.set("FEEDS", with_formats_of_gzip(feeds, formats), priority="cmdline")
             check_arguments(spider, opts.spargs, self.settings)
-        except (ValueError, WrongTargetsError, UnusableFileError) as error:
-            raise UsageError(str(error)) from None
         self.prints_summary = replace_log(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -102,9 +103,8 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         UnusableFileError: the crawl would append to a file whose columns differ.
         UsageError: the arguments require a project folder, or the settings disable an essential component.
     """
-    problems = argument_problems(spider, arguments)
-    if problems:
-        raise ValueError("; ".join(_sentence(name, problem, arguments) for name, problem in problems.items()))
+    if problems := argument_problems(spider, arguments):
+        raise ValueError(with_values(problems, arguments))
     if issubclass(spider, PlatformSpider):
         spider.update_settings(settings.copy())
         own: dict[str, Any] = {**arguments}
@@ -113,8 +113,9 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         check_existing_files(made, settings)
 
 
-def _sentence(name: str, problem: str, arguments: dict[str, str]) -> str:
-    return f"{name}={arguments.get(name, '')}: {problem}" if name else problem
+def with_values(problems: Mapping[str, str], arguments: Mapping[str, str]) -> str:
+    """Return the problems with arguments as text, with the values of the arguments."""
+    return "; ".join(f"{name}={arguments.get(name, '')}: {each}" if name else each for name, each in problems.items())
 
 
 def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -20,8 +20,7 @@ from crawler import platforms
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.configuration.command import CheckedCommand
 from crawler.downloads.breaker import CONNECTION, PLATFORM, Blocks, BreakerKey, suspension_seconds
-from crawler.downloads.capacity import platform_capacity
-from crawler.downloads.egress_setting import Egress, egresses_of
+from crawler.downloads.egress_setting import Egress, egresses_of, platform_capacity
 from crawler.downloads.tunnel import check
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
@@ -72,19 +71,15 @@ class Row:
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if all egresses work, 4 if one does not work or is suspended, 2 if a setting is wrong."""
+    """Check the egresses, and show how many targets per hour they allow.
 
-    def syntax(self) -> str:
-        return "check [<platform> ...] [--json]"
+    Opens a connection to each platform through each of its egresses, and sends no request. Suspensions by running
+    processes are shown only if these processes share limits through STORE.
 
-    def short_desc(self) -> str:
-        return "Check the egresses, and show how many targets per hour they allow"
+    Exit codes: 0 if all egresses work, 4 if one does not work or is suspended, 2 if a setting is wrong.
+    """
 
-    def long_desc(self) -> str:
-        return (
-            "Opens a connection to each platform through each of its egresses, and sends no request. Suspensions by "
-            "running processes are shown only if these processes share limits through STORE."
-        )
+    arguments = "check [<platform> ...]"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -94,7 +89,7 @@ class Command(CheckedCommand):
         names = args[1:] or list(platforms.platforms())
         unknown = set(names) - platforms.platforms().keys()
         if args[:1] != ["check"] or unknown:
-            raise UsageError(f"Use: scrapy egress {self.syntax()}; platforms are {', '.join(platforms.platforms())}")
+            raise UsageError(f"{self.wrong_arguments()}; platforms are {', '.join(platforms.platforms())}")
         rows = asyncio.run(check_all(names, self.settings))
         if opts.json:
             print(orjson.dumps({"egresses": [asdict(row) for row in rows], "targets_per_hour": sums(rows)}).decode())

@@ -37,22 +37,19 @@ class Insertion:
 
     # Places
 
-    def named(self, name: str) -> ast.ClassDef:
-        """Return the class with this name."""
-        return self._one((each for each in self._classes() if each.name == name), f"class {name}")
-
-    def subclass(self, base: str) -> ast.ClassDef:
-        """Return the class with this base class."""
-        found = (each for each in self._classes() if base in {ast.unparse(parent) for parent in each.bases})
-        return self._one(found, f"subclass of {base}")
+    def find_class(self, name: str) -> ast.ClassDef:
+        """Return the class with this name, or with a base class of this name."""
+        classes = (each for each in self._tree.body if isinstance(each, ast.ClassDef))
+        found = (each for each in classes if name in {each.name, *map(ast.unparse, each.bases)})
+        return self._one(found, f"class {name}")
 
     def method(self, owner: ast.ClassDef, name: str) -> Method:
         """Return a method of a class."""
-        return self._one((each for each in _methods(owner) if each.name == name), f"method {owner.name}.{name}")
+        return self._one(_methods(owner, name), f"method {owner.name}.{name}")
 
     def has_method(self, owner: ast.ClassDef, name: str) -> bool:
         """Whether a class itself has a method."""
-        return any(each.name == name for each in _methods(owner))
+        return any(_methods(owner, name))
 
     def assigned(self, owner: ast.ClassDef, name: str) -> ast.expr:
         """Return the value that is assigned to a name in a class."""
@@ -123,9 +120,6 @@ class Insertion:
         assert node.end_col_offset is not None
         return self._starts[node.end_lineno - 1] + node.end_col_offset
 
-    def _classes(self) -> Iterable[ast.ClassDef]:
-        return (each for each in self._tree.body if isinstance(each, ast.ClassDef))
-
     def _one(self, found: Iterable[Node], what: str) -> Node:
         nodes = list(found)
         if len(nodes) != 1:
@@ -133,5 +127,5 @@ class Insertion:
         return nodes[0]
 
 
-def _methods(owner: ast.ClassDef) -> Iterable[Method]:
-    return (each for each in owner.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+def _methods(owner: ast.ClassDef, name: str) -> Iterable[Method]:
+    return (each for each in owner.body if isinstance(each, Method) and each.name == name)

@@ -13,21 +13,21 @@ from scrapy.exceptions import UsageError
 from crawler.commands.collect import (
     add_layout,
     check_scrapers,
+    created,
     file_sources,
     job_arguments,
     job_errors,
     layout_of,
-    open_or_continue,
+    opened,
     run_async,
     say,
     store_of,
     summary,
-    unlimited,
 )
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values
-from crawler.configuration.command import CheckedCommand
-from crawler.jobs.arguments import OF_JOBS, needs_whole_roots
+from crawler.configuration.command import CheckedCommand, wrong_use
+from crawler.jobs.arguments import OF_JOBS
 from crawler.jobs.clock import utc_text
 from crawler.jobs.location import job_options
 
@@ -42,23 +42,18 @@ FOLLOW_SECONDS = 1.0
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 for success, 4 if ``check`` finds differences, 1 if the store cannot be used, 2 for wrong use."""
+    """List, show, fill, export, retry, cancel, check and remove jobs.
 
-    def syntax(self) -> str:
-        return "list | show <job> | push <job> <file> ... | export <job> -O <file> | retry | cancel | check | rm <job>"
+    list: prints all jobs. show: prints the state of a job, and how its targets ended. push: adds the targets in files
+    to a job, which is created if there is none; scrapy work collects them. export: writes the records so far to a file.
+    retry: queues failed targets again; with --unread, makes a new job from the targets with unread parts. cancel:
+    cancels all targets that are not in flight. check: compares the counters with the stored targets. rm: deletes a job
+    with its records.
 
-    def short_desc(self) -> str:
-        return "List, show, fill, export, retry, cancel, check and remove jobs"
+    Exit codes: 0 for success, 4 if check finds differences, 1 if the store cannot be used, 2 for wrong use.
+    """
 
-    def long_desc(self) -> str:
-        return (
-            "list: prints all jobs. show: prints the state of a job, and how its targets ended. "
-            "push: adds the targets in files to a job, which is created if there is none; scrapy work collects them. "
-            "export: writes the records so far to a file. retry: queues failed targets again; with --unread, makes a "
-            "new job from the targets with unread parts. "
-            "cancel: cancels all targets that are not in flight. check: compares the counters with the stored targets. "
-            "rm: deletes a job with its records."
-        )
+    arguments = "list | show <job> | push <job> <file> ... | export <job> -O <file> | retry | cancel | check | rm <job>"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -96,7 +91,7 @@ class Command(CheckedCommand):
                 return lambda jobs: _push(jobs, name, sources, options)
             case ["show" | "export" | "retry" | "cancel" | "check" | "rm" as action, name]:
                 return lambda jobs: self._change(jobs, action, name, opts)
-        raise UsageError(f"Use: scrapy jobs {self.syntax()}")
+        raise self.wrong_arguments()
 
     async def _with_store(self, work: Callable[[Jobs], Coroutine[Any, Any, int]]) -> int:
         async with store_of(self.settings) as jobs:
@@ -157,10 +152,8 @@ def _cursor(job: Job, text: str) -> Cursor:
     """
     from crawler.jobs.export import Cursor  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
-    try:
+    with wrong_use(ValueError):
         cursor = Cursor(job.id) if text == "0" else Cursor.parse(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if cursor.job != job.id:
         raise UsageError(f"The cursor {text} belongs to a different job than {job.name!r}, or to one that was removed.")
     return cursor
@@ -209,18 +202,10 @@ async def _retry(jobs: Jobs, job: Job, *, unread: bool) -> None:
 async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[str, Any]) -> int:
     from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
-    for source in sources:
-        source.check()
-    job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
-    if unlimited(job.options) != unlimited(options):
-        raise UsageError(f"The job {name!r} has different options: push to another job.")
+    job = await created(jobs, name, options, "push to another job")
     rows = await intake.push(jobs, job, sources)
-    if job.state == "loading":
-        await check_scrapers(jobs, job)
-    await open_or_continue(jobs, job, options)
-    await intake.fail_invalid(jobs, job)
+    await check_scrapers(jobs, job)
+    job = await opened(jobs, job, options)
     say(f"{rows:,} lines pushed")
-    found = await jobs.find(name)
-    assert found is not None
-    say(summary(found))
-    return SOME_FAILED if found.counts["failed"] else ALL_HAVE_DATA
+    say(summary(job))
+    return SOME_FAILED if job.counts["failed"] else ALL_HAVE_DATA

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.options import at_least_one
 from crawler.commands.serve import keys_file
-from crawler.configuration.command import CheckedCommand
+from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
@@ -25,31 +25,21 @@ if TYPE_CHECKING:
 
 
 class Command(CheckedCommand):
-    """Creates, lists and revokes API keys, sets quotas, and prints usage.
+    """Create, list, revoke and export the endpoint's API keys, set quotas and webhooks, and print usage.
 
-    ``create CLIENT`` prints a new key, which cannot be printed again. ``list`` prints the ids of all keys, and
-    ``revoke ID`` revokes the key with this id. ``export`` prints the hashes of the valid keys, as a value for the
-    setting ``API_KEYS``. ``quota CLIENT 100000/month`` limits the billable calls of a client in a month, with all of
-    its keys together. ``quota CLIENT none`` removes this limit, and ``quota CLIENT`` prints it. ``usage`` prints the
-    calls of the last 31 days, of one or all clients. ``webhook CLIENT URL`` sends the events of a client to a URL.
+    create: prints a new key, which cannot be printed again. list: prints the ids of all keys. revoke: revokes the key
+    with this id. export: prints the hashes of the valid keys, as a value for the setting API_KEYS. quota: limits the
+    billable calls of a client in a month, with all of its keys together; none removes the limit, and without a value
+    the limit is printed. usage: prints the calls of the last 31 days, of one or all clients. webhook: sends the events
+    of a client's jobs and asynchronous calls to a URL (docs/webhooks.md). For a client without a secret, it prints a
+    new one, which signs the events and cannot be printed again; none deletes URL and secret, and without a value the
+    URL is printed.
     """
 
-    def syntax(self) -> str:
-        return (
-            "create <client> | list | revoke <id> | export | quota <client> [<n>/month | none] | usage [<client>]"
-            " | webhook <client> [<url> | none]"
-        )
-
-    def short_desc(self) -> str:
-        return "Create, list, revoke and export the endpoint's API keys, and set quotas and webhooks"
-
-    def long_desc(self) -> str:
-        return (
-            f"{self.short_desc()}. webhook <client> <url> sends the events of a client's jobs and asynchronous calls to"
-            " a URL. For a client without a secret, it prints a new one, which signs the events and cannot be printed"
-            " again."
-            " webhook <client> none deletes URL and secret, webhook <client> prints the URL (docs/webhooks.md)."
-        )
+    arguments = (
+        "create <client> | list | revoke <id> | export | quota <client> [<n>/month | none] | usage [<client>]"
+        " | webhook <client> [<url> | none]"
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -68,11 +58,28 @@ class Command(CheckedCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        store = KeyStore(keys_file(self.settings))
         try:
-            self._manage(args, opts)
+            match args:
+                case ["create", client]:
+                    self._create(store, client, opts)
+                case ["list"]:
+                    self._list(store)
+                case ["revoke", key_id]:
+                    if not store.revoke(key_id):
+                        self.fail(f"No valid key has the id {key_id}. 'scrapy keys list' prints all ids.")
+                case ["export"]:
+                    print(export(store.all()))
+                case ["quota", client, *quota] if len(quota) <= 1:
+                    self._quota(store, client, *quota)
+                case ["usage", *client] if len(client) <= 1:
+                    self._print_usage(client)
+                case ["webhook", client, *url] if len(url) <= 1:
+                    self._webhook(store, client, *url)
+                case _:
+                    raise self.wrong_arguments()
         except StoreUnavailable as error:
-            print(f"The store cannot be read: {error.__cause__}.", file=sys.stderr)
-            self.exitcode = 1
+            self.fail(f"The store cannot be read: {error.__cause__}.")
 
     def _store(self) -> Store:
         """Return the store of jobs, which also contains usage and webhooks."""
@@ -81,62 +88,36 @@ class Command(CheckedCommand):
 
         return Store(store_location(self.settings), SCHEMA)
 
-    def _manage(self, args: list[str], opts: argparse.Namespace) -> None:
-        store = KeyStore(keys_file(self.settings))
-        match args:
-            case ["create", client]:
-                self._create(store, client, opts)
-            case ["list"]:
-                self._list(store)
-            case ["revoke", key_id]:
-                if not store.revoke(key_id):
-                    print(f"No valid key has the id {key_id}. 'scrapy keys list' prints all ids.", file=sys.stderr)
-                    self.exitcode = 1
-            case ["export"]:
-                print(export(store.all()))
-            case ["quota", client]:
-                self._print_quota(store, client)
-            case ["quota", client, text]:
-                self._set_quota(store, client, text)
-            case ["usage", *client] if len(client) <= 1:
-                self._print_usage(client)
-            case ["webhook", client, *url] if len(url) <= 1:
-                self._webhook(store, client, *url)
-            case _:
-                raise UsageError(f"Usage: scrapy keys {self.syntax()}")
-
     @staticmethod
     def _create(store: KeyStore, client: str, opts: argparse.Namespace) -> None:
-        try:
-            created = store.create(client, opts.rate, opts.concurrency, opts.quota)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        print(created)
+        with wrong_use(ValueError):
+            print(store.create(client, opts.rate, opts.concurrency, opts.quota))
         print("Save this key now: only its hash is stored.", file=sys.stderr)
 
     @staticmethod
     def _list(store: KeyStore) -> None:
         for key in store.all():
             state = "revoked" if key.revoked else "valid"
-            limits = [key.rate or "", f"{key.concurrency} in flight" if key.concurrency else ""]
-            limits.append(f"quota {quota_text(key.quota)}" if key.quota else "")
             day = f"{datetime.fromtimestamp(key.created, UTC):%Y-%m-%d}"
-            print("  ".join([key.id, f"{state:7}", day, printable(key.client), *filter(None, limits)]))
+            own = key.holder
+            limits = [own.rate or "", f"{own.concurrency} in flight" if own.concurrency else ""]
+            limits.append(f"quota {quota_text(own.quota)}" if own.quota else "")
+            print("  ".join([own.key_id, f"{state:7}", day, printable(own.client), *filter(None, limits)]))
 
-    def _set_quota(self, store: KeyStore, client: str, text: str) -> None:
-        """Set the quota of a client, or remove it if the text is ``none``."""
-        try:
-            new = None if text == "none" else monthly_quota(text)
-        except ValueError as error:
-            raise UsageError(f"{error}. To remove the quota, use none instead of a number.") from None
-        if not store.set_quota(client, new):
-            self._fail_without_key(client)
-
-    def _print_quota(self, store: KeyStore, client: str) -> None:
-        """Print the quota of a client, and how much of it is used and reserved in this month."""
+    def _quota(self, store: KeyStore, client: str, text: str | None = None) -> None:
+        """Set or remove (``none``) the quota of a client. Or print it, with how much of it is used in this month."""
         from crawler.service.clients import quotas  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
-        found = next((key for key in store.all() if key.client == client and key.revoked is None), None)
+        if text is not None:
+            try:
+                new = None if text == "none" else monthly_quota(text)
+            except ValueError as error:
+                raise UsageError(f"{error}. To remove the quota, use none instead of a number.") from None
+            if not store.set_quota(client, new):
+                self._fail_without_key(client)
+            return
+        valid = (key.holder for key in store.all() if key.revoked is None)
+        found = next((holder for holder in valid if holder.client == client), None)
         if found is None:
             self._fail_without_key(client)
         elif found.quota is None:
@@ -152,7 +133,7 @@ class Command(CheckedCommand):
         from crawler.service.webhooks import outbox  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
-        if client not in (configured or {key.client for key in keys.all() if key.revoked is None}):
+        if client not in (configured or {key.holder.client for key in keys.all() if key.revoked is None}):
             self._fail_without_key(client)
             return
         store = self._store()
@@ -162,18 +143,15 @@ class Command(CheckedCommand):
         elif url == "none":
             store.transact_sync(partial(outbox.drop, client=client))
         else:
-            try:
+            with wrong_use(ValueError):
                 checked = check_url(url, private=self.settings.getbool("WEBHOOK_PRIVATE"))
-            except ValueError as error:
-                raise UsageError(str(error)) from None
             secret = store.transact_sync(partial(outbox.put, client=client, url=checked, secret=None))
             if secret is not None:
                 print(secret)
                 print("Save this secret now: it verifies the events, and is not printed again.", file=sys.stderr)
 
     def _fail_without_key(self, client: str) -> None:
-        print(f"No valid key belongs to the client {client!r}. 'scrapy keys list' prints all clients.", file=sys.stderr)
-        self.exitcode = 1
+        self.fail(f"No valid key belongs to the client {client!r}. 'scrapy keys list' prints all clients.")
 
     def _print_usage(self, clients: list[str]) -> None:
         """Print one line per client, day and scraper, the newest day first."""

@@ -32,13 +32,11 @@ other values."""
 
 
 class Command(CheckedCommand):
-    """Serves the scrapers as tools over standard input and output, until the input ends.
+    """Offer the scrapers as tools to language models (MCP).
 
-    Only JSON-RPC messages are written to standard output. The log is written to standard error.
+    Serves over standard input and output, until the input ends. Only JSON-RPC messages are written to standard output.
+    The log is written to standard error.
     """
-
-    def short_desc(self) -> str:
-        return "Offer the scrapers as tools to language models (MCP)"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -51,8 +49,6 @@ class Command(CheckedCommand):
         choice.add_argument("--sandbox", action="store_true", help="start an endpoint with the simulated platforms")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if args:
-            raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
         if find_spec("mcp") is None:
             raise UsageError("scrapy mcp needs the MCP SDK: install the extra 'mcp'")
         if opts.url and not self.settings["MCP_API_KEY"]:
@@ -79,11 +75,11 @@ class Command(CheckedCommand):
         """Serve the tools and their endpoint in one process, so that the endpoint cannot outlive the tools."""
         reactor = installed_reactor()
         from crawler.mcp.endpoint import EndpointClient  # noqa: PLC0415  # needs the extra
-        from crawler.service.clients.keys import SandboxKeys  # noqa: PLC0415  # only with --sandbox
+        from crawler.service.clients.keys import sandbox_keys  # noqa: PLC0415  # only with --sandbox
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # only with --sandbox, after the reactor
 
         use_sandbox(self.settings)
-        endpoint = Endpoint(self.settings, SandboxKeys())
+        endpoint = Endpoint(self.settings, sandbox_keys())
         port = reactor.listenTCP(0, endpoint.site, interface="127.0.0.1").getHost().port
 
         async def work() -> None:

@@ -18,18 +18,14 @@ THING = "item"
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if all files were written, 2 for wrong use, in which case no file is written.
+    """Write a new platform: package, spider, sandbox, tests and documentation.
 
-    Also 2 if a program that formats or documents the new files has failed.
+    Exit codes: 0 if all files were written, 2 for wrong use, in which case no file is written. Also 2 if a program that
+    formats or documents the new files has failed.
     """
 
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "<name>"
-
-    def short_desc(self) -> str:
-        return "Write a new platform: package, spider, sandbox, tests and documentation"
+    arguments = "<name>"
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -42,13 +38,7 @@ class Command(CheckedCommand):
         taken = [str(root / path) for path in new if (root / path).exists()] + list(_modules(name))
         if taken:
             raise UsageError(f"{name!r} is taken: {taken[0]} exists. Choose another name.")
-        scraper = f"{name}-{THING}"
-        targets = scaffold.with_golden_targets(root, scraper, THING)
-        changed = {scaffold.GOLDEN_TARGETS: targets, scaffold.ITEMS: scaffold.with_item(root, words)}
-        scaffold.write(root, new, changed)
-        scaffold.format_modules(root, new | changed)
-        scaffold.describe(root, scraper)
-        print(scaffold.next_steps(name, THING))
+        scaffold.write(root, new, scaffold.with_scraper(root, words), words)
 
 
 def platform_words(name: str) -> dict[str, str]:

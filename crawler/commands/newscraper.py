@@ -19,18 +19,14 @@ DOCUMENTATION = "\n## Failures\n"
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if all files were written, 2 for wrong use, in which case no file is written.
+    """Write a new scraper of a platform: page object, contract, sandbox, tests and documentation.
 
-    Also 2 if a program that formats or documents the new files has failed.
+    Exit codes: 0 if all files were written, 2 for wrong use, in which case no file is written. Also 2 if a program that
+    formats or documents the new files has failed.
     """
 
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "<name> --platform PLATFORM"
-
-    def short_desc(self) -> str:
-        return "Write a new scraper of a platform: page object, contract, sandbox, tests and documentation"
+    arguments = "<name> --platform PLATFORM"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -49,20 +45,14 @@ class Command(CheckedCommand):
         taken = [path for path in new if (root / path).exists() or (root / path.removesuffix(".py")).is_dir()]
         if taken:
             raise UsageError(f"{name!r} is taken: {taken[0]} exists. Choose another name.")
-        changed = changed_files(root, words)
-        scaffold.write(root, new, changed)
-        scaffold.format_modules(root, new | changed)
-        scaffold.describe(root, words["scraper"])
-        print(scaffold.next_steps(platform, name))
+        scaffold.write(root, new, changed_files(root, words), words)
 
 
 def scraper_words(platform: str, name: str) -> dict[str, str]:
     """Return the replacements for the words in templates. The scraper's modules are named after it."""
     modules = {module: f"{module}_{name}" for module in MODULES}
-    words = scaffold.words(
-        platform, name, platforms()[platform].origin, pages=name, source=f"{platform}_{name}", **modules
-    )
-    return {**words, "scraper": f"{platform}-{name}"}
+    origin, source = platforms()[platform].origin, f"{platform}_{name}"
+    return scaffold.words(platform, name, origin, pages=name, source=source, **modules)
 
 
 def changed_files(root: Path, words: dict[str, str]) -> scaffold.Files:
@@ -79,8 +69,7 @@ def changed_files(root: Path, words: dict[str, str]) -> scaffold.Files:
         f"docs/platforms/{platform}.md": _in_documentation,
     }
     changed = {path: change(path, (root / path).read_text(encoding="utf-8"), words) for path, change in changes.items()}
-    targets = scaffold.with_golden_targets(root, words["scraper"], words["thing"])
-    return changed | {scaffold.GOLDEN_TARGETS: targets, scaffold.ITEMS: scaffold.with_item(root, words)}
+    return changed | scaffold.with_scraper(root, words)
 
 
 def _in_platform(path: str, text: str, words: dict[str, str]) -> str:
@@ -96,7 +85,7 @@ def _in_spider(path: str, text: str, words: dict[str, str]) -> str:
     parts = scaffold.rendered("spider", words)
     module.refuse_taken(page, f"{words['Thing']}Params", words["Thing"], f"{thing}_request", f"{thing}_id")
     module.add_import(parts["imports"])
-    spider = module.subclass("PlatformSpider")
+    spider = module.find_class("PlatformSpider")
     module.append(module.assigned(spider, "scrapers"), parts["declaration"].rstrip())
     for method in ("request", "scrape"):
         module.prepend(module.method(spider, method), parts[method])
@@ -112,7 +101,7 @@ def _in_sandbox(path: str, text: str, words: dict[str, str]) -> str:
     parts = scaffold.rendered("site", words)
     module.refuse_taken(f"{words['platform']}_{words['thing']}")
     module.add_import(parts["imports"])
-    site = module.named("Site")
+    site = module.find_class("Site")
     for method in ("fault", "page", "expected_record"):
         module.prepend(module.method(site, method), parts[method])
     module.extend(module.item(module.method(site, "catalogue"), "targets"), parts["targets"].strip())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,9 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.commands.crawl import check_arguments
-from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
+from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values, named_values, scraper_named
-from crawler.configuration.command import CheckedCommand
+from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.platforms import platforms
 from crawler.platforms.names import names_in
 from crawler.probe import nightly
@@ -39,18 +38,14 @@ if TYPE_CHECKING:
 
 
 class Command(CheckedCommand):
-    """Exit codes: 0 if the target has data, 4 for a typed error, 2 for wrong use, 1 if the run itself failed.
+    """Fetch one live target: report sources, times and empty fields; save responses as fixtures.
 
-    With ``--all``: 0 if all targets have all of their data, 4 if a target, a source or a field failed or got worse.
+    Exit codes: 0 if the target has data, 4 for a typed error, 2 for wrong use, 1 if the run itself failed. With --all:
+    0 if all targets have all of their data, 4 if a target, a source or a field failed or got worse.
     """
 
     requires_crawler_process = True
-
-    def syntax(self) -> str:
-        return "<scraper> [-a NAME=VALUE ...] [--save DIR] [--keep NAME ...] | --all [--targets FILE] [--last FILE]"
-
-    def short_desc(self) -> str:
-        return "Fetch one live target: report sources, times and empty fields; save responses as fixtures"
+    arguments = "<scraper> | --all"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -97,8 +92,7 @@ class Command(CheckedCommand):
         crawler, recorder = self._crawl(scraper, params)
         self.crawler_process.start()
         if recorder.outcome is None:
-            print("The run failed before the target had an outcome; see the log.", file=sys.stderr)
-            self.exitcode = RUN_FAILED
+            self.fail("The run failed before the target had an outcome; see the log.")
             return
         print("\n".join(report(recorder, params)))
         if opts.suggest:
@@ -127,10 +121,8 @@ class Command(CheckedCommand):
         Raises:
             UsageError: the params are not valid for the scraper.
         """
-        try:
+        with wrong_use(ValueError, WrongTargetsError):
             check_arguments(spider_for(scraper), {"scraper": scraper.name, **params}, self.settings)
-        except (ValueError, WrongTargetsError) as error:
-            raise UsageError(str(error)) from None
         crawler = self.crawler_process.create_crawler(spider_for(scraper))
         recorder = Recorder(crawler, scraper)
         self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
@@ -140,11 +132,9 @@ class Command(CheckedCommand):
         if args or opts.params or opts.save:
             raise UsageError("--all takes neither a scraper, -a nor --save: name the targets with --targets FILE.")
         last = opts.last or data_file("probe/last.json", instead="the option --last")
-        try:
+        with wrong_use(OSError, ValueError):
             targets = nightly.load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
             runs = nightly.load_last(last)
-        except (OSError, ValueError) as error:
-            raise UsageError(str(error)) from None
         recorders = {
             nightly.target_key(name, params): self._crawl(find_scraper(name), _as_arguments(params))[1]
             for name, params in targets.items()

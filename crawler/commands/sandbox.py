@@ -6,20 +6,17 @@ import argparse
 from pathlib import Path
 
 import orjson
-from scrapy.exceptions import UsageError
 
 from crawler.configuration.command import CheckedCommand
 from crawler.runtime.event_loop import installed_reactor
 
 
 class Command(CheckedCommand):
-    """Serves the simulated platforms, and prints their origins as one line of JSON.
+    """Serve the simulated platforms on loopback.
 
-    The line is ``{"origins": {platform: origin}}``. The inner object is a value for the setting ``PLATFORM_ORIGINS``.
+    Prints their origins as one line of JSON: ``{"origins": {platform: origin}}``. The inner object is a value for the
+    setting ``PLATFORM_ORIGINS``.
     """
-
-    def short_desc(self) -> str:
-        return "Serve the simulated platforms on loopback"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -34,8 +31,6 @@ class Command(CheckedCommand):
         parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON for each request")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if args:
-            raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
         reactor = installed_reactor()
         from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # it needs the reactor
 

@@ -36,6 +36,11 @@ PLACES = {
 inserted before its text."""
 EXAMPLES = 2
 """Number of the example's targets in the golden record. The page of the second target hides a value."""
+NEXT_STEPS = """
+Try it:     scripts/test -k "{platform} and {thing}"
+            scrapy crawl {platform} -a {thing}_id={thing}-1 -s SANDBOX=1 -O -:jsonlines
+Record it:  python -m scripts.golden write tests/golden.jsonl --platform {platform}
+Check it:   scripts/check"""
 
 Files = dict[str, str]
 """Path in the project -> text."""
@@ -74,7 +79,8 @@ def words(platform: str, thing: str, origin: str, **modules: str) -> dict[str, s
     a_thing = f"{'an' if thing[0] in 'aeiou' else 'a'} {thing}"
     names = {"platform": platform, "thing": thing, "a_thing": a_thing, "origin": origin, **modules}
     names["class"] = thing.capitalize()
-    return {**names, **{name.capitalize(): word.capitalize() for name, word in names.items()}}
+    capitalized = {name.capitalize(): word.capitalize() for name, word in names.items()}
+    return {**names, **capitalized, "scraper": f"{platform}-{thing}"}
 
 
 def rendered(folder: str, words: dict[str, str]) -> Files:
@@ -94,32 +100,34 @@ def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]
             yield above + entry.name, entry.read_text(encoding="utf-8")
 
 
-def with_golden_targets(root: Path, scraper: str, thing: str) -> str:
-    """Return the list of the golden record's targets, with the targets of a new scraper."""
-    targets = (
-        {"scraper": scraper, "params": {f"{thing}_id": f"{thing}-{number}"}} for number in range(1, EXAMPLES + 1)
-    )
-    lines = (root / GOLDEN_TARGETS).read_text(encoding="utf-8") if (root / GOLDEN_TARGETS).exists() else ""
-    return lines + "".join(f"{json.dumps(target)}\n" for target in targets)
-
-
-def with_item(root: Path, words: dict[str, str]) -> str:
-    """Return the module of items with the item class and the data model of a new scraper.
+def with_scraper(root: Path, words: dict[str, str]) -> Files:
+    """Return the module of items and the list of the golden record's targets, with those of a new scraper.
 
     Raises:
-        UsageError: the module has no place for them.
+        UsageError: the module of items has no place for the scraper.
     """
+    thing = words["thing"]
+    targets = (root / GOLDEN_TARGETS).read_text(encoding="utf-8") if (root / GOLDEN_TARGETS).exists() else ""
+    for number in range(1, EXAMPLES + 1):
+        target = {"scraper": words["scraper"], "params": {f"{thing}_id": f"{thing}-{number}"}}
+        targets += f"{json.dumps(target)}\n"
     text = (root / ITEMS).read_text(encoding="utf-8")
     for name, part in rendered("items", words).items():
         before, place, after = text.partition(PLACES[name])
         if not place:
             raise UsageError(f"{ITEMS} lacks the line {PLACES[name].strip()!r}: add the scraper by hand.")
         text = f"{before}{part}{place}{after}" if name == "item" else f"{before}{place}{part}{after}"
-    return text
+    return {GOLDEN_TARGETS: targets, ITEMS: text}
 
 
-def write(root: Path, new: Files, changed: Files) -> None:
-    """Write files, and print their paths. Files in ``new`` must not exist."""
+def write(root: Path, new: Files, changed: Files, words: dict[str, str]) -> None:
+    """Write the files of a new scraper, format and document them, and print their paths and what to do next.
+
+    Files in ``new`` must not exist.
+
+    Raises:
+        UsageError: a program that formats or documents the files has failed.
+    """
     for path, text in new.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         with (root / path).open("x", encoding="utf-8") as file:
@@ -128,6 +136,13 @@ def write(root: Path, new: Files, changed: Files) -> None:
     for path, text in changed.items():
         (root / path).write_text(text, encoding="utf-8")
         print(f"{path} (changed)")
+    format_modules(root, new | changed)
+    # These add the scraper to the generated parts of the documentation. The second one crawls its simulated pages.
+    _run(root, "tests.platform_pages")
+    _run(root, "scripts.nulls", "measure", "--scraper", words["scraper"])
+    _run(root, "scripts.nulls", "write")
+    print("docs/nulls.md, scripts/nulls.json (changed)")
+    print(NEXT_STEPS.format(**words))
 
 
 def format_modules(root: Path, paths: Iterable[str]) -> None:
@@ -135,14 +150,6 @@ def format_modules(root: Path, paths: Iterable[str]) -> None:
     modules = [path for path in paths if path.endswith(".py")]
     _run(root, "ruff", "check", "--no-cache", "--quiet", "--select", "I,RUF022", "--fix", *modules)
     _run(root, "ruff", "format", "--no-cache", "--quiet", *modules)
-
-
-def describe(root: Path, scraper: str) -> None:
-    """Add a new scraper to the generated parts of the documentation. This crawls its simulated pages."""
-    _run(root, "tests.platform_pages")
-    _run(root, "scripts.nulls", "measure", "--scraper", scraper)
-    _run(root, "scripts.nulls", "write")
-    print("docs/nulls.md, scripts/nulls.json (changed)")
 
 
 def _run(root: Path, *program: str) -> None:
@@ -155,12 +162,3 @@ def _run(root: Path, *program: str) -> None:
     done = subprocess.run(command, check=False, cwd=root, stdout=subprocess.DEVNULL)  # noqa: S603  # our own programs
     if done.returncode:
         raise UsageError(f"The files were written, but this command has failed: python -m {' '.join(program[:4])}")
-
-
-def next_steps(platform: str, thing: str) -> str:
-    """Return the commands to run after the files are written."""
-    return f"""
-Try it:     scripts/test -k "{platform} and {thing}"
-            scrapy crawl {platform} -a {thing}_id={thing}-1 -s SANDBOX=1 -O -:jsonlines
-Record it:  python -m scripts.golden write tests/golden.jsonl --platform {platform}
-Check it:   scripts/check"""

@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import sqlite3
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,6 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 
-from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.commands.options import at_least_one
 from crawler.components import load_components
 from crawler.configuration.command import CheckedCommand
@@ -34,12 +32,13 @@ from crawler.platforms import platforms
 from crawler.registry import spiders
 from crawler.runtime.event_loop import installed_reactor
 from crawler.runtime.garbage_collection import tune_garbage_collector
+from crawler.service.clients.key_store import KeyRing, KeyStore
+from crawler.service.clients.keys import Keys, configured_keys, sandbox_keys
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from crawler.service.clients.keys import Keys
     from crawler.service.http.static import StaticContent
 
 
@@ -57,12 +56,25 @@ def keys_file(settings: Settings) -> Path:
     return Path(settings["KEYS_FILE"] or data_file("keys.sqlite", instead="the setting KEYS_FILE"))
 
 
-class RefusedError(Exception):
-    """Raised when the service cannot be started. The message contains the remedy."""
+def valid_keys(settings: Settings) -> Keys:
+    """Return the API keys in the setting ``API_KEYS``, or those in the file of keys.
 
-    def __init__(self, message: str, exitcode: int = WRONG_USE) -> None:
-        super().__init__(message)
-        self.exitcode = exitcode
+    Raises:
+        UsageError: no key is valid, or the keys cannot be read.
+    """
+    try:
+        if configured := settings.getdict("API_KEYS"):
+            return configured_keys(configured)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"API_KEYS: expected the output of 'scrapy keys export'; {error}.") from None
+    store = KeyStore(keys_file(settings))
+    try:
+        known = store.all()
+    except sqlite3.Error as error:
+        raise UsageError(f"Cannot read the API keys in {store.path}: {error}.") from error
+    if all(key.revoked is not None for key in known):
+        raise UsageError("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
+    return KeyRing(store)
 
 
 @dataclass(frozen=True)
@@ -77,14 +89,11 @@ class Listeners:
 
 
 class Command(CheckedCommand):
-    """Serves until SIGTERM, and then completes the calls in flight.
+    """Serve the scrapers over HTTP.
 
-    Exit codes: 1 if it cannot listen on a port, 2 if no API key is valid, ``--sandbox`` is used with a public host, or
-    a setting is invalid.
+    Serves until SIGTERM, and then completes the calls in flight. Exit codes: 1 if it cannot listen on a port, 2 if no
+    API key is valid, --sandbox is used with a public host, or a setting is invalid.
     """
-
-    def short_desc(self) -> str:
-        return "Serve the scrapers over HTTP"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -98,45 +107,22 @@ class Command(CheckedCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if args:
-            raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
         check_components(self.settings)
+        keys = sandbox_keys() if opts.sandbox else valid_keys(self.settings)
+        address = self.settings["SERVICE_INTERNAL_ADDRESS"]
+        internal = host_and_port(address) if address else None
+        if opts.sandbox:
+            _require_loopback(opts.host, *internal[:1] if internal else ())
+        location = sandbox_store(self.settings) if self._is_sandbox(opts) else store_location(self.settings)
+        prepare(location)
         try:
-            keys = self._keys(opts, self.settings)
-            address = self.settings["SERVICE_INTERNAL_ADDRESS"]
-            internal = host_and_port(address) if address else None
-            if opts.sandbox:
-                _require_loopback(opts.host, *internal[:1] if internal else ())
-            location = sandbox_store(self.settings) if self._is_sandbox(opts) else store_location(self.settings)
-            prepare(location)
             listener = _listen(opts.host, opts.port)
             internal_listener = _listen(*internal) if internal else None
-        except RefusedError as error:
-            return self._fail(str(error), error.exitcode)
+        except OSError as error:
+            self.fail(error)
+            return
         self._configure(opts, location)
         self._serve(Listeners(listener, internal_listener, _url(listener, from_here=True)), keys, opts)
-        return None
-
-    @staticmethod
-    def _keys(opts: argparse.Namespace, settings: Settings) -> Keys:
-        from crawler.service.clients.key_store import KeyRing, KeyStore  # noqa: PLC0415
-        from crawler.service.clients.keys import ConfiguredKeys, SandboxKeys  # noqa: PLC0415
-
-        if opts.sandbox:
-            return SandboxKeys()
-        try:
-            if configured := settings.getdict("API_KEYS"):
-                return ConfiguredKeys(configured)
-        except (TypeError, ValueError) as error:
-            raise RefusedError(f"API_KEYS: expected the output of 'scrapy keys export'; {error}.") from None
-        store = KeyStore(keys_file(settings))
-        try:
-            known = store.all()
-        except sqlite3.Error as error:
-            raise RefusedError(f"Cannot read the API keys in {store.path}: {error}.") from error
-        if all(key.revoked is not None for key in known):
-            raise RefusedError("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
-        return KeyRing(store)
 
     def _is_sandbox(self, opts: argparse.Namespace) -> bool:
         """Whether the platforms are simulated, by ``--sandbox`` or by the setting ``SANDBOX``.
@@ -163,7 +149,8 @@ class Command(CheckedCommand):
                 print(f"listening on {_url(listeners.internal)} (internal)", flush=True)
 
         if opts.workers == 1:
-            return self._work(keys, opts, listeners, announce=announce)
+            self._work(keys, opts, listeners, announce=announce)
+            return
         with TemporaryDirectory(prefix="crawler-metrics-") as folder:
             # The workers share their metrics in this folder. It must be set before prometheus_client is imported.
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
@@ -173,19 +160,15 @@ class Command(CheckedCommand):
 
             load_before_fork(self.settings)
             work = partial(self._work, keys, opts, listeners)
-            Supervisor(
-                listeners.public, opts.workers, lambda channel: work(channel=channel), announce, mark_process_dead
-            ).run()
-        return None
+            Supervisor(listeners.public, opts.workers, work, announce, mark_process_dead).run()
 
     def _work(
         self,
         keys: Keys,
         opts: argparse.Namespace,
         listeners: Listeners,
-        *,
-        announce: Callable[[], None] = lambda: None,
         channel: socket.socket | None = None,
+        announce: Callable[[], None] = lambda: None,
     ) -> None:
         """Serve in this process: accept connections, or receive the connections of the public port from the supervisor.
 
@@ -215,10 +198,6 @@ class Command(CheckedCommand):
         reactor.callWhenRunning(started)
         reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(endpoint.drain()))
         reactor.run()
-
-    def _fail(self, message: str, code: int = WRONG_USE) -> None:
-        print(message, file=sys.stderr)
-        self.exitcode = code
 
 
 def load_before_fork(settings: Settings) -> None:
@@ -252,7 +231,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise RefusedError(f"Cannot listen on {host}:{port}: {error.strerror or error}.", RUN_FAILED) from error
+        raise OSError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
 
 
 def _url(listener: socket.socket, *, from_here: bool = False) -> str:
@@ -311,7 +290,7 @@ def use_sandbox(settings: Settings) -> None:
 def _require_loopback(*hosts: str) -> None:
     for host in hosts:
         if not _is_loopback(host):
-            raise RefusedError(f"--sandbox serves loopback addresses only, not {host}. Use --host 127.0.0.1.")
+            raise UsageError(f"--sandbox serves loopback addresses only, not {host}. Use --host 127.0.0.1.")
 
 
 def _is_loopback(host: str) -> bool:

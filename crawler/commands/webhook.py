@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -20,20 +21,14 @@ IDLE_SECONDS = 10.0
 
 
 class Command(CheckedCommand):
-    """Receives the events of an endpoint, verifies their signatures, and prints one line of JSON for each of them."""
+    """Receive, verify and print the events of webhooks.
 
-    def syntax(self) -> str:
-        return "listen"
+    Prints one line of JSON for each event. Signatures are verified with the secret in the environment variable
+    CRAWLER_WEBHOOK_SECRET, and other requests are refused. The endpoint sends events to this machine only with the
+    setting WEBHOOK_PRIVATE (docs/webhooks.md).
+    """
 
-    def short_desc(self) -> str:
-        return "Receive, verify and print the events of webhooks"
-
-    def long_desc(self) -> str:
-        return (
-            f"{self.short_desc()}. Signatures are verified with the secret in the environment variable"
-            " CRAWLER_WEBHOOK_SECRET, and other requests are refused. The endpoint sends events to this machine only"
-            " with the setting WEBHOOK_PRIVATE (docs/webhooks.md)."
-        )
+    arguments = "listen"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -42,7 +37,7 @@ class Command(CheckedCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args != ["listen"]:
-            raise UsageError(f"Usage: scrapy webhook {self.syntax()}")
+            raise self.wrong_arguments()
         from crawler.service.webhooks.outbox import check_secret  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
 
         try:
@@ -54,10 +49,8 @@ class Command(CheckedCommand):
         except (OSError, OverflowError) as error:
             raise UsageError(f"Cannot listen on {opts.host}:{opts.port}: {error}") from None
         print(f"listening on http://{opts.host}:{server.server_port}", flush=True)
-        try:
+        with server, suppress(KeyboardInterrupt):
             server.serve_forever()
-        except KeyboardInterrupt:
-            server.server_close()
 
 
 def receiver(webhook: Webhook) -> type[BaseHTTPRequestHandler]:

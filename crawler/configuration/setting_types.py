@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 import orjson
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -187,18 +187,22 @@ Items = Annotated[list[T], BeforeValidator(_list)]
 Object = Annotated[dict[str, T], BeforeValidator(_json)]
 
 
-class SourceBudget(TypedDict, total=False):
+class SourceBudget(TypedDict):
     """The budget of one source of a platform."""
 
     __pydantic_config__ = {"extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012  # read by pydantic
 
     concurrency: Positive
-    delay: Seconds
+    delay: NotRequired[Seconds]
 
 
-class Budget(SourceBudget, total=False):
+class Budget(TypedDict, total=False):
     """The budget of a platform. ``sources``: the budgets of single sources, within the platform's budget."""
 
+    __pydantic_config__ = {"extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012  # read by pydantic
+
+    concurrency: Positive
+    delay: Seconds
     sources: dict[str, SourceBudget]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, cast
+from typing import cast
+
+from scrapy import Request
 
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.lane import Lane, egress_failed
@@ -17,9 +19,6 @@ from crawler.downloads.platform_lanes import Lanes, earliest_of
 from crawler.downloads.throttle import ReleaseSlot, no_slot_before_deadline, no_slot_in_time
 from crawler.errors import CircuitOpen, Overloaded
 from crawler.targets.target import Release, Target
-
-if TYPE_CHECKING:
-    from scrapy import Request
 
 BACKGROUND_SECONDS = 0.1
 """While requests of other targets wait for a free lane, a background request checks for one only at this interval, in
@@ -70,26 +69,6 @@ class _Pending:
             deadline = (asyncio.get_running_loop().time() + deadline) / 2
         return cls(request, target, target.release, source, target.background, deadline)
 
-    async def slots(self, lane: Lane) -> ReleaseSlot:
-        """Wait for the slots of the source and of the platform. Return the function that releases them.
-
-        Raises:
-            Overloaded: the download cannot start before the deadline.
-            UpstreamTimeout: the deadline passed while no slot was free.
-        """
-        throttles = lane.throttles(self.request.meta.get("source"))
-        try:
-            if len(throttles) == 1:
-                return await throttles[0].acquire(self.deadline, background=self.background)
-            with ExitStack() as slots:
-                for throttle in throttles:
-                    slots.callback(await throttle.acquire(self.deadline, background=self.background))
-                return slots.pop_all().close
-        except BaseException:
-            if self.source is not None:
-                await lane.withdraw(self.source)
-            raise
-
 
 @dataclass
 class Admission:
@@ -123,7 +102,11 @@ class Admission:
             if lane is None:
                 lane, slots = await self._next_free(pending)
             else:
-                slots = await self._take(lane, pending)
+                taken = await self._take(lane, pending)
+                if isinstance(taken, float):
+                    await self._wait(pending, [(taken, lane)])
+                    continue
+                slots = taken
             if not release.ended and release.lane in {None, lane} and not (source and lane.suspension(source)):
                 break
             slots()  # the state has changed while the request waited for its slots
@@ -154,14 +137,25 @@ class Admission:
         candidates = self.lanes.candidates(pending.release)
         return refused or (candidates[0] if len(candidates) == 1 else None)
 
-    async def _take(self, lane: Lane, pending: _Pending) -> ReleaseSlot:
-        """Wait for the breakers and slots of the only lane that a request may use."""
-        while pending.source is not None and (wait := await lane.enter(pending.source)):
-            if pending.refused and pending.release.lane is None:
-                raise _refused_before(lane, wait)
-            await self._wait(pending, [(wait, lane)])
-            pending.release.check()
-        return await pending.slots(lane)
+    async def _take(self, lane: Lane, pending: _Pending) -> ReleaseSlot | float:
+        """Pass the breakers of a lane, and wait for its slots.
+
+        Return the function that releases the slots. If a breaker is open, return the seconds until it may let the
+        request through.
+
+        Raises:
+            Overloaded: the download cannot start before the deadline.
+            UpstreamTimeout: the deadline passed while no slot was free.
+        """
+        if pending.source is not None and (wait := await lane.enter(pending.source)):
+            return wait
+        try:
+            source = pending.request.meta.get("source")
+            return await lane.acquire(source, pending.deadline, background=pending.background)
+        except BaseException:
+            if pending.source is not None:
+                await lane.withdraw(pending.source)
+            raise
 
     async def _next_free(self, pending: _Pending) -> tuple[Lane, ReleaseSlot]:
         """Wait until one of several lanes has a free slot and is not suspended.
@@ -211,20 +205,21 @@ class Admission:
             for lane in self.lanes.candidates(pending.release):
                 if lane in full:
                     continue
-                wait = lane.suspension(source)
-                if not wait:
-                    seconds = BACKGROUND_SECONDS if pending.background and self.lanes.waiting else lane.free_in(source)
-                    if seconds > 0:
-                        free_in.append(seconds)
-                        continue
-                    wait = await lane.enter(source)
-                if wait:
+                if wait := lane.suspension(source):
                     waits.append((wait, lane))
                     continue
+                seconds = BACKGROUND_SECONDS if pending.background and self.lanes.waiting else lane.free_in(source)
+                if seconds > 0:
+                    free_in.append(seconds)
+                    continue
                 try:
-                    return (lane, await pending.slots(lane)), []
+                    taken = await self._take(lane, pending)
                 except Overloaded as error:  # other processes have taken the slots that were expected to be free
                     full[lane] = error
+                    continue
+                if not isinstance(taken, float):
+                    return (lane, taken), []
+                waits.append((taken, lane))
             if not free_in:
                 if full:
                     raise next(iter(full.values()))
@@ -244,6 +239,8 @@ class Admission:
         """
         source, meta = cast("str", pending.source), pending.request.meta
         seconds, lane = min(waits, key=itemgetter(0))
+        if pending.refused and pending.release.lane is None:
+            raise _refused_before(lane, seconds)
         if lane.connection.cooldown_left and pending.release.lane:
             raise egress_failed(lane.egress.name, "it is suspended after failures")
         fallbacks = () if lane.full_suspension else meta.get("fallbacks", ())

@@ -6,31 +6,22 @@ Only this module reads the setting. A ``repr`` or error message never contains t
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Mapping
 from functools import cache, cached_property
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 import orjson
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    PositiveInt,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from scrapy.settings import BaseSettings
 
 from crawler import platforms
+from crawler.configuration.setting_types import Budget
 from crawler.platforms.model import first_problem, validation_details
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 SETTING = "EGRESSES"
 DIRECT_NAME = "direct"
@@ -38,6 +29,7 @@ DIRECT_NAME = "direct"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 """Matches the names of egresses, which are used in keys of shared limits and in labels of metrics."""
 DEFAULT_PORT = 80
+HOUR = 3_600.0
 CREDENTIALS = re.compile(r"//\S*@")
 
 
@@ -45,21 +37,6 @@ class _Strict(BaseModel):
     """The base class of the setting's parts. Errors do not quote values, which may be proxy URLs with credentials."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
-
-
-class SourceBudget(_Strict):
-    """The budget of one source through an egress."""
-
-    concurrency: PositiveInt
-    delay: NonNegativeFloat
-
-
-class EgressBudget(_Strict):
-    """The parts of a platform's budget that an egress overrides. None: the value of the platform's budget applies."""
-
-    concurrency: PositiveInt | None = None
-    delay: NonNegativeFloat | None = None
-    sources: dict[str, SourceBudget] | None = None
 
 
 class Proxy(_Strict):
@@ -126,7 +103,7 @@ class Egress(_Strict):
     """The address of this machine from which connections are made. None: the system chooses it."""
     platforms: tuple[str, ...] = ()
     """The platforms that use the egress. Empty: all."""
-    budgets: dict[str, EgressBudget] = Field(default_factory=dict)
+    budgets: dict[str, Budget] = Field(default_factory=dict)
     """Platform -> its budget through this egress, where it differs from the platform's."""
 
     @property
@@ -145,9 +122,7 @@ class Egress(_Strict):
 
     def budget(self, platform: str, settings: BaseSettings) -> dict[str, Any]:
         """Return a platform's budget through this egress: ``concurrency``, ``delay`` and ``sources``."""
-        own = self.budgets.get(platform)
-        changed = own.model_dump(exclude_none=True) if own else {}
-        return platforms.budget(platform, settings) | changed
+        return platforms.budget(platform, settings) | dict(self.budgets.get(platform, {}))
 
 
 DIRECT = Egress(name=DIRECT_NAME)
@@ -173,10 +148,9 @@ def check_egresses(settings: BaseSettings) -> None:
     Raises:
         ValueError: as for ``egresses``; or a platform has no egress, or ``ZYTE_API_KEY`` is set, too.
     """
-    found = egresses(settings)
     for name in platforms.platforms():
-        _serving(found, name)
-    if found != (DIRECT,) and settings.get("ZYTE_API_KEY"):
+        egresses_of(name, settings)
+    if egresses(settings) != (DIRECT,) and settings.get("ZYTE_API_KEY"):
         raise ValueError(f"{SETTING} and ZYTE_API_KEY exclude each other: Zyte API makes the connections itself.")
 
 
@@ -186,11 +160,7 @@ def egresses_of(platform: str, settings: BaseSettings) -> tuple[Egress, ...]:
     Raises:
         ValueError: as for ``egresses``; or no egress serves the platform.
     """
-    return _serving(egresses(settings), platform)
-
-
-def _serving(found: tuple[Egress, ...], platform: str) -> tuple[Egress, ...]:
-    serving = tuple(egress for egress in found if egress.serves(platform))
+    serving = tuple(egress for egress in egresses(settings) if egress.serves(platform))
     if not serving:
         raise ValueError(
             f"{SETTING}: no egress serves {platform}. Add it to the platforms of an egress, or add "
@@ -211,8 +181,7 @@ def _parse(text: str) -> tuple[Egress, ...]:
     except ValidationError as error:
         raise _wrong(f"{_problem(error)}.") from None
     names = [egress.name for egress in found]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise _wrong(f"the name {repeated[0]!r} occurs more than once; names must be unique.")
     for egress in found:
         _check_platforms(egress)
@@ -243,10 +212,26 @@ def _problem(error: ValidationError) -> str:
 
 
 def _check_platforms(egress: Egress) -> None:
-    known: Mapping[str, Any] = platforms.platforms()
-    unknown = sorted({*egress.platforms, *egress.budgets} - known.keys())
-    if unknown:
+    known = platforms.platforms()
+    if unknown := sorted({*egress.platforms, *egress.budgets} - known.keys()):
         raise _wrong(f"{egress.name}: no platform is called {unknown[0]}; use {', '.join(known)}.")
-    unserved = sorted(name for name in egress.budgets if not egress.serves(name))
-    if unserved:
+    if unserved := sorted(name for name in egress.budgets if not egress.serves(name)):
         raise _wrong(f"{egress.name} has a budget for {unserved[0]}, which is not in its platforms.")
+
+
+def platform_capacity(name: str, budget: Mapping[str, Any]) -> float:
+    """Return the targets per hour that the budget of the platform ``name`` for one egress allows.
+
+    ``budget``: ``concurrency``, ``delay`` and ``sources``. The estimate assumes ``Platform.downloads`` downloads per
+    target, and one of them from each source that has its own budget.
+    """
+    platform = platforms.platforms()[name]
+    whole = _rate(budget, platform.seconds) / platform.downloads
+    return HOUR * min([whole, *(_rate(each, platform.seconds) for each in budget["sources"].values())])
+
+
+def _rate(budget: Mapping[str, Any], seconds: float) -> float:
+    """Return the downloads per second that a budget allows. ``seconds``: the duration of one download."""
+    delay = budget.get("delay", 0)
+    by_delay = 1 / delay if delay else math.inf
+    return float(min(by_delay, budget.get("concurrency", 1) / seconds))

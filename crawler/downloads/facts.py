@@ -14,7 +14,7 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -41,18 +41,13 @@ class Fact(msgspec.Struct, omit_defaults=True):
 
 
 F = TypeVar("F", bound=Fact)
-F_contra = TypeVar("F_contra", bound=Fact, contravariant=True)
-T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
+Decision = Callable[[F, float, int], T]
+"""Reads and changes a fact. It may be called again with another copy of the fact.
 
-class Decision(Protocol[F_contra, T_co]):
-    """Reads and changes a fact. It may be called again with another copy of the fact."""
-
-    def __call__(self, fact: F_contra, now: float, processes: int, /) -> T_co:
-        """``processes``: number of processes that divide the limit among them."""
-
-
+Arguments: the fact, the current time, and the number of processes that divide the limit among them.
+"""
 Withdraw = Callable[[], bool]
 """Withdraws a decision. Returns False if it is too late, because the decision is made or being made."""
 

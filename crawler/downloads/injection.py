@@ -11,17 +11,15 @@ released.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
+import andi
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy_poet.downloadermiddlewares import DEFAULT_PROVIDERS, InjectionMiddleware
 from scrapy_poet.injection import Injector, get_callback
 from web_poet import HttpResponse, HttpResponseHeaders, PageParams
-
-if TYPE_CHECKING:
-    import andi
-    from scrapy.crawler import Crawler
 
 
 def _response(_request: Request, response: Response) -> HttpResponse:
@@ -38,13 +36,12 @@ INPUTS: dict[Any, Callable[[Request, Response], Any]] = {HttpResponse: _response
 """Class of a page object's input -> the function that makes the same instance as scrapy-poet's provider."""
 
 
-class _Planned(NamedTuple):
+class _Plan(andi.Plan):
     """The plan of a callback, with the values that the injector derives from it."""
 
-    plan: andi.Plan
-    inputs: tuple[Any, ...] | None
+    inputs: tuple[Any, ...] | None = None
     """The classes of the instances that are built by ``INPUTS``. None: they are built by scrapy-poet's providers."""
-    needs_response: bool = True
+    needs_response = True
     """Whether the requests must be downloaded at all."""
 
 
@@ -53,18 +50,29 @@ class PlannedInjector(Injector):
 
     def __init__(self, crawler: Crawler, **kwargs: Any) -> None:
         super().__init__(crawler, **kwargs)
-        self._planned: dict[Callable[..., Any], _Planned] = {}
+        self._plans: dict[Callable[..., Any], _Plan] = {}
         self._own_providers = bool(crawler.settings.getdict("SCRAPY_POET_PROVIDERS"))
 
     def build_plan(self, request: Request) -> andi.Plan:
         """Return the plan for building the arguments of the request's callback."""
-        planned = self._of_callback(request)
-        return planned.plan if planned else super().build_plan(request)
+        if "inject" in request.meta or self.registry.get_rules():  # the plan depends on the request, too
+            return super().build_plan(request)
+        callback: Callable[..., Any] = get_callback(request, self.spider)
+        return self._plans.get(callback) or self._plan(request, callback)
+
+    def _plan(self, request: Request, callback: Callable[..., Any]) -> _Plan:
+        plan = self._plans[callback] = _Plan(super().build_plan(request))
+        kinds: list[Any] = [kind for kind, _ in plan.dependencies]
+        kinds = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
+        if not self.cache and not self._own_providers and INPUTS.keys() >= set(kinds):
+            plan.inputs = tuple(kinds)
+        plan.needs_response = bool(super().is_scrapy_response_required(request))  # calls build_plan()
+        return plan
 
     def is_scrapy_response_required(self, request: Request) -> bool:
         """Whether the request must be downloaded at all."""
-        planned = self._of_callback(request)
-        return planned.needs_response if planned else bool(super().is_scrapy_response_required(request))
+        plan = self.build_plan(request)
+        return plan.needs_response if isinstance(plan, _Plan) else bool(super().is_scrapy_response_required(request))
 
     async def build_instances_from_providers(
         self, request: Request, response: Response, plan: andi.Plan
@@ -75,30 +83,12 @@ class PlannedInjector(Injector):
         used for other classes, and whenever the settings configure additional providers or the cache.
         """
         instances: dict[Any, Any] = {}
-        planned = self._of_callback(request)
-        if planned is None or planned.inputs is None:
-            instances = await super().build_instances_from_providers(request, response, plan)
-        else:
-            for kind in planned.inputs:
+        if isinstance(plan, _Plan) and plan.inputs is not None:
+            for kind in plan.inputs:
                 instances[kind] = INPUTS[kind](request, response)
+        else:
+            instances = await super().build_instances_from_providers(request, response, plan)
         return instances
-
-    def _of_callback(self, request: Request) -> _Planned | None:
-        """Return the plan for the request's callback, or None if the plan also depends on the request."""
-        if "inject" in request.meta or self.registry.get_rules():
-            return None
-        callback: Callable[..., Any] = get_callback(request, self.spider)
-        return self._planned.get(callback) or self._plan(request, callback)
-
-    def _plan(self, request: Request, callback: Callable[..., Any]) -> _Planned:
-        plan = super().build_plan(request)
-        kinds: list[Any] = [kind for kind, _ in plan.dependencies]
-        kinds = [kind for kind in kinds if self.is_class_provided_by_any_provider(kind)]
-        needs_providers = self.cache or self._own_providers or not INPUTS.keys() >= set(kinds)
-        planned = self._planned[callback] = _Planned(plan, None if needs_providers else tuple(kinds))
-        if not super().is_scrapy_response_required(request):  # needs the stored plan
-            planned = self._planned[callback] = planned._replace(needs_response=False)
-        return planned
 
 
 class PlannedInjection(InjectionMiddleware):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from crawler.downloads.breaker import (
     suspension_seconds,
 )
 from crawler.downloads.egress_setting import Egress
-from crawler.downloads.throttle import Throttle
+from crawler.downloads.throttle import ReleaseSlot, Throttle
 from crawler.errors import EgressFailed, ScrapeError, UpstreamError
 
 NOT_SENT = UpstreamError("not sent", reason="not_sent")
@@ -69,14 +70,23 @@ class Lane:
             passed.append(breaker)
         return 0.0
 
-    def throttles(self, source: str | None) -> tuple[Throttle, ...]:
-        """Return the throttles for a request to a source: the source's own, if it has one, and the platform's."""
+    async def acquire(self, source: str | None, deadline: float | None, *, background: bool) -> ReleaseSlot:
+        """Wait for a slot of the platform, and for a slot of the source if it has its own budget.
+
+        Return the function that releases them. Arguments and exceptions are those of ``Throttle.acquire``.
+        """
         own = self.sources.get(source)
-        return (self.budget,) if own is None else (own, self.budget)
+        if own is None:
+            return await self.budget.acquire(deadline, background=background)
+        with ExitStack() as slots:
+            for throttle in (own, self.budget):
+                slots.callback(await throttle.acquire(deadline, background=background))
+            return slots.pop_all().close
 
     def free_in(self, source: str | None) -> float:
         """Return the seconds until a download from a source can start, 0 if now, ``inf`` if all slots are taken."""
-        return max(throttle.free_in() for throttle in self.throttles(source))
+        own = self.sources.get(source)
+        return max(self.budget.free_in(), 0.0 if own is None else own.free_in())
 
     def suspension(self, source: str) -> float:
         """Return the seconds for which the lane is suspended for a source, as far as this process knows."""

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, cast
 import structlog
 from scrapy import Request, Spider
 from scrapy.http import Headers, Response
-from twisted.internet.defer import AlreadyCalledError
 from web_poet import HttpResponseHeaders
 
 from crawler.browser.sessions import in_browser
@@ -239,21 +238,15 @@ class PageSpider(Spider):
         try:
             self.closing.check()
             response = await self.crawler.engine.download_async(request)
-        except ShuttingDown as error:
-            self.tracker.complete(target, error=error)
-            raise
-        except ScrapeError as error:
-            await self._count_failed(request, error)
-            raise
         except DOWNLOAD_FAILURES as error:
             typed = as_scrape_error(error)
-            await self._count_failed(request, typed)
+            if isinstance(typed, ShuttingDown):
+                self.tracker.complete(target, error=typed)
+            else:
+                await self._count_failed(request, typed)
+            if typed is error:
+                raise
             raise typed from error
-        except AlreadyCalledError as error:
-            # The engine raises this if it was closed between a response and its redirect or retry.
-            shutdown = ShuttingDown("The crawl ended before the target was done.")
-            self.tracker.complete(target, error=shutdown)
-            raise shutdown from error
         if target.release.successor is not None:
             raise ReleaseEnded
         return response

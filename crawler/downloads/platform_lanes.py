@@ -12,25 +12,23 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import NamedTuple
 
 import structlog
 
 from crawler.downloads.breaker import CircuitBreaker, refusal_reason
+from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.lane import NOT_SENT, Lane
 from crawler.downloads.refusals import Refusals, target_key
-from crawler.errors import (
-    CircuitOpen,
-    EgressFailed,
-    ScrapeError,
-    UpstreamBlocked,
-    UpstreamRateLimited,
-)
+from crawler.errors import CircuitOpen, EgressFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.targets.target import InvalidTarget, Outcome, Release, Target
 
 logger = structlog.get_logger(__name__)
 
 REFUSED = (UpstreamBlocked, UpstreamRateLimited)
 """The errors with which a platform refuses a target. A refused target is not sent through another egress."""
+MAX_NAMED = 5
+"""Maximum number of suspensions that the text names. The number of further ones is appended."""
 
 
 @dataclass
@@ -39,7 +37,7 @@ class Lanes:
 
     lanes: tuple[Lane, ...]
     refusals: Refusals
-    on_completed: Callable[[Outcome, str], None] = lambda _, __: None
+    on_completed: Callable[[Outcome, str], None] | None = None
     """Called with each outcome, and the name of its target's egress: "" if the target had no lane."""
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -211,7 +209,8 @@ class Lanes:
         if isinstance(target, InvalidTarget):
             return
         lane = self.only or target.release.lane
-        self.on_completed(outcome, lane.egress.name if lane else "")
+        if self.on_completed is not None:
+            self.on_completed(outcome, lane.egress.name if lane else "")
         if lane is not None and not self.only and isinstance(outcome.error, REFUSED):
             storing = asyncio.ensure_future(self.refusals.remember(target_key(target), lane.egress.name))
             self._storing.add(storing)
@@ -230,3 +229,48 @@ def earliest_of(lanes: Sequence[Lane], ahead: int) -> float:
         return lanes[0].budget.earliest(ahead)
     rate = sum(1 / shortest if (shortest := lane.budget.shortest_delay) else math.inf for lane in lanes)
     return min(lane.budget.earliest() for lane in lanes) + max(0, ahead + 1 - len(lanes)) / rate
+
+
+class Suspension(NamedTuple):
+    """A suspended egress, source or platform, and the remaining seconds."""
+
+    name: str
+    reason: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.reason}, {math.ceil(self.seconds)} s)"
+
+
+def suspensions(lanes: Lanes) -> list[Suspension]:
+    """Return all suspensions of a platform, the shortest first. Empty while a request can be sent."""
+    if not lanes.usable_in:
+        return []
+    found = dict.fromkeys(each for lane in lanes for each in _of_lane(lane))  # all lanes share the platform's breaker
+    return sorted(found, key=lambda each: each.seconds)
+
+
+def _of_lane(lane: Lane) -> Iterator[Suspension]:
+    if lane.platform is not None and lane.platform.cooldown_left:
+        yield _suspension("the platform", lane.platform)
+    elif lane.connection.cooldown_left:
+        yield _suspension(f"egress {lane.egress.name}", lane.connection)
+    else:
+        through = "" if lane.egress is DIRECT else f" through egress {lane.egress.name}"
+        for source, breaker in sorted(lane.breakers.items()):
+            if breaker.cooldown_left:
+                yield _suspension(f"source {source}{through}", breaker)
+
+
+def _suspension(name: str, breaker: CircuitBreaker) -> Suspension:
+    return Suspension(name, breaker.reason or "suspended", breaker.cooldown_left)
+
+
+def waiting_for(found: list[Suspension]) -> str:
+    """Return a text that names suspensions.
+
+    >>> waiting_for([Suspension("egress berlin", "egress_failed", 29.5), Suspension("egress paris", "http_429", 60.0)])
+    'egress berlin (egress_failed, 30 s), egress paris (http_429, 60 s)'
+    """
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    return ", ".join(map(str, found[:MAX_NAMED])) + more

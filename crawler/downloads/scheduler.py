@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import Self
 
+from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
+from scrapy.crawler import Crawler
 
 
 class TargetScheduler(BaseScheduler):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
+
+from scrapy.settings import BaseSettings
 
 from crawler import platforms
 from crawler.downloads.breaker import (
@@ -20,16 +22,12 @@ from crawler.downloads.breaker import (
     Breakers,
     CircuitBreaker,
 )
-from crawler.downloads.capacity import platform_capacity
-from crawler.downloads.egress_setting import egresses_of
+from crawler.downloads.egress_setting import egresses_of, platform_capacity
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
 from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.refusals import Refusals
 from crawler.downloads.throttle import Throttle
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 T = TypeVar("T")
 

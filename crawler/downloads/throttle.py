@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -152,7 +153,7 @@ class Throttle:
         self.name = name
         self._starts = self.facts.known(Starts, name)
         self._held: dict[str, float] = {}
-        """Token of each slot of this process -> the time (``Facts.now()``) at which it was taken."""
+        """Token of each slot of this process -> the time (``time.monotonic()``) at which it was taken."""
         self._released: dict[str, tuple[float, Withdraw]] = {}
         """Token of each slot whose release may not be stored yet -> the time when it was taken, and the function that
         withdraws the release."""
@@ -204,11 +205,22 @@ class Throttle:
         wait = self._start_in()
         if deadline is not None and not background and asyncio.get_running_loop().time() + wait >= deadline:
             raise no_slot_before_deadline(wait)
-        token = f"{self.facts.owner}:{next(self._tokens)}"
+        token, attempts = f"{self.facts.owner}:{next(self._tokens)}", count()
         try:
             async with asyncio.timeout_at(deadline):
-                start = await (self._after_others(token) if background else self._start(token, deadline))
+                if background:
+                    start = await self._after_others(token)
+                else:
+                    self._waiting.add(token)
+                    async with self._turn:
+                        while (taken := await self._take(token, deadline)) is None:
+                            await self._slot_is_free(next(attempts))
+                        start = taken
+                        self._waiting.remove(token)
+                        if start.token and start.seconds > 0:
+                            await asyncio.sleep(start.seconds)
         except BaseException as error:
+            self._waiting.discard(token)
             self._release(token)
             if not isinstance(error, TimeoutError):
                 raise
@@ -220,45 +232,28 @@ class Throttle:
 
     async def _after_others(self, token: str) -> Start:
         """Wait until no other download waits and a background download can start without delay. Then start it."""
+        attempts = count()
         async with self._background:
-            shortest, longest = POLL_SECONDS
             while True:
                 while seconds := self._start_in():  # noqa: ASYNC110  # other downloads delay the next start
                     await asyncio.sleep(seconds)
                 async with self._turn:
-                    start = await self._take(token, 0.0, background=True)
+                    start = await self._take(token, background=True)
                 if start is None:  # while this one waits, other downloads may start
-                    await self._slot_is_free(min(shortest, longest))
-                    shortest *= 1.2
+                    await self._slot_is_free(next(attempts))
                 elif start.token:
                     return start
 
-    async def _start(self, token: str, deadline: float | None) -> Start:
-        """Wait for the turn, a slot and the start time, unless the start would be too late."""
-        loop = asyncio.get_running_loop()
-        self._waiting.add(token)
-        try:
-            async with self._turn:
-                shortest, longest = POLL_SECONDS
-                while (
-                    start := await self._take(token, math.inf if deadline is None else deadline - loop.time())
-                ) is None:
-                    await self._slot_is_free(min(shortest, longest))
-                    shortest *= 1.2
-                self._waiting.remove(token)
-                if start.token and start.seconds > 0:
-                    await asyncio.sleep(start.seconds)
-                return start
-        finally:
-            self._waiting.discard(token)
-
-    async def _take(self, token: str, patience: float, *, background: bool = False) -> Start | None:
+    async def _take(self, token: str, deadline: float | None = None, *, background: bool = False) -> Start | None:
         """Take a slot that this process has just released, or else a slot shared by all processes (``Starts.take``).
 
         A background download takes no slot that was just released: downloads of other processes may wait for it.
         """
+        patience = 0.0 if background else math.inf
         if background:
             self._released.clear()
+        elif deadline is not None:
+            patience = deadline - asyncio.get_running_loop().time()
         while self._released:
             former, (taken_at, withdraw) = self._released.popitem()
             if withdraw():
@@ -270,21 +265,22 @@ class Throttle:
         )
         start = await self.facts.change(Starts, self.name, take)
         if start is not None and start.token:
-            self._held[token] = self.facts.now()
+            self._held[token] = time.monotonic()
         return start
 
-    async def _slot_is_free(self, seconds: float) -> None:
+    async def _slot_is_free(self, attempt: int) -> None:
         """Wait until this process releases a slot, or another process may have released one."""
         self._freed.clear()
+        shortest, longest = POLL_SECONDS
+        seconds = min(shortest * 1.2**attempt, longest) * jittered(0.5) if self.facts.shared else None
         with suppress(TimeoutError):
-            wait = seconds * random.uniform(0.5, 1.5) if self.facts.shared else None  # noqa: S311  # no secret
-            async with asyncio.timeout(wait):
+            async with asyncio.timeout(seconds):
                 await self._freed.wait()
 
     def _release(self, token: str) -> None:
         taken_at = self._held.pop(token, -math.inf)
         withdraw = self.facts.change_soon(Starts, self.name, partial(Starts.release, token=token))
-        if self.facts.shared and not self.limit.delay and self.facts.now() < taken_at + REUSE_SECONDS:
+        if self.facts.shared and not self.limit.delay and time.monotonic() < taken_at + REUSE_SECONDS:
             self._released[token] = taken_at, withdraw
         self._freed.set()
 

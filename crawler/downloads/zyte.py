@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scrapy import Request
 from scrapy.exceptions import UsageError
+from scrapy.settings import BaseSettings
 
 from crawler.errors import (
     BlockedByPolicy,
@@ -14,10 +14,6 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.settings import BaseSettings
 
 
 class Addon:

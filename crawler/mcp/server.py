@@ -32,11 +32,21 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from crawler.mcp.arguments import Links, Outcomes, Part, Sized, View
 from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
-from crawler.mcp.results import BYTES_OF_KB, failed, result
-from crawler.mcp.shorten import size
-from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, record_schemas, tools
+from crawler.mcp.results import BYTES_OF_KB, failed, result, size
+from crawler.mcp.tools import (
+    COLLECT,
+    READ_RECORD,
+    RECORDS,
+    THIRD_PARTY,
+    Links,
+    Outcomes,
+    Part,
+    Sized,
+    View,
+    record_schemas,
+    tools,
+)
 from crawler.platforms.model import first_problem
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The definitions of the tools: one for each scraper of the endpoint, and those for earlier records and for jobs.
+"""The tools: one for each scraper of the endpoint, and those for earlier records and for jobs.
 
 Models read all definitions at the start of each conversation, so they are short. The schemas of records are resources.
 """
@@ -6,12 +6,13 @@ Models read all definitions at the start of each conversation, so they are short
 from __future__ import annotations
 
 import re
+from typing import Annotated, Literal
 
 import orjson
 from mcp.types import Tool, ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
-from crawler.mcp.arguments import Links, Outcomes, Part, View
+from crawler.configuration.descriptions import Described
 from crawler.mcp.endpoint import Json
 
 READ_RECORD, COLLECT, RECORDS = "read_record", "collect", "records"
@@ -21,6 +22,57 @@ COMPONENTS = "#/components/schemas/"
 REFERENCE = re.compile(rf'"{COMPONENTS}([^"]+)"')
 LIMITS = {"title", "default", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"}
 """Keywords that are left out of the input schemas."""
+Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)]
+Link = Annotated[str, Field(max_length=2_000, pattern=r"^[^\r\n]+$")]
+
+
+class Sized(Described):
+    """The argument of all tools that return data."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    max_kb: int = Field(20, ge=5, le=10_000)
+    """Maximum kilobytes, by default 20. `cut` lists what was left out."""
+
+
+class View(Sized):
+    """The arguments of all scrapers' tools that limit how much of a record is returned."""
+
+    fields: Names = Field([])
+    """Return only these fields, such as `products.price.current_price`."""
+    limit: int | None = Field(None, ge=1)
+    """Maximum entries of each list."""
+
+
+class Part(View):
+    """The arguments of the tool that returns an earlier record."""
+
+    request_id: str = Field(max_length=100)
+    """The `request_id` of an earlier result."""
+
+
+class Links(Sized):
+    """The arguments of the tool that makes a job."""
+
+    targets: list[Link] = Field(min_length=1, max_length=500)
+    """Links to posts, profiles, channels, searches, categories. Platforms may be mixed."""
+
+
+class Outcomes(Sized):
+    """The arguments of the tool that reads a job."""
+
+    job_id: str = Field(pattern="^[0-9]{1,18}$")
+    """The `job_id` of a result of `collect`."""
+    kind: Literal["records", "failures"] = "records"
+    """What to read."""
+    after: str = Field("", max_length=40)
+    """The `next` of the previous result."""
+    fields: Names = Field([])
+    """Return only these fields of the records."""
+    targets: int = Field(10, ge=1, le=100)
+    """Maximum targets whose outcomes are read."""
+    wait: int = Field(30, ge=0, le=60)
+    """Seconds to wait if there is nothing new yet."""
 
 
 def tools(catalogue: list[Json]) -> list[Tool]:
@@ -79,6 +131,7 @@ def _short(schema: Json) -> Json:
     return {**kept, "items": _short(kept["items"])} if "items" in kept else kept
 
 
+READS = ToolAnnotations(read_only_hint=True, open_world_hint=False, idempotent_hint=True)
 READER = Tool(
     name=READ_RECORD,
     title="Read an earlier record",
@@ -87,7 +140,7 @@ READER = Tool(
         f" more of what `cut` lists. {THIRD_PARTY}"
     ),
     input_schema=_schema(Part),
-    annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False, idempotent_hint=True),
+    annotations=READS,
 )
 COLLECTOR = Tool(
     name=COLLECT,
@@ -107,5 +160,5 @@ JOB_READER = Tool(
         f" been read if the state is `done` and there are no rows. {THIRD_PARTY}"
     ),
     input_schema=_schema(Outcomes),
-    annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False, idempotent_hint=True),
+    annotations=READS,
 )

@@ -23,7 +23,6 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
-from crawler.downloads.shared_state import platform_lanes
 from crawler.monitoring.fields import optional_values
 from crawler.registry import spiders
 from crawler.service.calls.stored import STATES
@@ -32,7 +31,6 @@ from crawler.targets.warning import UNREAD as UNREAD_REASON
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.settings import Settings
 
     from crawler.downloads.lane import Lane
     from crawler.jobs.store import Store
@@ -115,7 +113,7 @@ EGRESS_SUSPENDED = Gauge(
 )
 EGRESS_TARGETS = Gauge(
     "crawler_egress_targets",
-    "Targets in flight that are bound to the egress. Targets are bound only if there are several egresses.",
+    "Targets in flight that are bound to the egress: their first request has been sent through it.",
     ["platform", "egress"],
     multiprocess_mode="livesum",
 )
@@ -267,23 +265,22 @@ class StoreMetrics:
         USAGE_PENDING.set(self.usage.pending)
 
 
-def collect(crawlers: OpenCrawlers, settings: Settings, connections: int) -> None:
+def collect(crawlers: OpenCrawlers, connections: int) -> None:
     """Set the gauges of this process.
 
     This is called regularly and not on ``GET /metrics``, because the worker that responds cannot read the state of the
     other workers.
     """
     pages: Tally[str] = Tally()
-    for crawler in CrawlerMetrics.open:
-        crawler.collect()
-        pages[crawler.crawler.spidercls.name] += crawler.pages
-    for platform, (waiting, in_flight) in crawlers.load.items():
-        WAITING.labels(platform).set(waiting)
-        IN_FLIGHT.labels(platform).set(in_flight)
+    for extension in CrawlerMetrics.open:
+        extension.collect()
+        pages[extension.crawler.spidercls.name] += extension.pages
+    for platform, crawler in crawlers.of.items():
+        WAITING.labels(platform).set(len(crawler.source))
+        IN_FLIGHT.labels(platform).set(crawler.in_flight)
         PAGES.labels(platform).set(pages[platform])
-        lanes = platform_lanes(crawlers.shared, platform, settings)
-        BREAKER.labels(platform).set(any(lane.breakers.any_open for lane in lanes))
-        for lane in lanes:
+        BREAKER.labels(platform).set(any(lane.breakers.any_open for lane in crawler.lanes))
+        for lane in crawler.lanes:
             _collect_lane(platform, lane)
     CONNECTIONS.set(connections)
 

@@ -11,7 +11,7 @@ from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
-from crawler.service.calls.asynchronous import RUN_SECONDS, AsyncCalls, CallSettings
+from crawler.service.calls.asynchronous import RUN_SECONDS, AsyncCalls
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.once import Once
 from crawler.service.calls.open_crawlers import OpenCrawlers
@@ -52,12 +52,11 @@ class Parts:
         self.pages = pages
         self.usage = Usage(self.store)
         self.quotas = Quotas(self.store)
-        call_settings = CallSettings.read(self.settings)
-        self.once = Once(self.store, call_settings.idempotency_seconds)
+        self.once = Once(self.store, self.settings.getfloat("IDEMPOTENCY_HOURS") * 3_600)
         self.shared = SharedState()
         self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
         self.crawlers = OpenCrawlers(self.settings, self.shared)
-        self.status = Status(self.crawlers, self.settings, self.store)
+        self.status = Status(self.crawlers, self.store)
         self.cache = Cache(
             self.crawlers.call,
             ttls={name: float(ttl) for name, ttl in self.settings.getdict("RESPONSE_CACHE").items()},
@@ -68,7 +67,7 @@ class Parts:
         self.addresses = Addresses.from_settings(self.settings)
         self.service_url = (self.settings["SERVICE_URL"] or "").rstrip("/")
         """The setting ``SERVICE_URL``. "": links are paths."""
-        self.calls = AsyncCalls(self.store, self.crawlers, self.cache, self.limits, call_settings)
+        self.calls = AsyncCalls(self.store, self.crawlers, self.cache, self.limits, self.settings)
         jobs = Jobs(store_location(self.settings))
         lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
         self.runs = Runs(jobs, self.crawlers, self.calls, lease, exits)

@@ -9,12 +9,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crawler.downloads.shared_state import platform_lanes
 from crawler.jobs.clock import store_time
 
 if TYPE_CHECKING:
-    from scrapy.settings import Settings
-
     from crawler.downloads.breaker import CircuitBreaker
     from crawler.downloads.lane import Lane
     from crawler.downloads.throttle import Throttle
@@ -28,14 +25,16 @@ SEVERITY = (CLOSED, TRIAL, OPEN)
 """If the states of a circuit breaker differ between processes, the last of them in this order is reported."""
 
 
-def process_state(crawlers: OpenCrawlers, settings: Settings) -> State:
+def process_state(crawlers: OpenCrawlers) -> State:
     """Return the state of this process."""
-    state = {}
-    for platform, (waiting, in_flight) in crawlers.load.items():
-        lanes = platform_lanes(crawlers.shared, platform, settings)
-        egresses = {lane.egress.name: _lane_state(lane) for lane in lanes}
-        state[platform] = {"waiting": waiting, "in_flight": in_flight, "egresses": egresses}
-    return state
+    return {
+        platform: {
+            "waiting": len(crawler.source),
+            "in_flight": crawler.in_flight,
+            "egresses": {lane.egress.name: _lane_state(lane) for lane in crawler.lanes},
+        }
+        for platform, crawler in crawlers.of.items()
+    }
 
 
 def _lane_state(lane: Lane) -> State:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.downloads.shared_state import platform_lanes
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time, utc_text
 from crawler.jobs.tables import insert_into, processes
@@ -26,8 +25,6 @@ from crawler.service.outcome_counts import MINUTE_SECONDS, History, OutcomeCount
 from crawler.service.process_state import OPEN, TRIAL, State, process_state, total
 
 if TYPE_CHECKING:
-    from scrapy.settings import Settings
-
     from crawler.downloads.lane import Lane
     from crawler.jobs.store import Session, Store
     from crawler.service.calls.open_crawlers import OpenCrawlers
@@ -46,15 +43,13 @@ STORE_SECONDS = 2.0
 class Status:
     """Stores the state and the outcomes of this process, and reports the sums of all processes."""
 
-    def __init__(self, crawlers: OpenCrawlers, settings: Settings, store: Store) -> None:
+    def __init__(self, crawlers: OpenCrawlers, store: Store) -> None:
         self.crawlers = crawlers
-        self.settings = settings
         self.store = store
         self._id = uuid.uuid4().hex
         self._counts = OutcomeCounts()
-        self._lanes = {name: platform_lanes(crawlers.shared, name, settings) for name in sorted(crawlers.load)}
-        for lanes in self._lanes.values():
-            lanes.on_completed = self._completed
+        for crawler in crawlers.of.values():
+            crawler.lanes.on_completed = self._completed
         self._written: tuple[bytes, float] = b"", 0.0
         """The state in the store, and the Unix time at which it was written."""
         self._purged_minute = 0
@@ -75,7 +70,7 @@ class Status:
 
     async def _store(self) -> None:
         now = store_time()
-        state = orjson.dumps(process_state(self.crawlers, self.settings), option=orjson.OPT_SORT_KEYS)
+        state = orjson.dumps(process_state(self.crawlers), option=orjson.OPT_SORT_KEYS)
         if not self._counts and state == self._written[0] and now < self._written[1] + REWRITE_SECONDS:
             return
         counts = self._counts.take()
@@ -115,7 +110,8 @@ class Status:
         states, history, stored = await self.store.transact(_read, seconds=STORE_SECONDS, write=False)
         now = store_time()
         platforms = []
-        for name, lanes in self._lanes.items():
+        for name, crawler in sorted(self.crawlers.of.items()):
+            lanes = crawler.lanes
             state = total(states, name, [lane.egress.name for lane in lanes])
             egresses = [_egress(name, lane, state["egresses"][lane.egress.name], history, now) for lane in lanes]
             waiting = stored[name, WAITING]

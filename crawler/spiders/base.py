@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import structlog
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
+from scrapy.settings import BaseSettings
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # the package has no __all__
+from twisted.python.failure import Failure
 
 from crawler import platforms
 from crawler.browser.sessions import carry_browser
@@ -38,23 +41,17 @@ from crawler.platforms.names import PayloadNames
 from crawler.platforms.page import PlatformPage
 from crawler.runtime.garbage_collection import end_start
 from crawler.spiders.first import First
-from crawler.targets.arguments import CrawlArguments, with_params
+from crawler.targets.arguments import CrawlArguments, parse_shard, with_params
+from crawler.targets.coverage import Tally
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.incremental import Since, SinceDate
-from crawler.targets.listings import Listings
 from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.reporter import PARTIAL, outcomes_by_code, target_completed
-from crawler.targets.shard import Shard
 from crawler.targets.shutdown import Closing
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target
 from crawler.targets.warning import OutcomeWarning
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
-    from twisted.python.failure import Failure
 
 logger = structlog.get_logger(__name__)
 
@@ -108,7 +105,8 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         if self.args.fields:
             self.selection = Selection.parse(self.args.fields, self.scrapers, self.row_path, sliced=self.sliced)
         self.since: Since | None = None
-        self.listings = Listings()
+        self._tallies: dict[str, Tally] = {}
+        """Id of the target of a listing's page -> the rows of the listing up to this page."""
         self.stale_ids: dict[str, str] = {}
         """Ids in the platform's data file (``ids.json``) that were found to be out of date, each with the reason."""
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
@@ -178,7 +176,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         if self.args.targets:
             from crawler.targets.files.source import FileSource  # noqa: PLC0415  # imports the readers of all formats
 
-            return FileSource(parser, self.args.targets, Shard.parse(self.args.shard or "1/1"), self.args.encoding)
+            return FileSource(parser, self.args.targets, parse_shard(self.args.shard or "1/1"), self.args.encoding)
         names = {name for scraper in self.scrapers for name in scraper.params.model_fields}
         return ArgumentSource(parser, {name: arguments[name] for name in names & arguments.keys()})
 
@@ -358,23 +356,35 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         ):
             return False
         followup = target.followup(**changes)
-        self.listings.pass_on(target, followup)
+        if tally := self._tallies.pop(target.id, None):
+            self._tallies[followup.id] = tally
         self.tracker.push(followup)
         return True
+
+    def count_rows(self, target: Target, ids: Sequence[str], stated: int | None, *, is_first: bool) -> None:
+        """Count the rows of a listing's page by their ids. ``stated``: the number in the whole listing, by the page.
+
+        A listing is not counted if the crawl did not begin at its first page, or if an earlier start of the run read
+        the pages before this one.
+        """
+        tally = Tally() if is_first and target.parent is None else self._tallies.get(target.id)
+        if tally is not None:
+            tally.add(target.id, ids, stated)
+            self._tallies[target.id] = tally
 
     def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:
         """Compare the number of rows on a listing's pages with the stated number, after the last page of the listing.
 
-        If the numbers differ, add a warning to the target's outcome. The arguments are passed to ``Listings.close``.
+        If the numbers differ, add a warning to the target's outcome. The arguments are passed to ``Tally.coverage``.
         """
-        coverage = self.listings.close(target, ended=ended, ceiling=ceiling)
-        if coverage is not None and coverage.reasons:
+        tally = self._tallies.pop(target.id, None)
+        if tally is not None and (coverage := tally.coverage(ended=ended, ceiling=ceiling)).reasons:
             self.tracker.warn(target, OutcomeWarning.of_coverage(source, coverage))
 
     def target_completed(self, outcome: Outcome) -> None:
         """Record the outcome for the target's lane, and for ``since=``."""
         self.lanes.completed(outcome)
-        self.listings.drop(outcome.target.id)
+        self._tallies.pop(outcome.target.id, None)
         if self.since:
             self.since.completed(outcome)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from pydantic import Field, model_validator
 from scrapy import Request
+from scrapy.crawler import Crawler
 
 from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
 from crawler.items import RetailCategoryV4Item, RetailSearchV4Item
@@ -28,9 +29,6 @@ from crawler.targets.exceptions import LimitReached
 from crawler.targets.target import Outcome, Scraper, Target
 from crawler.targets.tracker import target_failing
 from crawler.targets.warning import OutcomeWarning
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
 
 
 class RetailArguments(CrawlArguments):
@@ -183,7 +181,7 @@ class RetailSpider(PlatformSpider):
         page = await first.page(ListingPage)
         data = await page.to_item()
         ids = [each["item_id"] for each in data["products"]]
-        self.listings.add(target, ids, data["total_results"], is_first=data["page"] == 1)
+        self.count_rows(target, ids, data["total_results"], is_first=data["page"] == 1)
         if not data["has_more"]:
             self.close_listing(target, page.source, ended=_is_last(data), ceiling=ALWAYS_SERVED)
         elif not self.follow(target, data, page=data["page"] + 1):

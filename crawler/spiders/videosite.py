@@ -105,7 +105,7 @@ class VideositeSpider(PlatformSpider):
         data = await reader.record(first)
         cursor, has_more = data["pagination"]["cursor"], data["pagination"]["has_more"]
         ids = [each["content_id"] for each in data["posts"]]
-        self.listings.add(target, ids, None, is_first=reader.continuation is None)
+        self.count_rows(target, ids, None, is_first=reader.continuation is None)
         if not cursor:
             self.close_listing(target, ContinuationPage.source, ended=not has_more and not reader.leads_back)
         elif not self.follow(target, data, cursor=cursor):

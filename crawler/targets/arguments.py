@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable
 from datetime import date
 from difflib import get_close_matches
@@ -12,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from crawler.configuration.descriptions import Described, description
 from crawler.targets.files.text import check_encoding
-from crawler.targets.shard import Shard
 from crawler.targets.target import Scraper
 
 A = TypeVar("A", bound="CrawlArguments")
@@ -27,6 +28,9 @@ REPLACED = {
 """Argument of an earlier version -> its replacement."""
 OBJECTS = frozenset({"source", "shared"})
 """Arguments that only the project's own code passes, as objects. Users can pass only text."""
+
+OF_TARGETS_FILES = {"shard": "selects a part of targets files", "encoding": "is that of targets files"}
+"""Argument that requires ``targets`` -> its meaning."""
 
 
 class CrawlArguments(Described):
@@ -78,31 +82,37 @@ class CrawlArguments(Described):
             raise ValueError(f"no argument is called {unknown}; {hint}")
         return arguments
 
-    @model_validator(mode="after")
-    def _validate_shard(self) -> Self:
-        if self.shard is not None:
-            Shard.parse(self.shard)
-            if self.targets is None:
-                raise ValueError("shard selects a part of targets files: add targets=, or remove shard=")
-        return self
-
     @field_validator("encoding")
     @classmethod
     def _validate_encoding(cls, encoding: str | None) -> str | None:
         return None if encoding is None else check_encoding(encoding)
 
     @model_validator(mode="after")
-    def _validate_encoding_of_targets(self) -> Self:
-        if self.encoding is not None and self.targets is None:
-            raise ValueError("encoding is that of targets files: add targets=, or remove encoding=")
-        return self
-
-    @model_validator(mode="after")
-    def _validate_job(self) -> Self:
+    def _validate_combination(self) -> Self:
+        if self.shard is not None:
+            parse_shard(self.shard)
+        for name, meaning in OF_TARGETS_FILES.items():
+            if getattr(self, name) is not None and self.targets is None:
+                raise ValueError(f"{name} {meaning}: add targets=, or remove {name}=")
         beside = sorted(self.model_fields_set - {"job"})
         if self.job is not None and beside:
             raise ValueError(f"a job has its own targets and arguments: remove {beside[0]}=, or remove job=")
         return self
+
+
+def parse_shard(text: str) -> range:
+    """Return the numbers of the rows of a shard.
+
+    >>> parse_shard("3/16")[0], parse_shard("3/16")[1]
+    (2, 18)
+
+    Raises:
+        ValueError: the text is not a shard.
+    """
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise ValueError(f"{text!r} is not a shard: write 3/16 for the third of sixteen parts")
+    return range(int(found[1]) - 1, sys.maxsize, int(found[2]))
 
 
 def with_params(model: type[A], scrapers: Iterable[Scraper]) -> type[A]:

@@ -12,6 +12,7 @@ from scrapy.exceptions import (
     IgnoreRequest,
     ResponseDataLossError,
 )
+from twisted.internet.defer import AlreadyCalledError
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from crawler.errors import (
@@ -19,6 +20,7 @@ from crawler.errors import (
     ItemDropped,
     ScrapeError,
     ServiceError,
+    ShuttingDown,
     UpstreamError,
     UpstreamTimeout,
 )
@@ -35,8 +37,17 @@ CAUSES: dict[type[Exception], str] = {
     OSError: "The download failed: the system reported a network error",
 }
 """Exception of a download -> the message for it. Subclasses precede their bases."""
-DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (IgnoreRequest, DownloadTimeoutError, *CAUSES)
-"""The exceptions of downloads that become the error of a target."""
+DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (
+    ScrapeError,
+    IgnoreRequest,
+    DownloadTimeoutError,
+    AlreadyCalledError,
+    *CAUSES,
+)
+"""The exceptions of downloads that become the error of a target.
+
+Scrapy's engine raises ``AlreadyCalledError`` if it was closed between a response and its redirect or retry.
+"""
 
 
 class LimitReached(BlockedByPolicy):
@@ -65,6 +76,8 @@ def as_scrape_error(error: BaseException | None) -> ScrapeError:
 
 
 def _download_error(error: Exception) -> ScrapeError:
+    if isinstance(error, AlreadyCalledError):
+        return ShuttingDown("The crawl ended before the target was done.")
     if isinstance(error, DownloadTimeoutError):
         return UpstreamTimeout("The platform did not respond in time.", reason="timeout")
     if not isinstance(error, IgnoreRequest):

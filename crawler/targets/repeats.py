@@ -100,20 +100,6 @@ class FetchedOnce(TargetSource):
     def _execute(self, statement: str, value: int | None) -> sqlite3.Cursor:
         return self._database.execute(statement, (value,))
 
-    def check(self) -> None:
-        self.source.check()
-
-    def completed(self, outcome: Outcome) -> None:
-        self.source.completed(outcome)
-
-    @property
-    def expected(self) -> int | None:
-        return self.source.expected
-
-    @property
-    def own_columns(self) -> tuple[str, ...]:
-        return self.source.own_columns
-
 
 def _outcome_of(outcome: Outcome, target: Target) -> Outcome:
     """Return a copy of the outcome for ``target``, which has the id and columns of a repeating row.

@@ -6,18 +6,14 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
+from scrapy.crawler import Crawler
 
+from crawler.targets.sources import TargetSource
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import count_warnings
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.statscollectors import StatsCollector
-
-    from crawler.targets.sources import TargetSource
 
 logger = structlog.get_logger(__name__)
 
@@ -50,8 +46,9 @@ class OutcomeReporter:
     """
 
     def __init__(self, crawler: Crawler, on_reported: Callable[[], None]) -> None:
-        self.crawler = crawler
-        self.source: TargetSource | None = None
+        assert crawler.stats is not None
+        self.crawler, self.stats = crawler, crawler.stats
+        self.source = TargetSource()
         """The source of the crawl, once the tracker iterates it."""
         self._on_reported = on_reported
         self._unconfirmed: set[asyncio.Task[None]] = set()
@@ -75,16 +72,18 @@ class OutcomeReporter:
 
     def report(self, outcome: Outcome) -> None:
         """Report an outcome, also for the rows that repeat its target."""
-        assert self.source is not None
-        if not self.source.stores:
-            self._announce(outcome)
+        if self.source.stores:
+            task = asyncio.create_task(self._report_if_stored(outcome))
+            self._unconfirmed.add(task)
+            task.add_done_callback(self._confirmed)
             return
-        task = asyncio.create_task(self._report_if_stored(outcome))
-        self._unconfirmed.add(task)
-        task.add_done_callback(self._confirmed)
+        self._announce(outcome)
+        if repeats := self.source.repeats_of(outcome):
+            self._repeats.append(iter(repeats))
+            if len(self._repeats) == 1:
+                self._announce_repeats(REPEATS_PER_TURN)
 
     async def _report_if_stored(self, outcome: Outcome) -> None:
-        assert self.source is not None
         if await self.source.store(outcome):
             self._announce(outcome)
         else:
@@ -94,25 +93,16 @@ class OutcomeReporter:
         self._unconfirmed.discard(task)
         self._on_reported()
 
-    def _announce(self, outcome: Outcome) -> None:
-        assert self.source is not None
-        self._announce_one(outcome)
-        if repeats := self.source.repeats_of(outcome):
-            self._repeats.append(iter(repeats))
-            if len(self._repeats) == 1:
-                self._announce_repeats(REPEATS_PER_TURN)
-
     def _announce_repeats(self, limit: int) -> None:
         """Report the outcomes of at most ``limit`` repeating rows, and the others in later turns of the event loop."""
-        assert self.crawler.stats is not None
         try:
             while self._repeats and limit:
                 each = next(self._repeats[0], None)
                 if each is None:
                     self._repeats.popleft()
                 else:
-                    self.crawler.stats.inc_value(REPEATED)
-                    self._announce_one(each)
+                    self.stats.inc_value(REPEATED)
+                    self._announce(each)
                     limit -= 1
         finally:  # also if the temporary file of the rows cannot be read
             if self._repeats:
@@ -120,19 +110,12 @@ class OutcomeReporter:
             else:
                 self._on_reported()
 
-    def _announce_one(self, outcome: Outcome) -> None:
-        assert self.source is not None
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value(f"targets/{outcome.code}")
-        if outcome.warnings:
-            self._count_warnings(outcome, self.crawler.stats)
+    def _announce(self, outcome: Outcome) -> None:
+        self.stats.inc_value(f"targets/{outcome.code}")
+        if outcome.warnings and isinstance(outcome.target, Target):
+            if outcome.is_partial:
+                self.stats.inc_value(PARTIAL)
+            count_warnings(outcome.warnings, outcome.target.scraper.platform, self.stats)
         self.crawler.signals.send_catch_log(target_completed, outcome=outcome, spider=self.crawler.spider)
         self.source.completed(outcome)
         logger.debug("target_completed", id=outcome.target.id, code=outcome.code, duration_ms=outcome.duration_ms)
-
-    @staticmethod
-    def _count_warnings(outcome: Outcome, stats: StatsCollector) -> None:
-        if outcome.is_partial:
-            stats.inc_value(PARTIAL)
-        if isinstance(outcome.target, Target):
-            count_warnings(outcome.warnings, outcome.target.scraper.platform, stats)

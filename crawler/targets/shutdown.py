@@ -12,16 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
-from scrapy import signals
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
 from structlog.contextvars import unbind_contextvars
 
 from crawler.errors import ShuttingDown
-
-if TYPE_CHECKING:
-    from scrapy import Spider
-    from scrapy.crawler import Crawler
 
 crawler_closing = object()
 """Signal: the crawler starts to close. Argument: ``reason``."""

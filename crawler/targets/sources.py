@@ -27,6 +27,10 @@ class TargetSource:
     """Whether the source itself stores follow-up targets and yields them later. Otherwise the tracker keeps them."""
     stores: ClassVar[bool] = False
     """Whether outcomes are reported only after ``store()``."""
+    expected: int | None = None
+    """The total number of targets, or None if it is not known."""
+    own_columns: tuple[str, ...] = ()
+    """The names of the user's own columns, which tables of the outputs contain. Known once the source is open."""
 
     async def open(self) -> None:
         """Prepare the source. Called before the first target is taken.
@@ -62,16 +66,6 @@ class TargetSource:
         """The maximum number of targets in flight at present. None: the setting ``TARGETS_IN_FLIGHT`` applies."""
         return None
 
-    @property
-    def expected(self) -> int | None:
-        """The total number of targets, or None if it is not known."""
-        return None
-
-    @property
-    def own_columns(self) -> tuple[str, ...]:
-        """The names of the user's own columns, which tables of the outputs contain. Known once the source is open."""
-        return ()
-
 
 @dataclass
 class ArgumentSource(TargetSource):
@@ -79,6 +73,7 @@ class ArgumentSource(TargetSource):
 
     parser: TargetParser
     params: Mapping[str, Any]
+    expected = 1
 
     def check(self) -> None:
         target = self.parser.parse(self.params, text=True)
@@ -87,10 +82,6 @@ class ArgumentSource(TargetSource):
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         yield self.parser.parse(self.params, text=True, row=0)
-
-    @property
-    def expected(self) -> int:
-        return 1
 
 
 @dataclass

@@ -83,7 +83,7 @@ class Scraper:
 
 @dataclass(slots=True)
 class Release:
-    """The state of one attempt at a target on one lane, from its first request to its outcome.
+    """The state of one attempt at a target on one lane, from its release by the tracker to its outcome.
 
     If the egress of the lane fails, the target is *released again*: it gets a new attempt on another lane, with a
     ``Target`` object of its own. All requests of an attempt have its object in their ``meta``.
@@ -103,6 +103,17 @@ class Release:
     """Whether the target has its outcome, or was released again."""
     successor: Target | None = None
     """The target of the next release, if the target was released again."""
+    since: float = 0.0
+    """When the tracker released the target for the first time, by ``time.monotonic()``."""
+    timer: asyncio.TimerHandle | None = None
+    """Ends the target at its deadline."""
+    fetched_at: datetime | None = None
+    """When the data was complete."""
+    followups: list[Target] = field(default_factory=list)
+    warnings: list[OutcomeWarning] = field(default_factory=list)
+    note: dict[str, Any] | None = None
+    new_entries: frozenset[str] | None = None
+    """This attribute and the previous three become the attributes of the outcome."""
 
     def check(self) -> None:
         """Raise ``ReleaseEnded`` if no further request may be sent."""

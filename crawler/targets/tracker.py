@@ -12,15 +12,18 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 from itemadapter import ItemAdapter
-from scrapy import signals
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 from structlog.contextvars import bind_contextvars
+from twisted.python.failure import Failure
 
 from crawler.errors import DEADLINE, InvalidRequest, ScrapeError, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.targets.exceptions import as_scrape_error
@@ -29,12 +32,6 @@ from crawler.targets.shutdown import crawler_closing
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
 from crawler.targets.warning import OutcomeWarning, add_warning
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from twisted.python.failure import Failure
 
 logger = structlog.get_logger(__name__)
 
@@ -45,21 +42,7 @@ Receivers may push follow-ups and add a note, which become part of the outcome.
 """
 
 
-@dataclass(slots=True)
-class _InFlight:
-    """A target in flight: when ``release()`` yielded it, the timer for its deadline, and when its data was complete."""
-
-    target: Target
-    since: float
-    timer: asyncio.TimerHandle | None
-    fetched_at: datetime | None = None
-    followups: list[Target] = field(default_factory=list)
-    warnings: list[OutcomeWarning] = field(default_factory=list)
-    note: dict[str, Any] | None = None
-    new_entries: frozenset[str] | None = None
-
-
-_current: ContextVar[_InFlight] = ContextVar("in_progress")
+_current: ContextVar[Target] = ContextVar("in_progress")
 """The target whose callback or pipelines run in the current task. Scrapy runs them in a separate task per target."""
 
 
@@ -72,13 +55,13 @@ def record_in_progress(item: Any) -> Record:
     return item if isinstance(item, Record) else _as_record(item, _current.get(), is_line=False)
 
 
-def _as_record(item: Any, entry: _InFlight, *, is_line: bool) -> Record:
+def _as_record(item: Any, target: Target, *, is_line: bool) -> Record:
     if not ItemAdapter.is_item(item):
         kind = type(item).__name__
         raise ServiceError(f"An item pipeline returned {kind}, which is not an item.", reason="not_an_item")
-    fetched_at = entry.fetched_at or datetime.now(UTC)
-    data = ItemAdapter(item).asdict()
-    return entry.target.scraper.item(data, entry.target, fetched_at, tuple(entry.warnings), is_line=is_line)
+    data, release = ItemAdapter(item).asdict(), target.release
+    fetched_at = release.fetched_at or datetime.now(UTC)
+    return target.scraper.item(data, target, fetched_at, tuple(release.warnings), is_line=is_line)
 
 
 class TargetTracker:
@@ -95,12 +78,12 @@ class TargetTracker:
         if self._limit < 1:
             raise NotConfigured(f"TARGETS_IN_FLIGHT must be at least 1, not {self._limit}")
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
-        self._in_flight: dict[str, _InFlight] = {}
+        self._in_flight: dict[str, Target] = {}
         self._followups: deque[Target] = deque()
         self.pushed = 0
         """Number of follow-up targets that spiders have pushed."""
         self._changed = asyncio.Event()
-        self._source: TargetSource | None = None
+        self._source = TargetSource()
         self._reporter = OutcomeReporter(crawler, self._changed.set)
         self.leave_unfinished = False
         """Whether targets in flight get no outcome when the crawl ends, because a later run or worker finishes them."""
@@ -126,7 +109,7 @@ class TargetTracker:
     @property
     def limit(self) -> int:
         """The maximum number of targets in flight. In the endpoint it is smaller while egresses are suspended."""
-        own = None if self._source is None else self._source.max_in_flight
+        own = self._source.max_in_flight
         return self._limit if own is None else own
 
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
@@ -173,13 +156,13 @@ class TargetTracker:
         self.pushed += 1
         parent = self._in_flight.get(target.parent or "")
         if parent:
-            parent.followups.append(target)
+            parent.release.followups.append(target)
         else:
             self._release((target,))
             self._changed.set()
 
     def _release(self, followups: Iterable[Target]) -> None:
-        if self._source is None or not self._source.keeps_followups:
+        if not self._source.keeps_followups:
             self._followups.extend(followups)
 
     async def _change(self) -> None:
@@ -187,7 +170,6 @@ class TargetTracker:
         await self._changed.wait()
 
     def _accept(self, candidate: Target | InvalidTarget) -> list[Target]:
-        now = time.monotonic()
         if isinstance(candidate, InvalidTarget):
             self._reporter.report(Outcome(candidate, None, candidate.error, 0))
             return []
@@ -195,12 +177,13 @@ class TargetTracker:
             error = InvalidRequest(f"Duplicate target id {candidate.id!r}: a target with this id is still in progress.")
             self._reporter.report(Outcome(candidate, None, error, 0))
             return []
-        loop = asyncio.get_running_loop()
+        loop, release = asyncio.get_running_loop(), candidate.release
         deadline = candidate.deadline
         if deadline is None and self.timeout:
             deadline = loop.time() + self.timeout
-        timer = loop.call_at(deadline, self._expire, candidate) if deadline else None
-        self._in_flight[candidate.id] = _InFlight(candidate, now, timer)
+        release.since = time.monotonic()
+        release.timer = loop.call_at(deadline, self._expire, candidate) if deadline else None
+        self._in_flight[candidate.id] = candidate
         return [candidate]
 
     # Outcomes
@@ -212,38 +195,37 @@ class TargetTracker:
         error: ScrapeError | None = None,
     ) -> None:
         """Set the outcome of a target: its record or its error. Ignored if the target already has an outcome."""
-        entry = self._entry(target)
-        if entry is None:
+        if self._in_flight.get(target.id) is not target:
             return
+        release = target.release
         if error is not None:
-            arguments = {"target": target, "error": error, "has_note": entry.note is not None}
+            arguments = {"target": target, "error": error, "has_note": release.note is not None}
             self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
             # The frames of its traceback refer to the page and to the error: only garbage collection would free them.
             error.with_traceback(None)
-        del self._in_flight[target.id]
-        target.release.end()
-        if entry.timer:
-            entry.timer.cancel()
+        self._end(target)
         if self.leave_unfinished and isinstance(error, ShuttingDown):
             self._interrupted += 1
             return
-        duration = round((time.monotonic() - entry.since) * 1000)
-        followups, warnings = tuple(entry.followups), tuple(entry.warnings)
+        duration = round((time.monotonic() - release.since) * 1000)
+        followups, warnings = tuple(release.followups), tuple(release.warnings)
         self._reporter.report(
-            Outcome(target, record, error, duration, followups, warnings, entry.note, entry.new_entries)
+            Outcome(target, record, error, duration, followups, warnings, release.note, release.new_entries)
         )
         if followups:
             self._release(followups)
-        self._changed.set()
 
     def abandon(self, target_id: str) -> None:
         """Drop a target in flight without an outcome, because another worker may have taken it."""
-        entry = self._in_flight.pop(target_id, None)
-        if entry is not None:
-            entry.target.release.end()
-            if entry.timer:
-                entry.timer.cancel()
-            self._changed.set()
+        if target := self._in_flight.get(target_id):
+            self._end(target)
+
+    def _end(self, target: Target) -> None:
+        del self._in_flight[target.id]
+        target.release.end()
+        if target.release.timer:
+            target.release.timer.cancel()
+        self._changed.set()
 
     def hand_back(self, target: Target) -> bool:
         """Release a target again, because its egress has failed: ``target.release.successor`` starts on another lane.
@@ -251,40 +233,35 @@ class TargetTracker:
         The warnings, follow-ups and note of the target are dropped, and so are its requests that are still in flight.
         Return False if it is not released again: it has an outcome or data, or was refused or released again before.
         """
-        entry, release = self._entry(target), target.release
-        if entry is None or entry.fetched_at is not None or release.is_refused or release.failed is not None:
+        release, is_in_flight = target.release, self._in_flight.get(target.id) is target
+        if not is_in_flight or release.fetched_at is not None or release.is_refused or release.failed is not None:
             return False
         release.end()
-        release.successor = entry.target = replace(target)
-        entry.target.release.failed, entry.target.release.is_sent = release.lane, release.is_sent
-        self.pushed -= len(entry.followups)
-        entry.followups, entry.warnings, entry.note = [], [], None
+        self.pushed -= len(release.followups)
+        release.successor = self._in_flight[target.id] = again = replace(target)
+        again.release.failed, again.release.is_sent = release.lane, release.is_sent
+        again.release.since, again.release.timer = release.since, release.timer
         return True
 
     def enter(self, target: Target) -> None:
         """Bind the target, and its id for log lines, to the task of its callback or errback and of its pipelines."""
         bind_contextvars(request_id=target.id)
-        entry = self._entry(target)
-        if entry is not None:
-            _current.set(entry)
+        _current.set(target)
 
     def warn(self, target: Target, warning: OutcomeWarning) -> None:
         """Add a warning to the target's outcome, once for each cause.
 
         Ignored after ``hand_over``: from then on, pipelines may write the record with the warnings that it has.
         """
-        entry = self._entry(target)
-        if entry is not None and entry.fetched_at is None:
-            add_warning(entry.warnings, warning)
+        if target.release.fetched_at is None:
+            add_warning(target.release.warnings, warning)
 
     def note(self, target: Target, note: dict[str, Any]) -> None:
         """Add a note to the target's outcome.
 
         The next worker that takes a target of the same ``root`` from the job restores the spider's state from it.
         """
-        entry = self._entry(target)
-        if entry is not None:
-            entry.note = note
+        target.release.note = note
 
     def hand_over(self, record: Record, new_entries: frozenset[str] | None = None) -> bool:
         """Stop the timer of a target whose record is about to be passed to the pipelines.
@@ -292,21 +269,21 @@ class TargetTracker:
         ``new_entries``: the ids of the entries that ``-a since=`` selects.
         Return False if the target already has an outcome, such as a timeout. The record must then be discarded.
         """
-        entry = self._entry(record.target)
-        if entry is None:
+        release = record.target.release
+        if self._in_flight.get(record.target.id) is not record.target:
             return False
-        if entry.timer:
-            entry.timer.cancel()
-        entry.fetched_at, entry.new_entries = record.fetched_at, new_entries
-        record.warnings = tuple(entry.warnings)
+        if release.timer:
+            release.timer.cancel()
+        release.fetched_at, release.new_entries = record.fetched_at, new_entries
+        record.warnings = tuple(release.warnings)
         return True
 
     def _expire(self, target: Target) -> None:
-        entry = self._in_flight.get(target.id)
-        if entry is not None:  # entry.target is another object if the target was released again
-            reason = DEADLINE if entry.target.release.is_sent else ""
+        current = self._in_flight.get(target.id)
+        if current is not None:  # another object if the target was released again
+            reason = DEADLINE if current.release.is_sent else ""
             error = UpstreamTimeout("The deadline passed before the platform responded.", reason=reason)
-            self.complete(entry.target, error=error)
+            self.complete(current, error=error)
 
     # Spider middleware
 
@@ -328,13 +305,12 @@ class TargetTracker:
         target = target_of(response)
         if target is None:
             return
-        if isinstance(item, Record):
-            self.complete(target, record=item)
-        elif entry := self._entry(target):
-            try:
-                self.complete(target, record=_as_record(item, entry, is_line=target.batch))
-            except ServiceError as error:
-                self.complete(target, error=error)
+        try:
+            record = item if isinstance(item, Record) else _as_record(item, target, is_line=target.batch)
+        except ServiceError as error:
+            self.complete(target, error=error)
+        else:
+            self.complete(target, record=record)
 
     def item_dropped(self, item: object, exception: Exception, response: Response) -> None:
         """Complete a target with an error, because a pipeline has dropped its item."""
@@ -372,16 +348,11 @@ class TargetTracker:
             if in_flight or self._followups:
                 logger.info("targets_unfinished", in_flight=in_flight, waiting=len(self._followups))
             return
-        for entry in list(self._in_flight.values()):
-            self.complete(entry.target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
+        for target in list(self._in_flight.values()):
+            self.complete(target, error=ShuttingDown(f"The crawl ended ({reason}) before the target was done."))
         while self._followups:
             error = ShuttingDown(f"The crawl ended ({reason}) before the target was started.")
             self._reporter.report(Outcome(self._followups.popleft(), None, error, 0))
-
-    def _entry(self, target: Target | None) -> _InFlight | None:
-        """Return the state of a target, None if it has its outcome or was released again since."""
-        entry = None if target is None else self._in_flight.get(target.id)
-        return entry if entry is not None and entry.target is target else None
 
     def _complete_with_response(self, response: Response | Failure, error: ScrapeError) -> None:
         target = target_of(response)

@@ -7,17 +7,15 @@ requests were not sent because of a limit, or a listing is incomplete at its las
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
+from scrapy.statscollectors import StatsCollector
 
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.logs import one_line
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.targets.coverage import Coverage
-
-if TYPE_CHECKING:
-    from scrapy.statscollectors import StatsCollector
 
 logger = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from crawler.commands.target_files import MAX_SHOWN_ROWS, Check, duration, print_retries
+from crawler.commands.targets import MAX_SHOWN_ROWS, Check, duration, print_retries
 from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
 from crawler.targets.files.source import FileSource

@@ -57,7 +57,7 @@ SPECIAL: dict[str, list[object]] = {
         '{"retail": {"concurrency": 0}}',
         '{"retail": {"concurency": 1}}',
         '{"retail": {"delay": "fast"}}',
-        '{"microblog": {"sources": {"timeline": {"delay": "1m"}}}}',
+        '{"microblog": {"sources": {"timeline": {"concurrency": 1, "delay": "1m"}}}}',
     ],
     "PAYLOAD_NAMES": ["/no/file.json"],
     "PLATFORM_IDS": ['{"retail": "/x"}', '{"microblog": 3}', '{"microblog": "/no/file.json"}'],

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crawler.downloads.capacity import platform_capacity
+from crawler.downloads.egress_setting import platform_capacity
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.refusals import target_key
 from crawler.errors import (

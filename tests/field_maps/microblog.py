@@ -54,6 +54,7 @@ def timeline(payload: Any) -> dict[str, Any] | None:
     instructions = next(values(payload, "instructions"))
     pins = [each["entry"] for each in instructions if each["type"] == "TimelinePinEntry"]
     entries = [entry for each in instructions for entry in each.get("entries") or []]
+    entries = [entry for entry in entries if not entry["entryId"].startswith("conversationthread-")]  # others' replies
     rows = [item for entry in [*pins, *entries] for item in items(entry)]
     posts = {found["post_id"]: found for row in rows if (found := post(at(row, "tweet_results.result")))}
     pinned = [post(at(row, "tweet_results.result")) for entry in pins for row in items(entry)]
@@ -146,17 +147,23 @@ def caption(found: Any, legacy: dict[str, Any]) -> str:
     choice).
     """
     note, article = at(found, f"{NOTE}.text"), at(found, ARTICLE)
-    text: str = html.unescape(legacy["full_text"]) if note is None else note
+    text: str = legacy["full_text"] if note is None else note
     if article and re.fullmatch(r"https://t\.co/\w+", text):
         return f"{article['title']}\n\n{article['preview_text']}"
     media = at(legacy, "extended_entities.media") or at(legacy, "entities.media") or []
-    # Links after the shown text are removed. A link is kept if the invented range ends inside it, which real ranges
-    # never do.
+    own = {each["url"] for each in media}
+    links = [*(at(legacy, "entities.urls") or []), *(at(found, f"{NOTE}.entity_set.urls") or [])]
+    listed = {each["url"] for each in links}
+    # Links after the shown text are removed: to the post's media, and, not listed, to those of another post. A link is
+    # kept if the invented range ends inside it, which real ranges never do.
     end = at(legacy, "display_text_range.1")
-    for url in {each["url"] for each in media}:
-        if text.endswith(url) and (note or not len(text) - len(url) < end < len(text)):
-            text = text.removesuffix(url).rstrip()
-    for link in [*(at(legacy, "entities.urls") or []), *(at(found, f"{NOTE}.entity_set.urls") or [])]:
+    while (last := re.search(r"https://t\.co/\w+$", text)) and (last[0] in own or last[0] not in listed):
+        if not note and last.start() < end < len(text):
+            break
+        text = text[: last.start()].rstrip()
+    if note is None:
+        text = html.unescape(text)
+    for link in links:
         text = text.replace(link["url"], link.get("expanded_url") or link["url"])
     return text
 

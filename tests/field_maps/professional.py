@@ -36,6 +36,9 @@ def payload_of(body: str) -> Selector:
     return Selector(body)
 
 
+COUNTRIES = {"United States": "US"}
+
+
 def expected(_page: str, page: Selector | dict[str, Any]) -> dict[str, Any] | None:
     """Return what must be extracted from a page, or from the linked data of one."""
     if isinstance(page, dict):
@@ -57,7 +60,7 @@ def expected(_page: str, page: Selector | dict[str, Any]) -> dict[str, Any] | No
         "awards": [award(title) for title in at(person(data), "awards") or []],
         "background_cover_image_url": image(page.css(f"{CARD} img.cover-img__image")) or "",
         "contact_info": {},
-        "country": at(person(data), "address.addressCountry") or "",
+        "country": at(person(data), "address.addressCountry") or COUNTRIES.get(location(page).rpartition(", ")[2], ""),
         "current_company": link_of(page.css(f"{CARD} [data-section=currentPositionsDetails]")),
         "current_school": link_of(page.css(f"{CARD} [data-section=educationsDetails]")),
         "education": education,
@@ -116,7 +119,8 @@ def words(found: SelectorList[Selector] | Selector, *, lines: bool = False) -> s
         return " ".join(" ".join(first.xpath(".//text()").getall()).split())
     markup = re.sub(r"(?s)<button.*?</button>", "", first.get())
     plain = Selector("<div>" + re.sub(r"<br\s*/?>", "\n", markup) + "</div>").xpath("string()").get() or ""
-    return "\n".join(" ".join(line.split()) for line in plain.strip().splitlines())
+    shown = "\n".join(" ".join(line.split()) for line in plain.strip().splitlines())
+    return re.sub(r"\s*<br\s*/?>\s*", " ", shown)  # breaks that are escaped twice
 
 
 def address(url: str | None) -> str:

@@ -119,7 +119,7 @@ def variants(row: dict[str, Any]) -> int | None:
     """
     criteria = row.get("variantCriteria") or []
     listed = len(row.get("variantList") or []) or sum(len(each.get("variantList") or []) for each in criteria)
-    open_ended = row.get("type") == "VARIANT" or not {"type", "variantList", "variantCriteria"} & set(row)
+    open_ended = row.get("type") in {None, "VARIANT"}
     return None if not listed and open_ended else row.get("variantCount", listed)
 
 

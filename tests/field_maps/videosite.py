@@ -182,5 +182,6 @@ def comments_page(data: dict[str, Any]) -> dict[str, Any]:
         comment_count=count(f"{shown} comments"),
         view_count=views(text_of(at(title, "viewCount.videoViewCountRenderer.viewCount"))),
     )
+    found |= marks(at(next(values(data, "attributedDescription"), None), "content") or "")
     about = {"display_name": text_of(owner["title"]), "profile_id": link["browseId"], "username": handle}
     return {"posts": [found], "profile": PROFILE | about | {"profile_link": f"{SITE}/@{handle}"}}

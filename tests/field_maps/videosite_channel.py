@@ -232,7 +232,7 @@ def marks(text: str) -> dict[str, list[str]]:
     """The hashtags and mentions in a text."""
     return {
         "hashtags": list(dict.fromkeys(re.findall(r"#(\w+)", text))),
-        "mentions": list(dict.fromkeys(re.findall(r"(?<!\w)@([\w.\-·]{3,30})", text))),
+        "mentions": list(dict.fromkeys(re.findall(r"(?<![\w/])@([\w.\-·]{3,30})", text))),
     }
 
 

@@ -79,9 +79,9 @@ async def test_each_record_is_billed_once_and_nothing_stays_reserved(jobs: Jobs,
 
 async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
     job = await owned_job(jobs, "acme", 1)
-    holder = Holder("exited", lease=-1, exits=0, owned_only=True)
+    holder = Holder("exited", lease=-1, exits=0, owned_only=True, also_store=billing.store_bills)
     await jobs.writes.transact(lambda s: leases.claim(s, holder, "retail", 1, Skipped()))
-    await jobs.writes.transact(lambda s: leases.expire(s, holder, lambda _: True, billing.store_bills))
+    await jobs.writes.transact(lambda s: leases.expire(s, holder, lambda _: True))
     assert (await current(jobs, job)).counts["dead"] == 1
     used = await jobs.reads.transact(lambda s: usage.report(s, "acme"), write=False)
     assert (used["billable"], used["usage"][0]["outcomes"]) == (0, {"INTERNAL_ERROR": 1})
@@ -113,7 +113,7 @@ async def test_concurrent_uploads_reserve_no_more_than_the_quota(jobs: Jobs, loc
     await asyncio.gather(*(each.close() for each in stores))
 
 
-class Keyring(api_keys.SandboxKeys):
+class Keyring(api_keys.FixedKeys):
     """Keys of one client, whose quota changes."""
 
     quota: int | None = 3
@@ -123,7 +123,7 @@ class Keyring(api_keys.SandboxKeys):
 
 
 async def test_paused_targets_continue_when_there_is_quota_again(jobs: Jobs) -> None:
-    keys = Keyring()
+    keys = Keyring({})
     job = await owned_job(jobs, "acme", 8, quota=3)
     other = await owned_job(jobs, "without key", 2, quota=0, start=50)
     assert (await current(jobs, job)).counts["paused"] == 5
@@ -148,7 +148,7 @@ async def test_at_10_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just
     for is_steady, keep_days, is_left in ((False, -1, True), (True, 1, True), (True, -1, False)):
         monkeypatch.setattr(STORE_TIME, "is_steady", is_steady)
         monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)
-        await upkeep.tend(jobs, Keyring(), keep_days=keep_days)
+        await upkeep.tend(jobs, Keyring({}), keep_days=keep_days)
         assert (await jobs.get(ended.id) is not None) == is_left
     assert (await current(jobs, own)).state == "cancelled"
     assert (await current(jobs, unfinished)).state == "open"
@@ -158,7 +158,7 @@ async def test_the_upkeep_ends_a_removal_that_was_killed(jobs: Jobs) -> None:
     job = await owned_job(jobs, "acme", 3)
     assert await jobs.mark_removed(job)
     assert await jobs.newest("acme", 9) == []
-    await upkeep.tend(jobs, Keyring(), keep_days=30)
+    await upkeep.tend(jobs, Keyring({}), keep_days=30)
     assert await jobs.get(job.id) is None
 
 
@@ -177,7 +177,7 @@ async def test_a_job_whose_upkeep_fails_does_not_stop_that_of_the_next(
     monkeypatch.setattr(jobs, "remove", fail)
     monkeypatch.setattr(STORE_TIME, "is_steady", True)  # in a new process, it is not known yet
     monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)
-    await upkeep.tend(jobs, Keyring(), keep_days=-1)
+    await upkeep.tend(jobs, Keyring({}), keep_days=-1)
     assert await jobs.get(ended.id) is None
 
 
@@ -214,7 +214,7 @@ async def test_a_file_that_becomes_too_large_is_refused_and_leaves_nothing(
 
 async def test_the_follow_ups_of_a_listing_are_reserved_page_by_page(jobs: Jobs) -> None:
     """Of six pages, the quota's number of pages is billed, however many pages are in flight."""
-    keys = Keyring()
+    keys = Keyring({})
     job = await jobs.create("listing", "acme", options={"quota": 3}, whole_roots=True)
     line = replace(next(lines(1)), work={"scraper": SCRAPER})
     await jobs.push(job, [line], room=partial(quotas.room, client="acme", quota=3))

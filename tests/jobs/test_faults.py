@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import WorkerStoppedError
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
+from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
 
 
 class KilledError(BaseException):
@@ -64,7 +66,9 @@ class Faults:
                     self.operate()
                     return session.execute(statement, values)
 
-                found = work(replace(session, execute=execute))
+                counting = copy(session)
+                counting.execute = execute  # type: ignore[method-assign]
+                found = work(counting)
                 self.operate()  # the commit fails
                 return found
 
@@ -111,6 +115,7 @@ async def work_ten(jobs: Jobs, location: str, name: str, at: int, error: Callabl
     return found.operations >= at
 
 
+@FAST_ON_SQLITE
 async def test_an_error_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, location: str) -> None:
     at = 1
     while await work_ten(jobs, location, f"error {at}", at, lambda: unavailable(location)):
@@ -118,6 +123,7 @@ async def test_an_error_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, l
     assert at > 40
 
 
+@FAST_ON_POSTGRESQL
 async def test_a_kill_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, location: str) -> None:
     at = 1
     while at < 40 and await work_ten(jobs, location, f"kill {at}", at, KilledError):
@@ -242,7 +248,7 @@ async def test_a_repeated_finish_is_already_stored(jobs: Jobs) -> None:
     process = Process(jobs, lambda _: None)
     claims = await process.claim()
     batch = [Stored.of(done(claim)) for claim in claims]
-    holder = process.worker._holder
+    holder = process.worker.holder
     for expected in ("stored", "already stored", "already stored"):
         results, _ = await jobs.writes.transact(lambda session: leases.finish(session, holder, batch))
         assert results == [expected] * 3

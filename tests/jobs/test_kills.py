@@ -22,6 +22,7 @@ from tests.crawls import ROOT, lines
 from tests.jobs import bucket
 from tests.jobs.postgresql_server import PostgreSqlServer
 from tests.jobs.test_collect import assert_complete, in_shop, searches, shop, wait_until_done, write
+from tests.tiers import FAST_ON_SQLITE
 
 __all__ = ["shop"]
 
@@ -77,6 +78,7 @@ def drained(worker: forks.Popen) -> Iterator[list[str]]:
     thread.join(timeout=300)
 
 
+@FAST_ON_SQLITE
 @LENGTHS
 def test_parts_in_a_failing_bucket_are_the_truth(
     tmp_path: Path, location: str, shop: dict[str, Any], targets: int, kills: int

@@ -14,6 +14,7 @@ from crawler.jobs.reruns import rerun_unread
 from crawler.reading.unread import Unread
 from crawler.targets.warning import OutcomeWarning
 from tests.jobs.workers import Process, assert_books, done, lines, new_job
+from tests.tiers import FAST_ON_SQLITE
 
 UNREAD = OutcomeWarning.of_unread("search", Unread("rows[].rating", "missing", 3, 40)).as_dict()
 OTHER = {"source": "feed", "code": "UPSTREAM_ERROR", "reason": "no_feed"}
@@ -61,6 +62,7 @@ async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
     assert again[0].name == "job-unread-2"
 
 
+@FAST_ON_SQLITE
 async def test_a_rerun_that_was_killed_is_continued(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     job = await new_job(jobs, 1_700)
     await Process(jobs, lambda claim: replace(done(claim), outcome={"warnings": [UNREAD]})).run(job)

@@ -30,6 +30,7 @@ from tests import forks
 from tests.crawls import ROOT, lines, sandbox
 from tests.jobs.test_collect import Commands, counted, in_shop, kill_after, write
 from tests.targets.test_incremental import Site, pages, site
+from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
 from tests.timeline.spider import TimelineSpider
 
 __all__ = ["site"]
@@ -59,6 +60,7 @@ def assert_all_products(out: Path) -> None:
         assert set(ids) == priced | unpriced
 
 
+@FAST_ON_POSTGRESQL
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.soak)], ids=["short", "long"])
 def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
     tmp_path: Path, location: str, shop: dict[str, Any], kills: int
@@ -78,6 +80,7 @@ def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
     assert commands.run("jobs", "check", "all").stdout == "no differences\n"
 
 
+@FAST_ON_SQLITE
 def test_two_workers_share_the_categories_of_an_exhaustive_job(
     tmp_path: Path, location: str, shop: dict[str, Any]
 ) -> None:
@@ -93,6 +96,7 @@ def test_two_workers_share_the_categories_of_an_exhaustive_job(
     assert_all_products(out)
 
 
+@FAST_ON_SQLITE
 def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
     tmp_path: Path, location: str, shop: dict[str, Any]
 ) -> None:
@@ -200,6 +204,7 @@ async def pages_of(location: str, name: str) -> dict[str, list[list[int]]]:
         await jobs.close()
 
 
+@FAST_ON_SQLITE
 def test_the_second_job_reads_only_down_to_what_the_first_has_seen(tmp_path: Path, location: str, site: Site) -> None:
     site.posts = list(range(10, 0, -1))
     new_job(location, "monday", ["ann", "bob"])
@@ -216,6 +221,7 @@ def test_the_second_job_reads_only_down_to_what_the_first_has_seen(tmp_path: Pat
     assert work(tmp_path, location, site, "wednesday") == {"ann": new}
 
 
+@FAST_ON_POSTGRESQL
 def test_a_listing_that_another_worker_continues_is_seen_as_a_whole(tmp_path: Path, location: str, site: Site) -> None:
     site.posts = list(range(60, 0, -1))
     new_job(location, "monday", ["ann"])
@@ -233,6 +239,7 @@ def test_a_listing_that_another_worker_continues_is_seen_as_a_whole(tmp_path: Pa
     assert work(tmp_path, location, site, "wednesday") == {"ann": [[57, 56, 55]]}
 
 
+@FAST_ON_SQLITE
 def test_an_incompletely_read_listing_is_read_again_by_the_next_job(tmp_path: Path, location: str, site: Site) -> None:
     site.posts, site.broken = list(range(10, 0, -1)), {"6"}
     new_job(location, "monday", ["ann"])
@@ -242,6 +249,7 @@ def test_an_incompletely_read_listing_is_read_again_by_the_next_job(tmp_path: Pa
     assert work(tmp_path, location, site, "tuesday") == {"ann": [[10, 9, 8], [7, 6, 5], [4, 3, 2], [1]]}
 
 
+@FAST_ON_SQLITE
 @pytest.mark.parametrize("since", ["last", "2026-11-01"])
 def test_only_new_entries_are_rows(tmp_path: Path, location: str, site: Site, since: str) -> None:
     site.posts = list(range(4, 0, -1))
@@ -272,6 +280,7 @@ async def exported(location: str, name: str, layout: Layout) -> list[int]:
     return [int(row["post_id"]) for row in lines(Path(layout.path))]
 
 
+@FAST_ON_SQLITE
 def test_a_day_stops_paging_in_a_job(tmp_path: Path, location: str, site: Site) -> None:
     site.posts = list(range(10, 0, -1))
     site.times = {post: 1_793_491_200 + (post - 5) * 86_400 for post in site.posts}  # 5: 2026-11-01

@@ -121,20 +121,6 @@ async def test_keys_and_usage_are_taken_over_once(earlier: tuple[str, str], tmp_
             assert database.execute("PRAGMA auto_vacuum").fetchone() == (2,)
 
 
-def test_stored_responses_are_refused_until_they_expire_or_are_given_up(
-    earlier: tuple[str, str], release: Path
-) -> None:
-    location, _ = earlier
-    run(release, RESPONSE, location)
-    for _ in range(2):
-        with pytest.raises(UsageError, match=r"1 responses of calls with an Idempotency-Key.* expires at 2"):
-            prepare(location)
-    for statement in ("UPDATE idempotency SET expires = 1", "DROP TABLE idempotency"):
-        change(location, statement)
-    prepare(location)
-    assert reported(location, "acme") == (3, 2)
-
-
 def change(location: str, statement: str) -> None:
     if "://" in location:
         import psycopg  # noqa: PLC0415  # an extra
@@ -149,18 +135,27 @@ def change(location: str, statement: str) -> None:
 CALLS = "CREATE TABLE calls (request_id TEXT PRIMARY KEY, state TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL)"
 
 
-@pytest.mark.parametrize(
-    ("state", "message"), [("waiting", "asynchronous calls that are not"), ("done", "responses of asynchronous calls")]
-)
-def test_open_calls_are_refused(earlier: tuple[str, str], state: str, message: str) -> None:
+def test_open_calls_and_stored_responses_are_refused_until_they_expire_or_are_given_up(
+    earlier: tuple[str, str], release: Path
+) -> None:
     location, _ = earlier
     change(location, CALLS)
-    change(location, "INSERT INTO calls VALUES ('req_1', 'done', 4e9)")
-    change(location, f"UPDATE calls SET state = '{state}'")  # noqa: S608
-    with pytest.raises(UsageError, match=f"1 {message}.*DELETE /v1/calls/ID"):
-        prepare(location)
-    change(location, "DELETE FROM calls")
+    for state, lost in {
+        "waiting": "asynchronous calls that are not",
+        "done": "responses of asynchronous calls",
+    }.items():
+        change(location, f"INSERT INTO calls VALUES ('req_1', '{state}', 4e9)")  # noqa: S608
+        with pytest.raises(UsageError, match=f"1 {lost}.*DELETE /v1/calls/ID"):
+            prepare(location)
+        change(location, "DELETE FROM calls")
+    run(release, RESPONSE, location)
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"1 responses of calls with an Idempotency-Key.* expires at 2"):
+            prepare(location)
+    for statement in ("UPDATE idempotency SET expires = 1", "DROP TABLE idempotency"):
+        change(location, statement)
     prepare(location)
+    assert reported(location, "acme") == (3, 2)
 
 
 def test_the_file_of_version_0_2_in_the_project_folder_is_used(

@@ -17,6 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.types import PARSE_ERROR, CallToolResult
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
+from scrapy.utils.project import get_project_settings
 
 from crawler.commands.mcp import Command
 from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS
@@ -112,11 +113,17 @@ def test_wrong_options_are_reported_in_one_sentence(
     options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = Command()
-    command.settings = Settings()
+    command.settings = get_project_settings()
     parser = argparse.ArgumentParser()
     command.add_options(parser)
+
+    def run() -> None:
+        opts, args = parser.parse_known_args(options)
+        command.process_options(args, opts)
+        command.run(args, opts)
+
     with pytest.raises((SystemExit, UsageError)) as raised:
-        command.run([each for each in options if each == "x"], parser.parse_args([o for o in options if o != "x"]))
+        run()
     assert sentence in f"{capsys.readouterr().err}{raised.value}"
 
 

@@ -8,11 +8,9 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from crawler.mcp.arguments import View
 from crawler.mcp.endpoint import Reply
-from crawler.mcp.results import result
-from crawler.mcp.shorten import fit, size
-from crawler.mcp.tools import READ_RECORD
+from crawler.mcp.results import fit, result, size
+from crawler.mcp.tools import READ_RECORD, View
 from tests.mcp.clients import MAX_BYTES, call, text_of, with_client
 from tests.service.conftest import Service
 

@@ -11,8 +11,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import Tool
 
-from crawler.mcp.arguments import View
-from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, record_schemas
+from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, View, record_schemas
 from crawler.mcp.tools import tools as scraper_tools
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from tests.mcp.clients import ENTRY, MAX_BYTES, SCRAPERS, call, text_of, with_client

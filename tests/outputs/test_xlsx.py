@@ -131,7 +131,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\uf
 def test_any_text_is_read_back(texts: list[str]) -> None:
     rows = list(Workbook(io.BytesIO(written(["a"], *({"a": text} for text in texts)))).rows())
     expected = {number: text for number, text in enumerate(texts, 2) if text.strip()}
-    assert {row.number: row.cells[1] for row in rows[1:]} == expected
+    assert {row.line: row.cells[1] for row in rows[1:]} == expected
 
 
 def exported(*items: Any, name: str, batch: bool, **options: Any) -> list[list[Any]]:

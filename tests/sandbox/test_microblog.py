@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,16 +14,7 @@ from crawler.sandbox.protocol import FakeRequest
 from scripts.captures import CAPTURES, body_of
 from tests.microblog_pages import answer, page_of, request_for
 
-ROOT = Path(__file__).parents[2]
 SOURCES = ("page", "embed", "user", "timeline")
-
-
-def digest(seed: int) -> str:
-    site = Site(seed, light=True)
-    bodies = [answer(site, source, "quiet_harbor")[2] for source in SOURCES]
-    return hashlib.sha256(
-        b"".join(bodies) + orjson.dumps(site.expected_record({"username": "old_lantern"}))
-    ).hexdigest()
 
 
 def test_two_accounts_have_more_than_ten_pages() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from functools import cache
 from typing import Any
 
@@ -93,20 +92,6 @@ def test_linked_data_matches_the_real_structure() -> None:
     real = key_paths(linked_data(body_of(LINKED)))
     missing = real - key_paths(linked_data(page("mara-lindqvist")))
     assert len(missing) <= 0.10 * len(real), sorted(missing)
-
-
-def test_pages_have_the_real_size() -> None:
-    weights = [len(page(slug)) for slug, member in site().members.items() if len(member.positions) > 3]
-    assert min(weights) > 100_000
-    assert max(weights) > 300_000
-    body = page("mara-lindqvist")
-    assert len(zlib.compress(body, 6)) > len(body) / 30  # mere padding would compress to almost nothing
-
-
-def test_light_pages_are_small() -> None:
-    light = Site(light=True)
-    for slug in light.members:
-        assert len(light.page(FakeRequest(f"/in/{slug}"))[2]) < 0.6 * len(page(slug))
 
 
 def test_pages_contain_the_real_distractions() -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import FAULTS, Site
 
-ROOT = Path(__file__).parents[2]
 SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
 
 # Keys copied from specification 2.7, so that the records are compared with it and not with the project's own schemas.
@@ -53,15 +49,6 @@ def leaves() -> list[str]:
 
 
 # The products
-
-
-def digest(seed: int) -> str:
-    shop = Site(seed)
-    seen = [
-        shop.page(FakeRequest("/browse/976759", {"page": "2"}))[2],
-        orjson.dumps(shop.expected_record({"cat_id": "976759"})),
-    ]
-    return hashlib.sha256(b"".join(seen) + repr(shop.products).encode()).hexdigest()
 
 
 def test_the_tree_has_three_levels() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -12,7 +10,6 @@ import pytest
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.shortvideo.page import SCRIPT, signature
 from crawler.sandbox.shortvideo.site import FAULTS, PAGE_SIZE, RESULTS, Site
-from scripts.captures import CAPTURES, body_of
 
 AGENT = "Browser/1.0"
 
@@ -26,11 +23,6 @@ def signed(site: Site, words: str, start: int, **changes: str) -> FakeRequest:
         "X-Bogus": signature("|".join((site.nonce(words), words, str(start), AGENT))),
     }
     return FakeRequest(RESULTS, args | changes, headers={"user-agent": AGENT})
-
-
-def test_equal_seeds_give_equal_sites() -> None:
-    assert Site(5).answer("whales", 0) == Site(5).answer("whales", 0)
-    assert Site(5).answer("whales", 0) != Site(6).answer("whales", 0)
 
 
 def test_signed_call_gets_results() -> None:
@@ -73,10 +65,6 @@ def test_responses_overlap_and_contain_other_kinds_of_posts(words: str) -> None:
     assert kinds == {"photo", "video", "live", "empty"}
 
 
-def test_page_has_a_realistic_size() -> None:
-    assert 150_000 < len(Site().page(FakeRequest("/search/photo", {"q": "whales"}))[2]) < 600_000
-
-
 @pytest.mark.parametrize("params", [{}, {"keywords": "x", "cursor": "y"}, {"keywords": "x", "count": "many"}])
 def test_invalid_target_has_no_expected_record(params: dict[str, Any]) -> None:
     with pytest.raises((KeyError, ValueError)):
@@ -86,24 +74,3 @@ def test_invalid_target_has_no_expected_record(params: dict[str, Any]) -> None:
 def test_every_fault_is_listed() -> None:
     faults = Site().catalogue()["faults"]
     assert {name: fault["params"] for name, fault in faults.items()} == {name: {"keywords": name} for name in FAULTS}
-
-
-def paths(value: Any, above: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield f"{above}.{key}"
-            yield from paths(inner, f"{above}.{key}")
-    elif isinstance(value, list):
-        for inner in value:
-            yield from paths(inner, f"{above}[]")
-
-
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded responses (../shared/captures) are missing")
-def test_structure_matches_the_capture() -> None:
-    real = json.loads(body_of("dcff329e5459"))["data"]
-    expected = {path for entry in real["data"] if "item" in entry for path in paths(entry["item"])}
-    ours = {path for offset in range(0, 120, 12) for path in paths(Site().answer("long list", offset)["item_list"])}
-    found = {path.removeprefix("[]") for path in ours}
-    assert len(expected & found) >= 0.9 * len(expected), sorted(expected - found)
-    envelope = real.keys() - {"tt_chain_token", "cookie", "data"}
-    assert envelope <= Site().answer("whales", 0).keys()

@@ -21,7 +21,7 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
 from crawler.errors import RateLimited
-from crawler.service.calls.envelope import Answer
+from crawler.service.calls.envelope import Answer, Call
 from crawler.service.http.addresses import MAX_ADDRESSES, PERIOD_SECONDS, Addresses
 from crawler.service.http.cors import Cors
 from crawler.service.http.edge import UNREAD_SECONDS, EdgeSite
@@ -111,7 +111,7 @@ class _Large(Resource):
 
     def render_GET(self, request: Request) -> int:
         writer = ResponseWriter(Cors())
-        pieces = writer.send(request, Answer(200, {}, BODY))
+        pieces = writer.send(request, Call(), Answer(200, {}, BODY))
         assert pieces is not None
         sending = asyncio.ensure_future(writer.stream(request, pieces))
         request.notifyFinish().addErrback(lambda _: sending.cancel())

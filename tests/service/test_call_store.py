@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 import sqlalchemy as sa
+from scrapy.settings import Settings
 
-from crawler.errors import ScrapeError, TargetNotFound, UpstreamRateLimited
+from crawler.errors import Overloaded, QuotaExceeded, ScrapeError, TargetNotFound, UpstreamRateLimited
 from crawler.jobs import leases
 from crawler.jobs.clock import store_time
 from crawler.jobs.job import Claim, Stored
@@ -23,10 +23,10 @@ from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
 from crawler.service.calls import once, stored
-from crawler.service.calls.asynchronous import AsyncCalls, CallSettings
+from crawler.service.calls.asynchronous import AsyncCalls
 from crawler.service.calls.envelope import Served, new_request_id
 from crawler.service.calls.once import Found
-from crawler.service.calls.stored import FoundCall, Refused, Room, StoredCall
+from crawler.service.calls.stored import FoundCall, Room, StoredCall
 from crawler.service.clients import quotas
 from crawler.service.clients.keys import Holder
 from crawler.service.jobs.billing import store_bills
@@ -36,7 +36,7 @@ from crawler.targets.warning import OutcomeWarning
 
 SEARCH = scrapers()["retail-search-v4"]
 ROOM = Room(max_ahead=1_000)
-SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
+SETTINGS = Settings({"CALL_MAX_HOURS": 1, "CALL_RESULT_HOURS": 1, "IDEMPOTENCY_HOURS": 1, "CALL_STORE_MB": 1_000})
 PARTIAL = (OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id"),)
 PARTIAL_RECORD = Served({"a": 1}, warnings=PARTIAL)
 
@@ -85,12 +85,12 @@ def complete(
     claim: Claim,
     owner: str = "one",
     ending: ScrapeError | Served = PARTIAL_RECORD,
-    settings: CallSettings = SETTINGS,
+    settings: Settings = SETTINGS,
 ) -> str:
     calls = AsyncCalls(None, None, None, None, settings)  # type: ignore[arg-type]  # not used
     finished = calls.done(claim, ending) if isinstance(ending, Served) else calls.failed(claim, ending)
-    finish = partial(leases.finish, batch=[Stored.of(finished)], also=store_bills)
-    return str(session(finish, Worker(owner, 60, 5))[0][0])
+    worker = Worker(owner, 60, 5, also_store=store_bills)
+    return str(session(leases.finish, worker, [Stored.of(finished)])[0][0])
 
 
 def expire(session: Callable[..., Any]) -> None:
@@ -221,7 +221,7 @@ def test_a_call_whose_workers_exited_is_billed_as_a_failure(session: Callable[..
     session(leases.expire, Worker("of a user", 60, 0), lambda _: True)
     assert state(session, call) == "waiting", "it has no bills"
     claimed(session, lease=-1)
-    session(leases.expire, Worker("other", 60, 0, owned_only=True), lambda _: True, store_bills)
+    session(leases.expire, Worker("other", 60, 0, owned_only=True, also_store=store_bills), lambda _: True)
     answer = session(stored.find, "acme", call.request_id).answer("")
     assert (answer.status, answer.code) == (500, "INTERNAL_ERROR")
     assert session(rows) == [("acme", "INTERNAL_ERROR", 1, 0, 0)]
@@ -270,8 +270,14 @@ def test_an_idempotency_key_is_kept_for_a_record_and_free_after_a_failure(sessio
 
 def test_a_refused_call_leaves_nothing(session: Callable[..., Any]) -> None:
     accepted(session)
-    for room, refused in ((Room(0), Refused(1)), (Room(10, is_full=True), Refused())):
-        assert session(stored.accept, *new(key="refused"), room) == refused
+    for room, message, seconds in (
+        (Room(0, seconds_per_call=30), "1 calls of retail are waiting", 60),
+        (Room(10, is_full=True), "The stored calls have reached their maximum size", 600),
+    ):
+        refused = session(stored.accept, *new(key="refused"), room)
+        assert isinstance(refused, Overloaded)
+        assert refused.message.startswith(message)
+        assert refused.retry_after == seconds
     assert session(stored.page, "acme", None, 100, None)["counts"]["waiting"] == 1
     assert isinstance(session(stored.accept, *new(key="refused"), ROOM), FoundCall), "the key is free"
 
@@ -285,7 +291,7 @@ def test_a_call_that_is_not_done_counts_as_a_reservation_of_the_quota(session: C
 
     first, second = (session(stored.accept, *new(), room).call for _ in range(2))
     assert used() == (0, 2)
-    assert session(stored.accept, *new(key="third"), room) == Refused(quota=2)
+    assert isinstance(session(stored.accept, *new(key="third"), room), QuotaExceeded)
     assert isinstance(session(stored.accept, *new("other"), room), FoundCall), "quotas are the clients' own"
     session(stored.delete, "acme", second.request_id)
     assert used() == (0, 1)
@@ -335,7 +341,7 @@ def test_an_expired_call_is_ended_and_not_run(session: Callable[..., Any]) -> No
 
 def test_expired_responses_are_deleted_and_not_found(session: Callable[..., Any]) -> None:
     call, waiting = accepted(session), accepted(session)
-    complete(session, claimed(session)[0], settings=replace(SETTINGS, result_seconds=-1))
+    complete(session, claimed(session)[0], settings=Settings({"CALL_RESULT_HOURS": -1}))
     assert session(stored.find, "acme", call.request_id) is None
     assert session(stored.delete, "acme", call.request_id) is None
     assert session(stored.delete_expired, 10) == 1

@@ -7,12 +7,10 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import sync_playwright
-from twisted.web.test.requesthelper import DummyRequest
 
 from crawler.browser.chromium import executable
 from crawler.service.calls.envelope import Call
@@ -174,29 +172,24 @@ def test_options_requests_that_are_not_preflight_requests_are_refused(service: S
     assert call(service.url, CATEGORY, method="OPTIONS", headers={"Origin": PAGE}).code == "METHOD_NOT_ALLOWED"
 
 
-def request_of(method: bytes = b"POST", origin: str = PAGE) -> Any:
-    """Return a request to ``/v1/scrapers/x`` with this method and origin."""
-    request: Any = DummyRequest([])
-    request.method, request.path = method, b"/v1/scrapers/x"
-    for name, value in (PREFLIGHT | {"Origin": origin}).items():
-        request.requestHeaders.addRawHeader(name, value)
-    return request
+def preflight_of(origin: str) -> Call:
+    """Return a preflight request for ``/v1/scrapers/x`` of a page of this origin."""
+    headers = {name.lower(): value for name, value in (PREFLIGHT | {"Origin": origin}).items()}
+    return Call(method="OPTIONS", path="/v1/scrapers/x", request_headers=headers)
 
 
 def test_by_default_no_page_is_allowed() -> None:
-    request = request_of(b"OPTIONS")
-    assert Cors().preflight(request, Call()) is None
-    Cors().add_headers(request)
-    assert list(request.responseHeaders.getAllRawHeaders()) == []
+    call = preflight_of(PAGE)
+    assert Cors().preflight(call) is None
+    assert Cors().headers(call.path, call.request_headers) == {}
 
 
 def test_all_origins_are_allowed_only_by_an_asterisk() -> None:
-    request = request_of(origin=OTHER)
-    Cors(["*"]).add_headers(request)
-    assert request.responseHeaders.getRawHeaders("Access-Control-Allow-Origin") == ["*"]
-    assert not request.responseHeaders.hasHeader("Vary")
-    assert not request.responseHeaders.hasHeader("Access-Control-Allow-Credentials")
-    assert Cors(["*"]).preflight(request_of(b"OPTIONS", OTHER), Call()) is not None
+    call = preflight_of(OTHER)
+    headers = Cors(["*"]).headers(call.path, call.request_headers)
+    assert headers.keys() == {"Access-Control-Allow-Origin", "Access-Control-Expose-Headers"}
+    assert headers["Access-Control-Allow-Origin"] == "*"
+    assert Cors(["*"]).preflight(call) is not None
 
 
 def call_headers(service: Service, path: str, headers: dict[str, str]) -> dict[str, str]:

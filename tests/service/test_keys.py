@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
-from crawler.commands.serve import Command, RefusedError
+from crawler.commands.serve import valid_keys
 from crawler.errors import InvalidApiKey, MissingApiKey
 from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import ConfiguredKeys, Holder, Keys, export
+from crawler.service.clients.keys import FixedKeys, Holder, Keys, export
 
 VALID = {"a1": {"client": "acme", "hash": "0" * 64}}
 
 
 def keys_of(**settings: Any) -> Keys:
     """Return the keys that ``scrapy serve`` loads with these settings."""
-    return Command._keys(argparse.Namespace(sandbox=False), Settings(settings))
+    return valid_keys(Settings(settings))
 
 
 def test_us_4_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_us_4_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None
     assert "former" not in exported
 
     keys = keys_of(API_KEYS=exported, KEYS_FILE=str(tmp_path / "missing.sqlite"))
-    assert isinstance(keys, ConfiguredKeys)
+    assert isinstance(keys, FixedKeys)
     assert asyncio.run(keys.holder(key)) == Holder("acme", key.split("_")[1], "60/minute", 4)
     for wrong in (revoked, f"{key}x", "sandbox"):
         with pytest.raises(InvalidApiKey):
@@ -58,13 +58,12 @@ def test_us_4_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None
 )
 def test_us_4_wrong_keys_are_refused(value: Any, message: str) -> None:
     text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict) else value
-    with pytest.raises(RefusedError) as raised:
+    with pytest.raises(UsageError) as raised:
         keys_of(API_KEYS=text)
     assert str(raised.value).startswith(f"API_KEYS: expected the output of 'scrapy keys export'; {message}")
-    assert raised.value.exitcode == 2
     assert "secret" not in str(raised.value)
 
 
 def test_us_4_without_any_key_the_endpoint_does_not_start(tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="No API key is valid"):
+    with pytest.raises(UsageError, match="No API key is valid"):
         keys_of(API_KEYS="{}", KEYS_FILE=str(tmp_path / "missing.sqlite"))

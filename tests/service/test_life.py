@@ -105,7 +105,7 @@ def test_rb_20_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:
 def test_rb_20_names_of_clients_are_accepted(tmp_path: Path, client: str) -> None:
     store = KeyStore(tmp_path / "keys.sqlite")
     store.create(client)
-    assert [key.client for key in store.all()] == [client]
+    assert [key.holder.client for key in store.all()] == [client]
 
 
 @pytest.mark.parametrize(

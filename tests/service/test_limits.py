@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from crawler.configuration.setting_types import rate
 from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.errors import ConcurrencyLimited, RateLimited
 from crawler.service.clients.keys import Holder
-from crawler.service.clients.limits import KeyLimits, Rate, Release
+from crawler.service.clients.limits import KeyLimits, Rate
 from tests.downloads.processes import UNREACHABLE
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import VERY_SLOW, running
@@ -44,15 +44,17 @@ async def count_allowed(limit: KeyLimits, holder: Holder, calls: int) -> int:
     return sum(status is None or status.allowed for status in statuses)
 
 
-async def acquire(limit: KeyLimits, holder: Holder, calls: int) -> list[Release]:
-    """Acquire slots until the limit is reached. Return the functions that release them."""
-    releases = []
+async def begin(limit: KeyLimits, holder: Holder, calls: int) -> list[AsyncExitStack]:
+    """Begin calls until the limit is reached. Return the calls, to be closed."""
+    begun = []
     for _ in range(calls):
         try:
-            releases.append(await limit.acquire(holder))
+            stack = AsyncExitStack()
+            await stack.enter_async_context(limit.in_flight(holder))
+            begun.append(stack)
         except ConcurrencyLimited:
             break
-    return releases
+    return begun
 
 
 @pytest.mark.parametrize(
@@ -91,12 +93,12 @@ def test_calls_per_period_are_limited(settings: dict[str, object], holder: Holde
 def test_calls_in_flight_are_limited(settings: dict[str, object], holder: Holder, expected: int) -> None:
     async def scenario() -> int:
         async with limits(**settings) as limit:
-            releases = await acquire(limit, holder, 10)
-            assert len(await acquire(limit, OTHER, 1)) == 1, "another key has its own slots"
-            for release in releases:
-                release()
-            assert len(await acquire(limit, holder, 10)) == len(releases), "released slots are free"
-        return len(releases)
+            calls = await begin(limit, holder, 10)
+            assert len(await begin(limit, OTHER, 1)) == 1, "another key has its own slots"
+            for each in calls:
+                await each.aclose()
+            assert len(await begin(limit, holder, 10)) == len(calls), "released slots are free"
+        return len(calls)
 
     assert asyncio.run(scenario()) == expected
 
@@ -116,11 +118,11 @@ def test_processes_share_the_concurrency_by_the_store(location: str) -> None:
     async def scenario() -> tuple[int, int, int]:
         async with limits(**given) as two:
             async with limits(**given) as one:
-                first = await acquire(one, HOLDER, 3)
-                second = await acquire(two, HOLDER, 3)
-                for release in first:
-                    release()
-            return len(first), len(second), len(await acquire(two, HOLDER, 10))
+                first = await begin(one, HOLDER, 3)
+                second = await begin(two, HOLDER, 3)
+                for each in first:
+                    await each.aclose()
+            return len(first), len(second), len(await begin(two, HOLDER, 10))
 
     assert asyncio.run(scenario()) == (3, 1, 3), "a process that ends waits until its slots are released"
 
@@ -192,9 +194,10 @@ async def test_us_13_clients_are_told_the_limit_that_the_operator_set() -> None:
         with pytest.raises(RateLimited) as error:
             refused.check()
         assert error.value.message == f"Rate limit exceeded: this key may make 3 calls in 60 s{share}"
-        await limit.acquire(HOLDER)
-        with pytest.raises(ConcurrencyLimited) as full:
-            await limit.acquire(HOLDER)
+        async with limit.in_flight(HOLDER):
+            with pytest.raises(ConcurrencyLimited) as full:
+                async with limit.in_flight(HOLDER):
+                    pytest.fail("the key has two slots")
         assert full.value.message == f"Concurrency limit reached: this key may have 3 calls in flight{share}"
 
 

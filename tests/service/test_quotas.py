@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import ConfiguredKeys, Holder, export, monthly_quota
+from crawler.service.clients.keys import Holder, configured_keys, export, monthly_quota
 from crawler.service.clients.quotas import Quotas, Reservation
 from crawler.service.clients.usage import Usage
 from tests.crawls import sandbox
@@ -63,8 +64,8 @@ class Process:
 
     async def state(self, quota: int = 100, client: str = "acme") -> tuple[int, int]:
         """Return how many calls are used and how many are reserved."""
-        report = await self.quotas.report(Holder(client, "k", quota=quota), 5)
-        assert report is not None
+        read = partial(quotas.report, client=client, quota=quota)
+        report = await self.usage.store.transact(read, write=False)
         return report["used"], report["reserved"]
 
 
@@ -175,8 +176,8 @@ async def test_the_quota_is_reset_at_the_end_of_the_month(
 ) -> None:
     clock[0] = datetime.fromisoformat(now).timestamp()
     async with processes(str(tmp_path / "service.sqlite3")) as (process,):
-        report = await process.quotas.report(Holder("acme", "k", quota=7), 5)
-    assert report == {"limit": 7, "used": 0, "reserved": 0, "resets_at": reset}
+        report = await process.usage.report(Holder("acme", "k", quota=7))
+    assert report["quota"] == {"limit": 7, "used": 0, "reserved": 0, "resets_at": reset}
 
 
 async def test_processes_reserve_one_after_the_other(location: str) -> None:
@@ -237,7 +238,7 @@ def test_all_keys_of_a_client_have_its_quota(tmp_path: Path) -> None:
     store.create("other")
 
     def quotas_of(client: str) -> list[int | None]:
-        return [key.quota for key in store.all() if key.client == client]
+        return [key.holder.quota for key in store.all() if key.holder.client == client]
 
     assert quotas_of("acme") == [500, 500], "a further key does not bypass the quota"
     assert quotas_of("other") == [None]
@@ -255,9 +256,9 @@ def test_a_file_of_keys_of_an_earlier_version_gets_quotas(tmp_path: Path) -> Non
     store.create("acme")
     with closing(sqlite3.connect(store.path)) as old:
         old.execute("DROP TABLE quotas")
-    assert [key.quota for key in store.all()] == [None]
+    assert [key.holder.quota for key in store.all()] == [None]
     assert store.set_quota("acme", 5)
-    assert [key.quota for key in store.all()] == [5]
+    assert [key.holder.quota for key in store.all()] == [5]
 
 
 async def test_exported_keys_have_the_quota_of_their_client(tmp_path: Path) -> None:
@@ -265,7 +266,7 @@ async def test_exported_keys_have_the_quota_of_their_client(tmp_path: Path) -> N
     key, free = store.create("acme", quota=500), store.create("other")
     exported = json.loads(export(store.all()))
     assert exported[key.split("_")[1]]["quota"] == "500/month"
-    keys = ConfiguredKeys(exported)
+    keys = configured_keys(exported)
     assert (await keys.holder(key)).quota == 500
     assert (await keys.holder(free)).quota is None
 
@@ -281,7 +282,7 @@ async def test_exported_keys_have_the_quota_of_their_client(tmp_path: Path) -> N
 def test_configured_keys_of_a_client_must_have_the_same_quota(other: dict[str, str], message: str) -> None:
     key = {"client": "acme", "hash": "0" * 64}
     with pytest.raises(ValueError, match=r"^[ab]\.quota") as error:
-        ConfiguredKeys({"b": key | other, "a": key | {"quota": "500/month"}})
+        configured_keys({"b": key | other, "a": key | {"quota": "500/month"}})
     assert str(error.value) == message
 
 

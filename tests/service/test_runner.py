@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import pytest
 from scrapy.settings import Settings
-from twisted.web.http_headers import Headers
 
 from crawler.downloads.facts import Facts
 from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailable, TargetNotFound, UpstreamTimeout
@@ -27,7 +26,7 @@ from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
 from crawler.service.calls import asynchronous, stored
-from crawler.service.calls.asynchronous import AsyncCalls, CallSettings
+from crawler.service.calls.asynchronous import AsyncCalls
 from crawler.service.calls.cache import Cache
 from crawler.service.calls.envelope import Call, Served, new_request_id
 from crawler.service.calls.stored import FoundCall, Room, StoredCall
@@ -36,11 +35,12 @@ from crawler.service.clients.limits import KeyLimits
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.jobs import runs
 from crawler.service.jobs.runs import Runs
+from crawler.service.periodic import repeat
 from crawler.targets.parser import check_params
 from crawler.targets.target import Outcome, Target
 
 SEARCH, CATEGORY = scrapers()["retail-search-v4"], scrapers()["retail-category-v4"]
-SETTINGS = CallSettings(max_seconds=3_600, result_seconds=3_600, idempotency_seconds=3_600, max_bytes=10**9)
+SETTINGS = Settings({"CALL_MAX_HOURS": 1, "CALL_RESULT_HOURS": 1, "IDEMPOTENCY_HOURS": 1, "CALL_STORE_MB": 1_000})
 
 Fetch = Callable[[Target], Awaitable[Served]]
 
@@ -49,7 +49,7 @@ Fetch = Callable[[Target], Awaitable[Served]]
 class Slots:
     """Replaces the lanes and the crawler of a platform that has a given number of slots."""
 
-    slots: int = 2
+    concurrency: int = 2
     targets_per_second: float = 4.0
     usable_in: float = 0.0
     spacing: float = 0.0
@@ -62,7 +62,7 @@ class Slots:
         return self
 
     def free_in(self, started: int) -> float:
-        return 0.0 if started < self.slots else 0.001
+        return 0.0 if started < self.concurrency else 0.001
 
     async def scrape(self, target: Target) -> Outcome:
         """Scrape one target of a job."""
@@ -76,12 +76,11 @@ class Crawlers:
     """Replaces the crawlers of the service, with one platform."""
 
     crawler: Slots = field(default_factory=Slots)
-    platforms: tuple[str, ...] = ("retail",)
     draining: bool = False
 
-    def of(self, platform: str) -> Slots:
-        assert platform == "retail"
-        return self.crawler
+    @property
+    def of(self) -> dict[str, Slots]:
+        return {"retail": self.crawler}
 
 
 @dataclass
@@ -152,7 +151,7 @@ async def running(folder: Path, fetch: Fetch, slots: Slots | None = None, lease:
         store, crawlers, Cache(fetch, ttls={}, max_bytes=0, max_wait=120), KeyLimits(LIMITS, Facts()), SETTINGS
     )
     process = Process(Runs(Jobs(location), crawlers, calls, lease, exits=5), calls, store)
-    calls.open()
+    periodic = [asyncio.ensure_future(repeat(*each)) for each in calls.periodic]
     process.runs.open()
     yield process
     calls.stop()
@@ -163,7 +162,8 @@ async def running(folder: Path, fetch: Fetch, slots: Slots | None = None, lease:
         assert found is not None
         assert await process.runs.jobs.check(found) == []
     await process.runs.close()
-    await calls.close()
+    for task in periodic:
+        task.cancel()
     await store.close()
 
 
@@ -245,8 +245,8 @@ async def test_an_accepted_call_is_reported_as_accepted_if_its_state_cannot_be_r
 
         monkeypatch.setattr(process.store, "transact", transact_once)
         target = Target(new_request_id(), SEARCH, check_params(SEARCH, {"query": "tea"}))
-        request, call = cast("Any", SimpleNamespace(requestHeaders=Headers())), Call(target.id)
-        answer = await CallRoutes(process.calls, process.runs).accept(request, call, Holder("acme", "key"), target)
+        call = Call(target.id)
+        answer = await CallRoutes(process.calls, process.runs).accept(call, Holder("acme", "key"), target)
         monkeypatch.setattr(process.store, "transact", transact)
         assert (answer.status, answer.code) == (202, "ACCEPTED")
         assert answer.headers["Location"] == f"/v1/calls/{target.id}"
@@ -454,7 +454,7 @@ async def test_at_12_hanging_calls_of_one_client_leave_a_slot_for_the_others(tmp
             await hangs.wait()
         return Served({"a": 1})
 
-    async with running(tmp_path, fetch, Slots(slots=3)) as process:
+    async with running(tmp_path, fetch, Slots(concurrency=3)) as process:
         busy = [await process.accept("busy") for _ in range(5)]
         for client in ("other", "third", "other"):
             assert (await process.done(await process.accept(client))).call.code == "OK"
@@ -518,7 +518,7 @@ def test_the_waiting_time_is_estimated_from_the_budget_and_the_rest() -> None:
     nothing = cast("Any", None)
     estimates = AsyncCalls(nothing, cast("Any", crawlers), nothing, nothing, SETTINGS)
     assert [estimates.seconds_until_done("retail", ahead) for ahead in (0, 9, None)] == [12, 30, 12]
-    assert estimates.max_ahead("retail", 3_610) == 1_800
+    assert estimates.room("retail", None) == Room(1_795, seconds_per_call=2)
 
 
 async def test_at_12_a_job_with_hanging_targets_leaves_a_slot_for_the_calls_of_others(tmp_path: Path) -> None:
@@ -529,7 +529,7 @@ async def test_at_12_a_job_with_hanging_targets_leaves_a_slot_for_the_calls_of_o
             await hangs.wait()
         return Served({"a": 1})
 
-    async with running(tmp_path, fetch, Slots(slots=3)) as process:
+    async with running(tmp_path, fetch, Slots(concurrency=3)) as process:
         jobs = process.runs.jobs
         job = await jobs.create("job", "busy")
         lines = []

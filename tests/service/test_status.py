@@ -88,11 +88,10 @@ class Process:
         }
         all_settings = Settings(values | settings)
         shared = SharedState()
-        self.load = {"retail": (1, 3)}
         self.lanes = platform_lanes(shared, "retail", all_settings)
-        crawlers = cast("Any", SimpleNamespace(shared=shared, load=self.load))
+        self.crawler = SimpleNamespace(lanes=self.lanes, source=["a waiting call"], in_flight=3)
         self.store = Store(location, SCHEMA)
-        self.status = Status(crawlers, all_settings, self.store)
+        self.status = Status(cast("Any", SimpleNamespace(of={"retail": self.crawler})), self.store)
 
     def complete(
         self, number: int, error: ScrapeError | None = None, *, egress: int | None = 0, **outcome: Any
@@ -306,7 +305,7 @@ async def test_the_state_is_the_sum_of_all_running_processes(location: str, cloc
         one.store.transact_sync(_accept)
         assert (await one.platform())["waiting"] == 3, "with the asynchronous call"
         one.store.transact_sync(lambda session: session.run("DELETE FROM targets"))
-        other.load["retail"] = (0, 0)
+        other.crawler.source, other.crawler.in_flight = [], 0
         await other.status.flush(5)
         assert ((await one.platform())["waiting"]) == 1
         clock[0] += FORGET_SECONDS + 1

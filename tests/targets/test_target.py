@@ -18,10 +18,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from crawler.jobs.intake import job_name
 from crawler.registry import scrapers, spiders
+from crawler.targets.arguments import parse_shard
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.repeats import FetchedOnce
-from crawler.targets.shard import Shard
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Target
 
@@ -193,9 +193,10 @@ def test_a_file_of_another_machine_is_read_once(monkeypatch: pytest.MonkeyPatch)
     bucket.pipe("/once.jsonl.gz", gzip.compress(b"".join(orjson.dumps(row) + b"\n" for row in ROWS)))
     monkeypatch.setattr(MemoryFileSystem, "_open", counted)
     for _ in range(2):
-        source = FetchedOnce(FileSource(RETAIL, location))
-        source.check()
-        assert len(collect(source)) + source.repeated == len(ROWS) == source.expected
+        files = FileSource(RETAIL, location)
+        files.check()
+        source = FetchedOnce(files)
+        assert len(collect(source)) + source.repeated == len(ROWS) == files.expected
     assert job_name([location], {}).startswith("once.jsonl-")
     assert opened == ["/once.jsonl.gz"]
     bucket.pipe("/once.jsonl.gz", gzip.compress(orjson.dumps(ROWS[0])))
@@ -206,7 +207,7 @@ def test_a_file_of_another_machine_is_read_once(monkeypatch: pytest.MonkeyPatch)
 
 def test_shards_are_equal_parts_of_all_targets(tmp_path: Path) -> None:
     write(tmp_path / "t.jsonl", ROWS)
-    shards = [FileSource(RETAIL, str(tmp_path / "t.jsonl"), Shard.parse(f"{number}/16")) for number in range(1, 17)]
+    shards = [FileSource(RETAIL, str(tmp_path / "t.jsonl"), parse_shard(f"{number}/16")) for number in range(1, 17)]
     parts = [[each.id for each in collect(shard)] for shard in shards]
     assert sorted((each for part in parts for each in part), key=int) == [row["id"] for row in ROWS]
     assert {len(part) for part in parts} == {77, 78}
@@ -216,7 +217,7 @@ def test_shards_are_equal_parts_of_all_targets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "1/0", "-1/4", "1/4/2", "a/b", "\u0661/4"])
 def test_malformed_shards_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a shard: write 3/16"):
-        Shard.parse(text)
+        parse_shard(text)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ class Demographics(Model):
     friends_count: int | None
     """Number of accounts that the account follows; null if no source exposes it."""
     listed_count: int | None
-    """Number of lists that include the account; null if no source exposes it: the newest API does not."""
+    """Number of lists that include the account; null if no source exposes it, such as the newest API."""
     media_count: int | None
     """Number of the account's posts with media; null if no source exposes it."""
     statuses_count: int | None
@@ -185,10 +185,10 @@ class Post(Model):
     hashtags: list[str]
     """Hashtags without #, in the order and spelling of the text."""
     in_reply_to_handle: str | None
-    """Handle that the post replies to; null if it is not a reply. A post that begins with a mention may have this
-    handle without ``in_reply_to_post_id``."""
+    """Handle of the account to which the post is addressed; null if the platform states none. A post that only begins
+    with a mention may have this handle: its ``in_reply_to_post_id`` is null then, and its ``is_reply`` false."""
     in_reply_to_post_id: str | None
-    """Id of the post that this post replies to; null if it is not a reply."""
+    """Id of the post that this post replies to; null if this post is not a reply."""
     is_quote: bool
     """Whether the post quotes another post. False on every repost, even if the reposted post is a quote."""
     is_reply: bool

@@ -321,13 +321,13 @@ class Post(Model):
     """Duration in seconds, exact or rounded to whole seconds, depending on the page. Null for photos and carousels, or
     if no page states it."""
     video_play_count: int | None
-    """Number of plays; null for photos and carousels, if it is hidden, or if no page states it, as for most reels.
-    Never 0."""
+    """Number of plays; null for photos and carousels, if the owner hides it, or if no page states it, as for most
+    reels. Never 0."""
     video_url: str | None
     """URL of the video. The URL is signed and expires. Null for photos and carousels."""
     video_view_count: int | None
-    """Number of views; null for photos and carousels, if it is hidden, or if the page does not state it, as for most
-    reels. Never 0."""
+    """Number of views; null for photos and carousels, if the owner hides it, or if the page does not state it, as for
+    most reels. Never 0."""
 
 
 class PostShell(Model):

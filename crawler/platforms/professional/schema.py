@@ -195,7 +195,7 @@ class MemberItem(content.ContentItem):
     caption: str
     """The article's title, or the post's text, which may be shortened with "…" in the layout with a list."""
     comment_count: int | None
-    """Number of comments. Null if the page does not show it: it never does in the layout with a list."""
+    """Number of comments. Null if the page does not show it, as in the layout with a list."""
     content_code: str = Field(min_length=1)
     """The same as ``content_id``. Never empty."""
     content_id: str = Field(min_length=1)
@@ -211,7 +211,7 @@ class MemberItem(content.ContentItem):
     """Number of reactions of all kinds. Null if neither the card nor the linked data contains it."""
     published_date: int | None
     """Time of publication in Unix seconds: from the linked data, or from the id of a post; midnight UTC if only the day
-    of an article is known. Null if none of them is known."""
+    of an article is known. Null if none of these times is known."""
 
 
 class MemberProfile(Model):

@@ -216,7 +216,7 @@ class Listing(Model):
 
 
 class SearchListing(Listing):
-    """A page of search results. Its category fields are empty, and ``cat_id`` is "0", as the platform sends it."""
+    """A page of search results. The category fields are empty, and ``cat_id`` is "0", as the platform sends it."""
 
     query: str
     """The words that were searched for."""

@@ -45,9 +45,10 @@ class Image(Model):
     height: int | None
     """Height in pixels as stated by the platform; null if missing. The files may have another height."""
     uri: str
-    """The first URL in ``url_list``, or "" if it is empty."""
+    """The first URL in ``url_list``, or "" if this list is empty."""
     url_list: list[str]
-    """URLs of the same file: mirrors or formats, in the platform's order; [] if it has none. Most of them expire."""
+    """URLs of the same file: mirrors or formats, in the platform's order; [] if the response has none. Most of these
+    URLs expire."""
     url_prefix: str | None
     """Null in all observed responses."""
     width: int | None
@@ -146,7 +147,7 @@ class Music(Model):
     is_original_sound: bool | None
     """Whether the sound is a user's own, not a licensed track."""
     owner_nickname: str
-    """Display name of the sound's owner, "" if it has no owner or the owner is not exposed."""
+    """Display name of the sound's owner, "" if the sound has no owner or the owner is not exposed."""
     play_url: Image
     """URLs of the sound itself."""
     title: str

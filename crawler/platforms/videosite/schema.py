@@ -144,11 +144,11 @@ class ContentItem(content.ContentItem):
     author_name: str
     """Name of the channel."""
     author_username: str
-    """Handle of the channel without "@", "" if it has none."""
+    """Handle of the channel without "@", "" if the channel has none."""
     caption: str
     """The title, without the description; "" if the platform shows none."""
     comment_count: int | None
-    """Number of comments, as rounded by the platform. Null if no source contains it; lists never do."""
+    """Number of comments, as rounded by the platform. Null if no source contains it; lists never contain it."""
     content_code: str
     """The same as ``content_id``: the platform has only one id for an item."""
     content_id: str = Field(pattern=VIDEO_ID)
@@ -163,7 +163,7 @@ class ContentItem(content.ContentItem):
     images: list[str]
     """Always empty: posts with images are out of scope."""
     like_count: int | None
-    """Exact number of likes. Null if hidden, or if no source contains it; lists never do."""
+    """Exact number of likes. Null if hidden, or if no source contains it; lists never contain it."""
     mentions: list[str]
     """Handles mentioned in title and description, without "@", in their order."""
     published_date: int | None
@@ -222,7 +222,7 @@ class Profile(Model):
     total_views: int | None
     """Exact number of views of all items. Null without ``include_about``."""
     username: str
-    """Handle without "@", in the channel's own spelling; "" if it has none."""
+    """Handle without "@", in the channel's own spelling; "" if the channel has none."""
     verification_status: bool | None
     """Whether the channel has a badge for verified channels or artists; null if unknown (age-restricted channels)."""
 

@@ -12,6 +12,9 @@ import orjson
 from crawler.sandbox.microblog.account import Post, User
 from crawler.sandbox.microblog.new import KEY, entry, plain, user_payload, user_results
 from crawler.sandbox.microblog.user import b64
+from crawler.sandbox.skeletons import Skeletons
+
+fill = Skeletons(__file__)
 
 _BARE = re.compile(r"[A-Za-z0-9_$]+", re.ASCII)
 
@@ -34,24 +37,7 @@ def records(user: User, posts: list[Post]) -> dict[str, Any]:
         listed.append(copy_id)
     end = "client:ProfileOriginalsProduct-Timeline:instructions:2"
     store[end] = {"__id": end, "__typename": "TimelineTerminateTimeline", "direction": "TopAndBottom"}
-    store[timeline] = {
-        "__id": timeline,
-        "__typename": "TimelineTimeline",
-        "id": "ProfileOriginalsProduct-Timeline",
-        "response_objects": None,
-        "instructions": {"__refs": [end]},
-        "entries": {"__refs": listed},
-        "held_entries": {"__refs": []},
-        "top_cursor": None,
-        "bottom_cursor": None,
-        "pinned_entry_ids": [],
-        "unread_entry_ids": [],
-        "unread_entries_sort_index": None,
-        "is_terminated_at_bottom": True,
-        "is_terminated_at_top": True,
-        "last_top_fetch_timestamp_ms": 1_789_210_687_330,
-        "last_revealed_timestamp_ms": None,
-    }
+    store[timeline] = fill("timeline", timeline=timeline, end=end, listed=listed)
     return store
 
 
@@ -140,30 +126,9 @@ def with_streams(page: bytes, queries: list[tuple[str, str, dict[str, Any]]]) ->
 
 def _document(user: User, scripts: str) -> bytes:
     """Render an HTML page around the profile's data."""
-    person = {
-        "@type": "Person",
-        "additionalName": user.handle,
-        "name": user.name,
-        "description": user.about,
-        "homeLocation": {"@type": "Place", "name": user.location},
-        "identifier": user.id,
-        "image": {"@type": "ImageObject", "contentUrl": user.picture.replace("_normal", "_400x400")},
-        "interactionStatistic": [
-            {
-                "@type": "InteractionCounter",
-                "interactionType": f"https://schema.org/{action}",
-                "userInteractionCount": number,
-            }
-            for action, number in (
-                ("FollowAction", user.followers),
-                ("SubscribeAction", user.following),
-                ("WriteAction", user.posts),
-            )
-        ],
-        "sameAs": [user.link] if user.link else [],
-    }
     created = datetime.fromtimestamp(user.created, UTC).isoformat().replace("+00:00", ".000Z")
-    linked = {"@context": "https://schema.org", "@type": "ProfilePage", "dateCreated": created, "mainEntity": person}
+    picture = user.picture.replace("_normal", "_400x400")
+    linked = fill("person", user=user, created=created, picture=picture, links=[user.link] if user.link else [])
     block = orjson.dumps(linked).decode().replace("<", "\\u003c")
     title = html.escape(f"{user.name} (@{user.handle}) / X")
     return (
@@ -185,15 +150,7 @@ def other_page(title: str, body: str, head: str = "") -> bytes:
 
 def embed_page(handle: str, entries: list[dict[str, Any]]) -> bytes:
     """Render the embeddable timeline of an account."""
-    props = {
-        "pageProps": {
-            "contextProvider": {"features": {}, "scribeData": {"page": "profile"}, "hasResults": bool(entries)},
-            "latest_tweet_id": entries[0]["content"]["tweet"]["id_str"] if entries else "",
-            "headerProps": {"screenName": handle},
-            "timeline": {"entries": entries},
-        },
-        "__N_SSP": True,
-    }
-    block = orjson.dumps({"props": props, "page": "/timeline-profile/screen-name/[screenName]", "query": {}}).decode()
-    block = block.replace("<", "\\u003c")
+    latest = entries[0]["content"]["tweet"]["id_str"] if entries else ""
+    data = fill("embed", handle=handle, entries=entries, latest=latest, has_results=bool(entries))
+    block = orjson.dumps(data).decode().replace("<", "\\u003c")
     return other_page("", f'<div id="__next"></div><script id="__NEXT_DATA__" type="application/json">{block}</script>')

@@ -10,31 +10,18 @@ from urllib.parse import urlencode
 import orjson
 
 from crawler.sandbox.retail.row import row_of
+from crawler.sandbox.skeletons import ABSENT, Skeletons
 
 if TYPE_CHECKING:
-    from crawler.sandbox.retail.shop import Category, Shop, View
+    from crawler.sandbox.retail.shop import Shop, View
 
 PUBLIC = "https://www.walmart.com"
-_WORDS = [
-    "cart",
-    "store",
-    "pickup",
-    "delivery",
-    "order",
-    "return",
-    "size",
-    "color",
-    "brand",
-    "price",
-    "review",
-    "seller",
-    "item",
-    "offer",
-    "gift",
-    "list",
-    "filter",
-    "save",
-]
+fill = Skeletons(__file__)
+
+_VOCABULARY = """
+cart store pickup delivery order return size color brand price review seller item offer gift list filter save
+"""
+_WORDS = _VOCABULARY.split()
 
 
 def search_url(query: str) -> str:
@@ -94,84 +81,29 @@ def title_of(view: View) -> str:
 
 def next_data(shop: Shop, view: View) -> dict[str, Any]:
     """Build the data block of a listing's page."""
-    initial: dict[str, Any] = {
-        "headers": {},
-        "layoutContainerData": None,
-        "searchResult": _listing(shop, view),
-        "pageMetadata": {"location": {"postalCode": "95829", "storeId": "3081", "intent": "SHIPPING"}},
-        "contentLayout": {"modules": [_module("PillsModule"), _filters(shop, view)]},
-    }
-    if view.category:
-        initial["seoBrowseMetaData"] = {
-            "metaTitle": f"{view.category.name} - Walmart.com",
-            "metaCanon": f"/browse/{view.category.id}",
-            "h1": view.category.name,
-        }
-    page = "/browse/[...browseParams]" if view.category else "/search"
-    runtime = {} if shop.light else _runtime()
-    return {
-        "props": {"pageProps": {"initialData": initial, "isBot": False}, **runtime},
-        "page": page,
-        "query": {"page": str(view.page)},
-        "buildId": "production_20261101T0900Z-en-US",
-    }
-
-
-def _module(kind: str, **configs: Any) -> dict[str, Any]:
-    return {"__typename": "TempoWM_GLASSWWWSearchModule", "type": kind, "name": kind, "version": 1, "configs": configs}
-
-
-def _filters(shop: Shop, view: View) -> dict[str, Any]:
-    facets = _facets(shop, view)
-    return _module("SearchSortFilterModule", topNavFacets=facets[:1], allSortAndFilterFacets=facets)
-
-
-def _facets(shop: Shop, view: View) -> list[dict[str, Any]]:
-    children = [shop.category(c) for c in view.category.children] if view.category else []
-    values = [_facet_value(shop, child) for child in children]
-    return [
-        _facet("sort", "Sort by", [{"id": sort, "name": sort, "type": "sort"} for sort in ("best_match", "price_low")]),
-        _facet("cat_id", "Departments", values),
-        {
-            **_facet("price", "Price", None),
-            "min": 0,
-            "max": 250,
-            "selectedMin": view.prices[0],
-            "selectedMax": view.prices[1],
-            "unboundedMax": True,
-            "stepSize": 1,
-        },
-        _facet("brand", "Brand", []),
-    ]
-
-
-def _facet(kind: str, name: str, values: list[dict[str, Any]] | None) -> dict[str, Any]:
-    empty = dict.fromkeys(
-        ("displayType", "min", "max", "selectedMin", "selectedMax", "unboundedMax", "stepSize", "isSelected")
+    runtime = {"runtimeConfig": ABSENT, "messages": ABSENT} if shop.light else _runtime()
+    return fill(
+        "page",
+        listing=_listing(shop, view),
+        **_facets(shop, view),
+        seo=fill("seo", category=view.category) if view.category else ABSENT,
+        page="/browse/[...browseParams]" if view.category else "/search",
+        number=str(view.page),
+        **runtime,
     )
-    return {
-        "title": name,
-        "name": name,
-        "expandOnLoad": None,
-        "type": kind,
-        "layout": "default",
-        **empty,
-        "values": values,
-    }
 
 
-def _facet_value(shop: Shop, category: Category) -> dict[str, Any]:
+def _facets(shop: Shop, view: View) -> dict[str, Any]:
+    children = [shop.category(c) for c in view.category.children] if view.category else []
+    values = [fill("facet value", category=each, total=len(shop.matching(each.id, None))) for each in children]
+    low, high = view.prices
+    limits = {"min": 0, "max": 250, "selectedMin": low, "selectedMax": high, "unboundedMax": True, "stepSize": 1}
+    sorts = [{"id": sort, "name": sort, "type": "sort"} for sort in ("best_match", "price_low")]
     return {
-        "id": category.id,
-        "title": category.name,
-        "name": category.name,
-        "expandOnLoad": True,
-        "description": None,
-        "type": "cat_id",
-        "itemCount": len(shop.matching(category.id, None)),
-        "isSelected": None,
-        "baseSeoURL": f"/browse/{category.id}",
-        "values": None,
+        "sort": fill("facet", kind="sort", name="Sort by", values=sorts),
+        "departments": fill("facet", kind="cat_id", name="Departments", values=values),
+        "price": fill("facet", kind="price", name="Price", values=None) | limits,
+        "brand": fill("facet", kind="brand", name="Brand", values=[]),
     }
 
 
@@ -179,144 +111,44 @@ def _listing(shop: Shop, view: View) -> dict[str, Any]:
     """Build the listing in the data block. The format of prices differs between pages, as on the real platform."""
     category = view.category
     name = category.name if category else view.query
-    title = _heading(view)
+    cat_id = category.id if category else "0"
     layout = "AB"[(view.page + len(str(name))) % 2]
     rows: list[dict[str, Any]] = [row_of(row.product, layout, sponsored=row.sponsored) for row in view.rows]
     carousel = rows[:3]
-    rows[4:4] = [{"__typename": "AdPlaceholder"}] if rows else []
-    rows[9:9] = [{"__typename": "TileTakeOverProductPlaceholder", "tile": None}] if rows else []
-    rows += [{"__typename": "MarqueePlaceholder"}] if rows else []
+    if rows:
+        rows.insert(4, {"__typename": "AdPlaceholder"})
+        rows.insert(9, {"__typename": "TileTakeOverProductPlaceholder", "tile": None})
+        rows.append({"__typename": "MarqueePlaceholder"})
     half = len(rows) // 2 if view.page % 2 else len(rows)
-    grids = [rows[:half], rows[half:]] if rows else []
-    stacks = [_stack(view, number * 2, grid) for number, grid in enumerate(grids) if grid]
+    shown = {"view": view, "query": view.query or ""}
+    grid = {"title": _heading(view), "kind": "GRID", "sub": "EXACT_MATCH"}
+    halves = [each for each in (rows[:half], rows[half:]) if each]
+    stacks = [fill("stack", **shown, **grid, number=n * 2, rows=each) for n, each in enumerate(halves)]
     if carousel and not shop.light:
-        stacks.insert(1, _stack(view, 1, carousel, carousel=True))
+        other = {"title": "Only here", "kind": "CAROUSEL", "sub": "SECONDARY_STACK"}
+        stacks.insert(1, fill("stack", **shown, **other, number=1, rows=carousel))
+    grids = [index for index, stack in enumerate(stacks) if stack["layoutEnum"] == "GRID"]
     crumbs = [*shop.crumbs(category), category] if category else []
-    return {
-        "title": title,
-        "aggregatedCount": view.total,
-        "enableFFAwareSearchBasedOnImplicitIntent": False,
-        "breadCrumb": [
-            {"id": c.id, "name": c.name, "url": f"/browse/{c.id}", "cat_level": n} for n, c in enumerate(crumbs)
-        ]
+    return fill(
+        "listing",
+        **shown,
+        title=_heading(view),
+        name=name,
+        cat_id=cat_id,
+        crumbs=[{"id": c.id, "name": c.name, "url": f"/browse/{c.id}", "cat_level": n} for n, c in enumerate(crumbs)]
         or None,
-        "debug": {
-            "sisUrl": "",
-            "adsUrl": "",
-            "genAIDebugInfo": {
-                "searchAlgorithm": "",
-                "isGenAiQueryEligible": False,
-                "genAIUnavailableReason": "",
-                "reformulatedQuery": None,
-            },
-            "presoDebugInformation": [{"explainerToolsResponse": None}],
-        },
-        "itemStacks": stacks,
-        "nonProduct": None,
-        "categoryNavigation": [],
-        "pageMetadata": {
-            "categoryNavigationMetaData": {"experienceType": "default"},
-            "storeSelectionHeader": None,
-            "title": title,
-            "canonical": None,
-            "source": "browse" if category else "search",
-            "description": None,
-            "location": {"addressId": ""},
-            "subscriptionEligible": False,
-        },
-        "paginationV2": {"maxPage": view.max_page, "pageProperties": _page_properties(view, stacks)},
-        "spelling": {"correctedTerm": None, "spellingModule": None},
-        "translation": None,
-        "requestContext": {
-            "vertical": "FOOD",
-            "hasGicIntent": False,
-            "isFitmentFilterQueryApplied": False,
-            "searchMatchType": "{}",
-            "selectedFacetCount": 0,
-            "showComparisonCart": False,
-            "categories": {"id": category.id if category else "0", "name": name},
-        },
-        "errorResponse": {"correlationId": "00-0", "source": "sis", "errorCodes": None, "errors": []},
-        "relatedSearch": [{"title": word, "url": f"/search?q={word}", "imageUrl": ""} for word in _WORDS[:6]],
-        "modules": None,
-        "pac": None,
-        "isModularSearch": False,
-        "hasMorePages": False,
-        "moduleArrayV2": [],
-        "count": len(rows),
-        "gridItemsCount": len(rows),
-        "catInfo": {"catId": category.id if category else "0", "name": name},
-    }
+        stacks=stacks,
+        source="browse" if category else "search",
+        kind="BrowsePage" if category else "SearchPage",
+        items={row.product.item_id: {"usItemId": row.product.item_id} for row in view.rows},
+        primary=[{"isPrimaryStack": True, "matchIndex": index} for index in grids],
+        department=cat_id.replace("_", "/"),
+        count=len(rows),
+    )
 
 
 def _heading(view: View) -> str:
     return view.category.name if view.category else f'Results for "{view.query}"'
-
-
-def _page_properties(view: View, stacks: list[dict[str, Any]]) -> dict[str, Any]:
-    grids = [index for index, stack in enumerate(stacks) if stack["layoutEnum"] == "GRID"]
-    return {
-        "ps": "40",
-        "spelling": "true",
-        "affinityOverride": "default",
-        "stores": "3081",
-        "grid": "true",
-        "query": view.query or "",
-        "cat_id": view.category.id if view.category else "0",
-        "sort": view.sort,
-        "displayGuidedNav": True,
-        "pap": {"polaris": {"ms_max_page_within_rerank": 8, "ms_slp": 6, "ms_triggered": True}},
-        "prg": "desktop",
-        "page": view.page,
-        "pageType": "BrowsePage" if view.category else "SearchPage",
-        "itemStacks": {row.product.item_id: {"usItemId": row.product.item_id} for row in view.rows},
-        "itemStacksInterleavePosition": [{"stackId": 0}],
-        "primaryStacksToMatch": [{"isPrimaryStack": True, "matchIndex": index} for index in grids],
-        "department": "/" + view.category.id.replace("_", "/") if view.category else "/0",
-    }
-
-
-def _stack(view: View, number: int, rows: list[dict[str, Any]], *, carousel: bool = False) -> dict[str, Any]:
-    title = "Only here" if carousel else _heading(view)
-    kind, sub = ("CAROUSEL", "SECONDARY_STACK") if carousel else ("GRID", "EXACT_MATCH")
-    return {
-        "displayMessage": None,
-        "meta": {
-            "beacon": "{}",
-            "adsBeacon": {"adUuid": "0", "moduleInfo": "{}", "max_ads": 10},
-            "spBeaconInfo": None,
-            "query": view.query or "",
-            "isPartialResult": None,
-            "stackId": number,
-            "stackType": "DEFAULT",
-            "stackName": "SBE_I_1",
-            "title": title,
-            "description": None,
-            "subTitle": None,
-            "titleKey": "resultsFor",
-            "queryUsedForSearchResults": None,
-            "layoutEnum": kind,
-            "subType": sub,
-            "totalItemCount": view.total,
-            "totalItemCountDisplay": "(1000+)",
-            "viewAllParams": None,
-            "comparisonCart": None,
-            "borderColor": None,
-            "iconUrl": None,
-            "initialCount": 0,
-            "fulfillmentIntent": None,
-        },
-        "itemsV2": None,
-        "content": None,
-        "title": title,
-        "titleKey": "resultsFor",
-        "description": "",
-        "queryUsedForSearchResults": None,
-        "totalItemCountDisplay": "(1000+)",
-        "count": view.total,
-        "items": rows,
-        "layoutEnum": kind,
-    }
 
 
 # The parts that make up most of a page: styles, drawings, interface texts, service URLs

@@ -4,235 +4,73 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from crawler.sandbox.skeletons import ABSENT, Skeletons
+
 if TYPE_CHECKING:
     from crawler.sandbox.retail.product import Product
+
+fill = Skeletons(__file__)
+
+DISPLAYS = {"IN_STOCK": "In stock", "OUT_OF_STOCK": "Out of stock", "UNKNOWN": ""}
 
 
 def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
     """Build a row. ``layout``: prices as A, price lines (since July 2026), or B, flat texts."""
-    price = product.cents
-    tracking = f"?classType=REGULAR&athbdg=L{1100 + product.number % 90}"
-    return {
-        "__typename": "Product",
-        "buyBoxSuppression": False,
-        "similarItems": False,
-        "id": product.product_id,
-        "usItemId": product.item_id,
-        "isBadSplit": False,
-        "fitmentLabel": None,
-        "name": product.name,
-        "checkStoreAvailabilityATC": False,
-        "seeShippingEligibility": False,
-        "brand": None,
-        "type": "VARIANT" if product.variants is None or product.variants else "REGULAR",
-        "shortDescription": product.description or None,
-        "weightIncrement": 1,
-        "topResult": None,
-        "additionalOfferCount": product.number % 4,
-        "availabilityInNearbyStore": None,
-        "itemBeacon": f"{product.number:x}" * 8,
-        "imageInfo": {
-            "id": product.product_id,
-            "name": f"{product.product_id}.jpeg",
-            "thumbnailUrl": product.image,
-            "size": "104-104",
-            "allImages": [{"id": product.product_id, "url": product.image}],
-        },
-        "aspectInfo": {"name": None, "header": None, "id": None, "snippet": None},
-        "canonicalUrl": product.path + tracking,
-        "conditionV2": None if product.condition is None else {"code": product.condition, "groupCode": 1},
-        "externalInfo": None,
-        "itemType": None,
-        "category": {"categoryPathId": "0:" + product.category.replace("_", ":"), "path": None},
-        "returnPolicy": {
-            "returnable": None,
-            "freeReturns": None,
-            "returnWindow": {"value": None, "unitType": "Day"},
-            "returnPolicyText": None,
-        },
-        "badges": _badges(product),
-        "buyNowEligible": True,
-        "classType": "REGULAR",
-        "averageRating": product.stars,
-        "numberOfReviews": product.reviews,
-        "esrb": None,
-        "mediaRating": None,
-        "salesUnitType": "EACH",
-        "sellerId": product.seller[0] or None,
-        "sellerName": product.seller[1] or None,
-        "hasSellerBadge": None,
-        **dict.fromkeys(("isEarlyAccessItem", "preEarlyAccessEvent", "earlyAccessEvent", "blitzItem"), False),
-        **dict.fromkeys(("annualEvent", "annualEventV2"), False),
-        "availabilityStatusV2": {"display": _display(product) or None, "value": product.status},
-        "groupMetaData": {"groupType": None, "groupSubType": None, "numberOfComponents": 0, "groupComponents": None},
-        "addOnServices": None,
-        "productLocation": [{"displayValue": f"Aisle A{product.number % 30}", "aisle": {"zone": "A", "aisle": 4}}],
-        "fulfillmentSpeed": None,
-        "offerId": product.offer_id or None,
-        "preOrder": {
-            "isPreOrder": False,
-            **dict.fromkeys(("preOrderMessage", "preOrderStreetDateMessage", "streetDate", "streetDateDisplayable")),
-            **dict.fromkeys(("streetDateType", "releaseDate")),
-        },
-        "pac": None,
-        "fulfillmentSummary": [
-            {
-                "fulfillment": "PICKUP",
-                "storeId": "3081",
-                "deliveryDate": "2026-11-24T21:59:00.000Z",
-                "fulfillmentMethods": ["UNSCHEDULED"],
-                "fulfillmentBadge": None,
-            }
-        ],
-        "priceInfo": {"A": _lines, "B": _flat}[layout](product),
-        "variantCriteria": [],
-        "snapEligible": False,
-        "fulfillmentTitle": "title_shipToHome_not_available",
-        "fulfillmentType": product.fulfillment or None,
-        "manufacturerName": None,
-        "showAtc": True,
-        "sponsoredProduct": _advertisement(product) if sponsored else None,
-        "showOptions": False,
-        "showBuyNow": False,
-        **dict.fromkeys(("quickShop", "quickShopCTALabel", "rewards", "promoDiscount")),
-        "arExperiences": {"isARHome": False, "isZeekit": False, "isAROptical": False},
-        "eventAttributes": {"priceFlip": False, "specialBuy": False},
-        "subscription": {"__typename": "Subscription", "subscriptionEligible": False, "showSubscriptionCTA": False},
-        "hasCarePlans": False,
-        "petRx": {"eligible": False, "singleDispense": None},
-        "vision": {"ageGroup": None, "visionCenterApproved": False},
-        "showExploreOtherConditionsCTA": False,
-        "isPreowned": product.preowned,
-        **dict.fromkeys(("pglsCondition", "newConditionProductId", "preownedCondition")),
-        "keyAttributes": [],
-        "mhmdFlag": False,
-        "seeSimilar": False,
-        "availabilityStatusDisplayValue": _display(product),
-        "productLocationDisplayValue": f"Aisle A{product.number % 30}",
-        "externalInfoUrl": "",
-        "canAddToCart": price is not None,
-        "description": product.description,
-        "flag": product.flag,
-        "badge": _badge(product),
-        "groupsV2": None,
-        "swipeableImages": [],
-        "socialProofBadges": None,
-        "fulfillmentBadges": [],
-        "preOrderBadge": None,
-        "fulfillmentBadgeGroups": [
-            {
-                "text": "Pickup ",
-                "slaText": "tomorrow",
-                "isSlaTextBold": True,
-                "templates": None,
-                "className": "dark-gray",
-                "key": "FF_PICKUP",
-            }
-        ],
-        "fulfillmentIcon": {"key": "PICKUP", "label": "Pickup"},
-        "specialBuy": False,
-        "priceFlip": False,
-        "image": product.image,
-        "imageSize": "104-104",
-        "imageID": product.product_id,
-        "imageName": f"{product.product_id}.jpeg",
-        "isOutOfStock": product.status == "OUT_OF_STOCK",
-        "price": 0 if layout == "A" or price is None else price / 100,
+    beacon = f"{product.number:x}"
+    seller, seller_name = product.seller
+    display = DISPLAYS[product.status]
+    return fill(
+        "row",
+        product=product,
+        kind="VARIANT" if product.variants is None or product.variants else "REGULAR",
+        description=product.description or None,
+        offers=product.number % 4,
+        beacon=beacon * 8,
+        badge_number=1100 + product.number % 90,
+        condition=None if product.condition is None else {"code": product.condition, "groupCode": 1},
+        category=product.category.replace("_", ":"),
+        badge=_badge(product, bundle=""),
+        badges=_badges(product),
+        seller=seller or None,
+        seller_name=seller_name or None,
+        display=display,
+        display_or_null=display or None,
+        aisle=product.number % 30,
+        offer=product.offer_id or None,
+        prices={"A": _lines, "B": _flat}[layout](product),
+        fulfillment=product.fulfillment or None,
+        advertisement=fill("advertisement", product=product, beacon=beacon * 24) if sponsored else None,
+        priced=product.cents is not None,
+        sold_out=product.status == "OUT_OF_STOCK",
+        price=0 if layout == "A" or product.cents is None else product.cents / 100,
         # For a product without a rating, real pages contain 0 here. The record must contain null.
-        "rating": {"averageRating": product.stars or 0, "numberOfReviews": product.reviews or 0},
-        "salesUnit": "EACH",
-        "variantList": [{"name": f"Option {n}"} for n in range(product.variants or 0)],
-        "isVariantTypeSwatch": False,
-        "shouldLazyLoad": False,
-        "isSponsoredFlag": sponsored,
-        "moqText": None,
-        "isLeftSideGridItem": True,
-        "productIndex": product.number % 50,
-        "itemStackPosition": 1,
-        "isAtfMarker": False,
-        "catalogSellerId": "0",
-    }
-
-
-def _display(product: Product) -> str:
-    return {"IN_STOCK": "In stock", "OUT_OF_STOCK": "Out of stock"}.get(product.status, "")
-
-
-def _badge(product: Product) -> dict[str, Any]:
-    key = product.flag.upper().replace(" ", "_")
-    return {
-        "__typename": "BaseBadge",
-        "key": key,
-        "text": product.flag,
-        "type": "LABEL",
-        "id": "L1600",
-        "styleId": "FLAG",
-        "bundleId": "",
-    }
+        stars=product.stars or 0,
+        reviews=product.reviews or 0,
+        variants=[{"name": f"Option {n}"} for n in range(product.variants or 0)],
+        sponsored=sponsored,
+        place=product.number % 50,
+    )
 
 
 def _badges(product: Product) -> dict[str, Any]:
-    icon = {"__typename": "BaseBadge", "key": "SAVE_WITH_W_PLUS", "text": "Save with", "type": "ICON"}
-    member = {
-        "__typename": "BadgeGroupMember",
-        "id": "L1053",
-        "key": "FF_SHIPPING",
-        "memberType": "badge",
-        "otherInfo": None,
-        "rank": 1,
-        "slaText": "tomorrow",
-        "slaDate": None,
-        "styleId": "FF_STYLE",
-        "text": "Shipping, arrives ",
-        "type": "LABEL",
-        "iconId": None,
-        "templates": None,
-        "badgeContent": None,
-    }
-    flag = {k: v for k, v in _badge(product).items() if k != "bundleId"}
-    return {
-        "flags": [flag] if product.flag else [],
-        "tags": [icon] if product.icon else [],
-        "groups": [{"__typename": "UnifiedBadgeGroup", "name": "fulfillment", "members": [member]}],
-        "groupsV2": None,
-    }
+    return fill(
+        "badges",
+        flags=[_badge(product, bundle=ABSENT)] if product.flag else [],
+        icon=fill("icon") if product.icon else ABSENT,
+    )
 
 
-def _advertisement(product: Product) -> dict[str, Any]:
-    beacon = f"https://shop.example/sp/track?adid={product.number:032x}&pt=browse&slot=2&bkt=ace1_default"
-    return {"spQs": f"{product.number:x}" * 24, "clickBeacon": beacon, "spTags": None, "viewBeacon": None}
-
-
-def _money(cents: int) -> str:
-    return f"${cents / 100:,.2f}"
-
-
-_EMPTY_TEXTS = [
-    "itemPrice",
-    "linePrice",
-    "linePriceDisplay",
-    "savings",
-    "wasPrice",
-    "wasPriceSupportText",
-    "unitPrice",
-    "shipPrice",
-    "minPriceForVariant",
-    "priceRangeString",
-    "subscriptionPrice",
-    "subscriptionString",
-    "subscriptionDiscountPrice",
-    "priceDisplayCondition",
-    "submapType",
-    "eaPricingText",
-    "eaPricingPreText",
-    "memberPriceString",
-]
+def _badge(product: Product, bundle: str) -> dict[str, Any]:
+    return fill("badge", product=product, key=product.flag.upper().replace(" ", "_"), bundle=bundle)
 
 
 def no_prices() -> dict[str, Any]:
     """Build the price object of a row without a price."""
-    nothing = {"savingsAmt": 0, "minPrice": 0, "finalCostByWeight": False, "isB2BPrice": False}
-    return {**dict.fromkeys(_EMPTY_TEXTS, ""), **nothing, "subscriptionDualPrice": None, "subscriptionPercentage": None}
+    return fill("no prices")
+
+
+def _money(cents: int) -> str:
+    return f"${cents / 100:,.2f}"
 
 
 def _lines(product: Product) -> dict[str, Any]:

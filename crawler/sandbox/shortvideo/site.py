@@ -111,25 +111,8 @@ class Site(Posts):
         posts = self.posts(keyword)
         rows = posts[max(offset - 1, 0) : offset + PAGE_SIZE]
         cursor = min(offset + PAGE_SIZE, len(posts))
-        return {
-            "status_code": 0,
-            "item_list": [shortvideo_web.item(post) for post in rows],
-            "cursor": cursor,
-            "has_more": int(cursor < len(posts)),
-            "qc": "",
-            "query_correct_info": {"corrected_query": f"{keyword}s", "correct_level": 1},
-            "ad_info": {},
-            "extra": {
-                "now": 1_795_248_000_000,
-                "logid": self.log_id(keyword),
-                "fatal_item_ids": [],
-                "search_request_id": "",
-                "api_debug_info": None,
-            },
-            "log_pb": {"impr_id": self.log_id(keyword)},
-            "global_doodle_config": {"feedback_survey": None},
-            "backtrace": "",
-        }
+        more = int(cursor < len(posts))
+        return shortvideo_web.answer(keyword, rows, cursor=cursor, more=more, log_id=self.log_id(keyword))
 
     def catalogue(self) -> dict[str, Any]:
         """Return the example keywords, the keywords that select faults, and how often dialogs were clicked.

@@ -6,12 +6,15 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from crawler.sandbox.videosite.about import about_panel, subscribers
+from crawler.sandbox.skeletons import ABSENT, Skeletons
+from crawler.sandbox.videosite.header import about_panel, subscribers
 from crawler.sandbox.videosite.page import PUBLIC, answer_context
-from crawler.sandbox.videosite.parts import Node, command, linked, mark, simple
+from crawler.sandbox.videosite.parts import Node, mark
 
 if TYPE_CHECKING:
     from crawler.sandbox.videosite.world import Channel, Item
+
+fill = Skeletons(__file__)
 
 FEED_LENGTH = 15
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV"}
@@ -80,170 +83,89 @@ def feed_picture(item: Item) -> str:
 def player(channel: Channel, item: Item) -> Node:
     """Build a video's metadata, the response to the API call ``player``."""
     moment = datetime.fromtimestamp(item.published, PACIFIC).isoformat()
-    short = item.tab == "shorts"
-    microformat: Node = {
-        "thumbnail": {
-            "thumbnails": [{"url": f"https://i.ytimg.com/vi/{item.id}/maxresdefault.jpg", "width": 1280, "height": 720}]
-        },
-        "embed": {"iframeUrl": f"{PUBLIC}/embed/{item.id}", "width": 1280, "height": 720},
-        "title": simple(item.title),
-        "description": simple(item.description),
-        "ownerProfileUrl": f"http://www.youtube.com{channel.path}",
-        "externalChannelId": channel.id,
-        "isFamilySafe": channel.safe,
-        "availableCountries": list(channel.codes),
-        "isUnlisted": False,
-        "hasYpcMetadata": False,
-        "viewCount": "0" if item.state == "upcoming" else str(item.views),
-        "category": "People & Blogs",
-        "publishDate": moment,
-        "ownerChannelName": channel.name,
-        "uploadDate": moment,
-        "isShortsEligible": short,
-        "externalVideoId": item.id,
-        "canonicalUrl": f"{PUBLIC}/shorts/{item.id}" if short else f"{PUBLIC}/watch?v={item.id}",
-    }
-    if item.state not in {"live", "upcoming"}:
-        microformat["lengthSeconds"] = str(item.seconds)
-    if item.likes is not None:
-        microformat["likeCount"] = str(item.likes)
-    if item.state in {"live", "upcoming"}:
-        microformat["liveBroadcastDetails"] = {"isLiveNow": item.state == "live", "startTimestamp": moment}
-    elif item.tab == "streams":
-        ended = datetime.fromtimestamp(item.published + item.seconds, UTC).isoformat()
-        microformat["liveBroadcastDetails"] = {"isLiveNow": False, "startTimestamp": moment, "endTimestamp": ended}
-    return {
-        "playabilityStatus": {"status": "UNPLAYABLE" if item.state == "members" else "OK"},
-        "videoDetails": {"videoId": item.id},
-        "microformat": {"playerMicroformatRenderer": microformat},
-    }
+    is_short, is_ahead = item.tab == "shorts", item.state in {"live", "upcoming"}
+    ended = datetime.fromtimestamp(item.published + item.seconds, UTC).isoformat()
+    broadcast = {"isLiveNow": item.state == "live", "startTimestamp": moment} | (
+        {} if is_ahead else {"endTimestamp": ended}
+    )
+    return fill(
+        "player",
+        channel=channel,
+        item=item,
+        status="UNPLAYABLE" if item.state == "members" else "OK",
+        codes=list(channel.codes),
+        views="0" if item.state == "upcoming" else str(item.views),
+        moment=moment,
+        short=is_short,
+        link=f"{PUBLIC}/shorts/{item.id}" if is_short else f"{PUBLIC}/watch?v={item.id}",
+        seconds=ABSENT if is_ahead else str(item.seconds),
+        likes=ABSENT if item.likes is None else str(item.likes),
+        live=broadcast if is_ahead or item.tab == "streams" else ABSENT,
+    )
 
 
 def bot_check() -> Node:
     """Build the response of ``player`` that requires a bot check."""
-    reason = "Sign in to confirm you’re not a bot"
-    return {"responseContext": {}, "playabilityStatus": {"status": "LOGIN_REQUIRED", "reason": reason}}
+    return fill("bot check")
 
 
 def resolved(channel: Channel, url: str) -> Node:
     """Build the API response that resolves a URL to a channel's id."""
-    web = linked(url, "CHANNEL") | {"apiUrl": "/youtubei/v1/browse"}
-    endpoint = command("resolve", web=web, browseEndpoint={"browseId": channel.id, "params": "EgC4AQDyBgQKAjIA"})
-    endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
-    return {"responseContext": answer_context("", heavy=False), "endpoint": endpoint}
+    return fill("resolved", channel=channel, url=url, token=mark(url), context=answer_context("", heavy=False))
 
 
 def redirected(url: str) -> Node:
     """Build the API response for a URL that redirects to ``url``."""
-    endpoint = command("resolve", web=linked(url, "UNKNOWN", 83_769, api=False), urlEndpoint={"url": url})
-    endpoint["commandMetadata"]["resolveUrlCommandMetadata"] = {"isVanityUrl": True}
-    return {"responseContext": answer_context("", heavy=False), "endpoint": endpoint}
+    return fill("redirected", url=url, token=mark(url), context=answer_context("", heavy=False))
 
 
 def refused(code: int, message: str, status: str) -> Node:
     """Build the error response of an API call."""
-    error = {"message": message, "domain": "global", "reason": status.lower()}
-    return {"error": {"code": code, "message": message, "errors": [error], "status": status}}
+    return fill("refused", code=code, message=message, status=status, reason=status.lower())
 
 
-def alert(channel: str, words: str, kind: str = "ERROR") -> Node:
+def alert(channel: str, words: str) -> Node:
     """Build the data of a page whose channel is unavailable, which contains an alert instead of content."""
-    picture = {"thumbnails": [{"url": "https://yt3.ggpht.com/a/default-user=s100", "width": 100, "height": 100}]}
-    return {
-        "responseContext": answer_context(channel, heavy=False),
-        "header": {"c4TabbedHeaderRenderer": {"channelId": channel, "avatar": picture, "trackingParams": mark(words)}},
-        "trackingParams": mark(words),
-        "alerts": [{"alertRenderer": {"type": kind, "text": simple(words)}}],
-    }
+    context = answer_context(channel, heavy=False)
+    return fill("alert", channel=channel, words=words, token=mark(words), context=context)
 
 
 def age_gate(channel: Channel) -> Node:
     """Build the age gate that is shown instead of an age-restricted channel."""
-    gate = {
-        "channelTitle": channel.name,
-        "avatar": {"thumbnails": [{"url": channel.avatar, "width": 144, "height": 144}]},
-        "header": simple("Sign in to view this channel"),
-        "mainText": {"runs": [{"text": "This channel may have inappropriate content."}]},
-    }
-    content = {"sectionListRenderer": {"contents": [{"channelAgeGateRenderer": gate}], "trackingParams": mark("gate")}}
-    tab = {"tabRenderer": {"selected": True, "content": content, "trackingParams": mark("tab")}}
-    return {
-        "responseContext": answer_context(channel.id, heavy=False),
-        "contents": {"twoColumnBrowseResultsRenderer": {"tabs": [tab]}},
-        "trackingParams": mark("page", channel.id),
-    }
+    return fill("age gate", channel=channel, context=answer_context(channel.id, heavy=False))
 
 
 def topic(channel: Channel, home: Node) -> Node:
     """Build the page of a generated channel for a game or sport. Such a page has a special header and no metadata."""
-    url = f"/channel/{channel.id}/featured"
-    tab = {
-        "tabRenderer": {
-            "endpoint": command("home", web=linked(url)),
-            "title": "Home",
-            "selected": True,
-            "content": home,
-        }
-    }
-    data: Node = {
-        "responseContext": answer_context(channel.id, heavy=False),
-        "contents": {"twoColumnBrowseResultsRenderer": {"tabs": [tab]}},
-        "trackingParams": mark("page", channel.id),
-    }
+    page = fill("topic", channel=channel, home=home, context=answer_context(channel.id, heavy=False))
     if channel.kind == "game":
-        box = {"thumbnails": [{"url": channel.avatar, "width": 288, "height": 384}]}
-        shown = {"type": "INTERACTIVE_TABBED_HEADER_RENDERER_TYPE_GAMING", "title": simple(channel.name), "boxArt": box}
-        data["header"] = {"interactiveTabbedHeaderRenderer": shown | {"description": simple(channel.description)}}
-        canonical = {"urlCanonical": f"{PUBLIC}/channel/{channel.id}", "availableCountries": list(channel.codes)}
-        data["microformat"] = {"microformatDataRenderer": canonical | {"familySafe": channel.safe}}
-        return data
+        return page | fill("game", channel=channel, codes=list(channel.codes))
     words, _ = subscribers(channel)
-    subscribe = {"buttonRenderer": {"navigationEndpoint": {"subscribeEndpoint": {"channelId": channel.id}}}}
-    shown = {
-        "title": simple(channel.name),
-        "avatar": {"thumbnails": [{"url": channel.avatar.removeprefix("https:"), "width": 240, "height": 240}]},
-        "subtitle": simple(words),
-        "subscribeButton": subscribe | {"subscribeButtonRenderer": {"channelId": channel.id}},
-    }
-    data["header"] = {
-        "carouselHeaderRenderer": {"contents": [{"carouselItemRenderer": {}}, {"topicChannelDetailsRenderer": shown}]}
-    }
-    return data
+    return page | fill("sport", channel=channel, avatar=channel.avatar.removeprefix("https:"), words=words)
 
 
 def appended(browse: str, rows: list[Node], *, place: str = "onResponseReceivedActions", heavy: bool = True) -> Node:
     """Build the API response that contains rows, such as the next page of a list."""
-    added = {"continuationItems": rows, "targetId": f"browse-feed{browse}"}
-    return {
-        "responseContext": answer_context(browse, len(rows), heavy=heavy),
-        "trackingParams": mark("more", browse),
-        place: [command("append", appendContinuationItemsAction=added)],
-    }
+    context = answer_context(browse, len(rows), heavy=heavy)
+    fields = {"browse": browse, "rows": rows, "token": mark(browse)}
+    return fill("appended", **fields, context=context) | {place: [fill("appended action", **fields)]}
 
 
 def opened_about(channel: Channel) -> Node:
     """Build the object that contains the about panel in the data of the separate about page."""
-    section = {"itemSectionRenderer": {"contents": [about_panel(channel)]}}
-    panel = {"engagementPanelSectionListRenderer": {"content": {"sectionListRenderer": {"contents": [section]}}}}
-    return command("about", showEngagementPanelEndpoint={"engagementPanel": panel})
+    return fill("opened about", channel=channel, panel=about_panel(channel))
 
 
 def person(channel: Channel) -> Node:
     """Build the linked data of a channel's page, which describes the channel."""
     _, number = subscribers(channel)
-    main: Node = {
-        "@type": "Person",
-        "name": channel.name,
-        "alternateName": f"@{channel.handle}" if channel.handle else "",
-        "url": f"{PUBLIC}/channel/{channel.id}",
-        "image": channel.avatar,
-        "description": channel.description,
-        "sameAs": list(channel.links),
-    }
-    if number is not None:
-        counted = {"@type": "InteractionCounter", "userInteractionCount": str(number)}
-        main["interactionStatistic"] = [counted | {"interactionType": "https://schema.org/FollowAction"}]
-    return {"@context": "https://schema.org", "@type": "ProfilePage", "mainEntity": main}
+    return fill(
+        "person",
+        channel=channel,
+        alternate=f"@{channel.handle}" if channel.handle else "",
+        links=list(channel.links),
+        statistic=ABSENT if number is None else [fill("subscribers", number=str(number))],
+    )
 
 
 CONSENT = (

@@ -11,8 +11,8 @@ import orjson
 
 from crawler.sandbox.faults import described, target
 from crawler.sandbox.videosite import expected, extra
-from crawler.sandbox.videosite.about import about_panel
 from crawler.sandbox.videosite.faults import FAULTS, HTML_KINDS, Call, applies_to, damaged
+from crawler.sandbox.videosite.header import about_panel
 from crawler.sandbox.videosite.lists import items_of, read_token, rows_of, tab_data, token_after
 from crawler.sandbox.videosite.page import TABS, answer_context, document
 from crawler.sandbox.videosite.world import PAGE, Channels

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -22,8 +21,8 @@ from crawler.registry import scrapers
 from crawler.service import metrics
 from crawler.service.calls import stored
 from crawler.service.calls.envelope import unexpected
+from crawler.service.calls.stored import Room
 from crawler.service.clients.keys import Holder
-from crawler.service.periodic import repeat
 from crawler.targets.parser import check_params
 from crawler.targets.target import Target
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from crawler.service.calls.open_crawlers import OpenCrawlers
     from crawler.service.calls.stored import StoredCall
     from crawler.service.clients.limits import KeyLimits
+    from crawler.service.periodic import Periodic
 
 logger = structlog.get_logger(__name__)
 
@@ -51,66 +51,40 @@ TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 """After these errors, a call or a target of a job waits for another attempt."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallSettings:
-    """How long calls may wait, how long they are stored, and how much space they may take."""
-
-    max_seconds: float
-    """The setting ``CALL_MAX_HOURS``, in seconds."""
-    result_seconds: float
-    """The setting ``CALL_RESULT_HOURS``, in seconds."""
-    idempotency_seconds: float
-    """The setting ``IDEMPOTENCY_HOURS``, in seconds."""
-    max_bytes: int
-    """The setting ``CALL_STORE_MB``, in bytes."""
-
-    @classmethod
-    def read(cls, settings: BaseSettings) -> CallSettings:
-        """Return the values of the settings."""
-        return cls(
-            max_seconds=settings.getfloat("CALL_MAX_HOURS") * 3_600,
-            result_seconds=settings.getfloat("CALL_RESULT_HOURS") * 3_600,
-            idempotency_seconds=settings.getfloat("IDEMPOTENCY_HOURS") * 3_600,
-            max_bytes=settings.getint("CALL_STORE_MB") * 1_000_000,
-        )
-
-
 class AsyncCalls:
     """Runs the asynchronous calls of all platforms in this process, and waits for calls of other processes."""
 
     def __init__(
-        self, store: Store, crawlers: OpenCrawlers, cache: Cache, limits: KeyLimits, settings: CallSettings
+        self, store: Store, crawlers: OpenCrawlers, cache: Cache, limits: KeyLimits, settings: BaseSettings
     ) -> None:
         self.store = store
         self.crawlers = crawlers
         self.cache = cache
         self.limits = limits
-        self.settings = settings
+        self.max_seconds = settings.getfloat("CALL_MAX_HOURS") * 3_600
+        """Maximum seconds for which a call may wait."""
+        self.result_seconds = settings.getfloat("CALL_RESULT_HOURS") * 3_600
+        """Seconds for which an ended call is stored."""
+        self.idempotency_seconds = settings.getfloat("IDEMPOTENCY_HOURS") * 3_600
+        self.max_bytes = settings.getint("CALL_STORE_MB") * 1_000_000
         self.stored_bytes = 0
         """The size of all stored calls, as it was at most ``LOAD_SECONDS`` ago."""
         self._waiters: defaultdict[Key, set[asyncio.Future[None]]] = defaultdict(set)
         """Job and key of a call -> the HTTP requests that wait for its response."""
         self._scraping: dict[Key, asyncio.Task[Any]] = {}
         """Job and key of a call that this process scrapes -> the task."""
-        self._tasks: list[asyncio.Task[None]] = []
         self._stopped = False
 
-    def open(self) -> None:
-        """Start the periodic tasks."""
-        loops = ((self._wake, TICK_SECONDS), (self._maintain, LOAD_SECONDS))
-        self._tasks = [asyncio.ensure_future(repeat(*each, "calls_failed")) for each in loops]
+    @property
+    def periodic(self) -> tuple[Periodic, ...]:
+        """The work that the endpoint repeats."""
+        return (self._wake, TICK_SECONDS, "calls_failed"), (self._maintain, LOAD_SECONDS, "calls_failed")
 
     def stop(self) -> None:
         """Wake all requests that wait for calls, because the service shuts down."""
         self._stopped = True
         for key in [*self._waiters]:
             self.notify(key)
-
-    async def close(self) -> None:
-        """End the periodic tasks."""
-        for each in self._tasks:
-            each.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def wait(self, call: StoredCall, seconds: float) -> None:
         """Wait until a call is done or deleted, or the service shuts down. Wait at most ``seconds``."""
@@ -140,16 +114,17 @@ class AsyncCalls:
 
     def seconds_until_done(self, platform: str, ahead: int | None) -> int:
         """Estimate the seconds until a call has a response. ``ahead``: number of calls ahead of it; None if it runs."""
-        lanes = self.crawlers.of(platform).lanes
+        lanes = self.crawlers.of[platform].lanes
         rate = lanes.targets_per_second
         seconds = (1 if ahead is None else ahead + 1) / rate if rate else 0.0
         return max(1, math.ceil(lanes.usable_in + seconds))
 
-    def max_ahead(self, platform: str, seconds: float) -> float:
-        """Estimate the number of calls of a platform that can start within ``seconds``."""
-        lanes = self.crawlers.of(platform).lanes
+    def room(self, platform: str, quota: int | None) -> Room:
+        """Return the limits for a new call of a client with this quota, by the estimated speed of the platform."""
+        lanes = self.crawlers.of[platform].lanes
         rate = lanes.targets_per_second
-        return (seconds - lanes.usable_in) * rate if rate else math.inf
+        max_ahead = (self.max_seconds - lanes.usable_in) * rate if rate else math.inf
+        return Room(max_ahead, 1 / rate if rate else 0.0, self.stored_bytes >= self.max_bytes, quota)
 
     async def scrape(self, claim: Claim) -> Finished:
         """Scrape the target of a call. Return the outcome to store.
@@ -169,11 +144,8 @@ class AsyncCalls:
                 params = check_params(scraper, work["params"])
                 target = Target(request_id, scraper, params, deadline=deadline, background=True)
                 holder = Holder(claim.owner, work["key_id"], concurrency=work["concurrency"])
-                release = await self.limits.acquire(holder)
-                try:
+                async with self.limits.in_flight(holder):
                     served = await self.cache.served(target, work["cache_control"])
-                finally:
-                    release()
                 return self.done(claim, served)
             except (ConcurrencyLimited, *TEMPORARY):
                 raise
@@ -192,18 +164,17 @@ class AsyncCalls:
         """Return the outcome to store for a call with a record."""
         outcome = _times(claim) | {"billable": served.billable, "headers": served.headers}
         outcome["warnings"] = [each.as_dict() for each in served.warnings]
-        settings = self.settings
-        kept = settings.result_seconds
+        kept = self.result_seconds
         if claim.work["key"] is not None:
-            outcome["key_until"] = store_time() + settings.idempotency_seconds
-            kept = max(kept, settings.idempotency_seconds)
+            outcome["key_until"] = store_time() + self.idempotency_seconds
+            kept = max(kept, self.idempotency_seconds)
         record = orjson.Fragment(orjson.dumps(served.data))
         return Finished(claim, "done", "OK", outcome, record, expires=store_time() + kept)
 
     def failed(self, claim: Claim, error: ScrapeError) -> Finished:
         """Return the outcome to store for a call with an error."""
         outcome = _times(claim) | {"error": error.as_dict() | {"retryable": error.retryable}}
-        return Finished(claim, "failed", error.code, outcome, expires=store_time() + self.settings.result_seconds)
+        return Finished(claim, "failed", error.code, outcome, expires=store_time() + self.result_seconds)
 
     def late(self, claim: Claim) -> Finished:
         """Return the outcome to store for a call that has waited for too long."""
@@ -238,7 +209,7 @@ class AsyncCalls:
 
         Nothing is deleted just after the clock was changed.
         """
-        platforms = self.crawlers.platforms
+        platforms = [*self.crawlers.of]
         load = await self.store.transact(lambda session: stored.load(session, platforms), write=False)
         self.stored_bytes = load[1]
         metrics.collect_calls(load)

@@ -6,15 +6,18 @@ import base64
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from crawler.errors import AuthError, MethodNotAllowed, ScrapeError, ServiceError
-from crawler.targets.warning import OutcomeWarning
+from crawler.targets.warning import LIMIT, OutcomeWarning
+
+if TYPE_CHECKING:
+    from crawler.outputs.selection import Selection
 
 ACCEPTED = "ACCEPTED"
 """The code of an asynchronous call that waits or runs."""
@@ -61,6 +64,10 @@ class Call:
     method: str = ""
     path: str = ""
     """The path of the URL, without the query string."""
+    request_headers: Mapping[str, str] = field(default_factory=dict)
+    """The headers of the request, by their lower-case names."""
+    fields: Selection | None = None
+    """The fields of the record that the response contains. None: all fields."""
     target: str = ""
     """The params that differ from their defaults, as short text. Empty if they are invalid."""
     note: str = ""
@@ -123,30 +130,36 @@ class Served:
 
 def success(call: Call, served: Served) -> Answer:
     """Return the response of a successful call. Fresh data is billable, even if optional sources failed."""
-    headers = _headers(call) | served.headers
+    headers, message = _headers(call) | served.headers, "The scrape is complete."
     if served.warnings:
         headers["X-Partial"] = partial_header(served.warnings)
-    message = f"{success_message(served.warnings)} {call.note}".rstrip()
-    status = {"code": "OK", "message": message, "retryable": False}
-    body = _body(call, status, served.data, None, billable=served.billable)
+        message = partial_message(served.warnings)
+    status = {"code": "OK", "message": f"{message} {call.note}".rstrip(), "retryable": False}
+    data = served.data
+    if call.fields is not None:
+        data = call.fields.row(orjson.loads(orjson.dumps(data)))  # the data may be encoded already
+    body = _body(call, status, data, None, billable=served.billable)
     return Answer(200, headers, body, billable=served.billable, partial=bool(served.warnings))
 
 
-def success_message(warnings: Sequence[OutcomeWarning]) -> str:
-    """Return the status message of a record: the failed sources and the first unread parts of payloads.
+def partial_message(warnings: Iterable[OutcomeWarning]) -> str:
+    """Return the status message of a partial record: the failed sources and the first unread parts of payloads.
 
     >>> from crawler.reading.unread import Unread
-    >>> success_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
+    >>> partial_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
     'Could not be read: rows[].rating: missing in 40 of 40.'
+    >>> partial_message([OutcomeWarning("video", "BLOCKED_BY_POLICY", "limit", Unread("posts[]", "limit", 15, 30))])
+    'Completed without: video for 15 of 30 posts[].'
     """
-    if not warnings:
-        return "The scrape is complete."
     failed, unread, more = _shown(warnings)
     sentences = [f"Incomplete: {each.source}, {each.coverage}." for each in failed if each.coverage is not None]
-    if sources := dict.fromkeys(each.source for each in failed if each.coverage is None):
-        sentences.append(f"Completed without: {', '.join(sources)}.")
-    if unread:
-        parts = [str(each.unread) for each in unread] + [f"and {more} more"] * bool(more)
+    missing = [each.source for each in failed if each.coverage is None]
+    limited = ((each.source, each.unread) for each in unread if each.unread and each.reason == LIMIT)
+    missing += [f"{source} for {part.rows} of {part.of} {part.path}" for source, part in limited]
+    if missing:
+        sentences.append(f"Completed without: {', '.join(dict.fromkeys(missing))}.")
+    if parts := [str(each.unread) for each in unread if each.reason != LIMIT]:
+        parts += [f"and {more} more"] * bool(more)
         sentences.append(f"Could not be read: {'; '.join(parts)}.")
     return " ".join(sentences)
 

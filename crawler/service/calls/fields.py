@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
-
-import orjson
 
 from crawler.errors import InvalidRequest
 from crawler.outputs.columns import column_type_of_models
@@ -15,8 +12,6 @@ from crawler.registry import find_scraper
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
-
-    from crawler.service.calls.envelope import Answer
 
 MAX_LENGTH = 4_000
 
@@ -49,11 +44,3 @@ def _selection(name: str, text: str) -> Selection:
     if other := found.tree.keys() - fields.keys():
         raise ValueError(f"the data has no field {min(other)!r}; its fields are {', '.join(fields)}")
     return found
-
-
-def selected(answer: Answer, fields: Selection | None) -> Answer:
-    """Return a response with the selected fields of its record, if it has one."""
-    if fields is None or answer.status != 200:
-        return answer
-    envelope = orjson.loads(answer.body)
-    return replace(answer, body=orjson.dumps(envelope | {"data": fields.row(envelope["data"])}))

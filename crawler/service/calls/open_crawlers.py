@@ -109,11 +109,6 @@ class OpenCrawler:
         return max(MIN_IN_FLIGHT, 2 * self.lanes.concurrency)
 
     @property
-    def slots(self) -> int:
-        """The number of targets that can be downloaded at once, through all egresses that are in use."""
-        return self.lanes.concurrency
-
-    @property
     def limit(self) -> int:
         """The maximum number of calls that are running or waiting."""
         return self.max_in_flight() + self.max_waiting
@@ -126,11 +121,10 @@ class OpenCrawler:
         Raises:
             CircuitOpen: all egresses of the platform are suspended.
         """
-        slots = self.slots
         idle_in = self.lanes.idle_at() - asyncio.get_running_loop().time()
         if idle_in > 0:
             return idle_in
-        is_busy = len(self.source) > 0 or max(self.in_flight, started) >= slots
+        is_busy = len(self.source) > 0 or max(self.in_flight, started) >= self.lanes.concurrency
         return POLL_SECONDS if is_busy else 0.0
 
     @property
@@ -234,46 +228,26 @@ class OpenCrawlers:
     def __init__(self, settings: Settings, shared: SharedState) -> None:
         self.shared = shared
         own = settings_of_crawlers(settings)
-        self._crawlers = {name: OpenCrawler(spider, own, shared) for name, spider in spiders().items()}
+        self.of = {name: OpenCrawler(spider, own, shared) for name, spider in spiders().items()}
+        """The crawler of each platform."""
         self.limit = settings.getint("SERVICE_MAX_CALLS")
         self.draining = False
 
     @property
     def in_flight(self) -> int:
         """The number of calls of all platforms that wait for an outcome."""
-        return sum(crawler.in_flight for crawler in self._crawlers.values())
+        return sum(crawler.in_flight for crawler in self.of.values())
 
     @property
     def state(self) -> dict[str, Any]:
         """The readiness of the service, and the platforms whose crawlers fail to start."""
-        unhealthy = [name for name, crawler in self._crawlers.items() if crawler.unhealthy]
-        status = "draining" if self.draining else "broken" if len(unhealthy) == len(self._crawlers) else "ready"
+        unhealthy = [name for name, crawler in self.of.items() if crawler.unhealthy]
+        status = "draining" if self.draining else "broken" if len(unhealthy) == len(self.of) else "ready"
         return {"status": status, "broken": unhealthy}
-
-    @property
-    def load(self) -> dict[str, tuple[int, int]]:
-        """Platform -> the number of calls in its queue, and the number of all its calls without an outcome."""
-        return {name: (len(crawler.source), crawler.in_flight) for name, crawler in self._crawlers.items()}
-
-    def of(self, platform: str) -> OpenCrawler:
-        """Return the crawler of a platform.
-
-        Raises:
-            ServiceError: the platform has no crawler.
-        """
-        crawler = self._crawlers.get(platform)
-        if crawler is None:
-            raise ServiceError(f"The platform {platform} has no crawler in this service.")
-        return crawler
-
-    @property
-    def platforms(self) -> tuple[str, ...]:
-        """The platforms that have a crawler."""
-        return tuple(self._crawlers)
 
     def open(self) -> None:
         """Start all crawlers."""
-        for crawler in self._crawlers.values():
+        for crawler in self.of.values():
             crawler.open()
 
     async def call(self, target: Target) -> Served:
@@ -282,13 +256,12 @@ class OpenCrawlers:
         Raises:
             ScrapeError: the target failed.
             ShuttingDown: the service is shutting down.
-            ServiceError: the platform has no crawler.
             Overloaded: the service has too many calls in flight.
         """
         if self.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
-        crawler = self.of(target.scraper.platform)
-        if crawler.in_flight >= self.limit / len(self._crawlers) and self.in_flight >= self.limit:
+        crawler = self.of[target.scraper.platform]
+        if crawler.in_flight >= self.limit / len(self.of) and self.in_flight >= self.limit:
             raise Overloaded(
                 f"The service is at its limit: {self.limit} calls are in flight.", retry_after=RETRY_AFTER_SECONDS
             )
@@ -304,4 +277,4 @@ class OpenCrawlers:
         self.draining = True
         while self.in_flight:  # noqa: ASYNC110  # polled only at shutdown: an event would cost time in every call
             await asyncio.sleep(0.05)
-        await asyncio.wait_for(asyncio.gather(*(c.close() for c in self._crawlers.values())), timeout=10)
+        await asyncio.wait_for(asyncio.gather(*(c.close() for c in self.of.values())), timeout=10)

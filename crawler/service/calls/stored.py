@@ -7,6 +7,7 @@ one job for each call, computing fair shares and quotas would take time proporti
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.errors import error_of
+from crawler.errors import Overloaded, ScrapeError, error_of
 from crawler.jobs import statements as sql
 from crawler.jobs.clock import store_time, utc_text
 from crawler.jobs.counters import Changes, lock_jobs
@@ -29,6 +30,7 @@ from crawler.targets.warning import OutcomeWarning
 if TYPE_CHECKING:
     from crawler.jobs.job import Key, Stored
     from crawler.jobs.store import Session
+    from crawler.outputs.selection import Selection
     from crawler.service.calls.once import Found
     from crawler.service.clients.keys import Holder
 
@@ -41,6 +43,8 @@ BYTES, NUMBER = "bytes", "ended"
 """The tallies of a standing job: the stored bytes of ended calls, and their number by platform."""
 OVERHEAD_BYTES = 1_000
 """Estimated bytes of a stored call in addition to its response, for rows and indexes."""
+FULL_RETRY_SECONDS = 600
+"""``Retry-After`` while the stored calls take too much space."""
 GONE = "CLIENT_GONE"
 """The code in usage for a call that its client deleted before it was done."""
 
@@ -117,20 +121,12 @@ class Room:
 
     max_ahead: float
     """Maximum number of calls ahead of the new one in the queue of its platform."""
+    seconds_per_call: float = 0.0
+    """Estimated seconds in which the platform completes one of them."""
     is_full: bool = False
     """Whether the stored calls have their maximum size, so that no further call is accepted."""
     quota: int | None = None
     """The client's quota of billable calls per month; None if it has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The reason why a call was not accepted. If both values are None, the store is full."""
-
-    ahead: int | None = None
-    """Number of calls ahead of it, if too many calls are waiting; None for other reasons."""
-    quota: int | None = None
-    """The client's quota, if it is used up; None for other reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +144,16 @@ class FoundCall:
         """Whether the call has a response."""
         return self.call.state == DONE
 
-    def answer(self, service_url: str, *, replayed: bool = False) -> Answer:
+    def answer(self, service_url: str, fields: Selection | None = None, *, replayed: bool = False) -> Answer:
         """Return the response of a call that is done, without ``Retry-After``, so that it is always the same.
 
+        ``fields``: the fields of the record to return.
         ``replayed``: whether it is the response of a repeated call, which is not billed.
         """
         own, outcome = self.call, self.call.outcome
         seconds = outcome.get("duration_ms", 0) / 1_000
-        call = Call(own.request_id, own.client, own.scraper, service_url=service_url, started=0.0, ended=seconds)
+        call = Call(own.request_id, own.client, own.scraper, service_url=service_url, fields=fields)
+        call.started, call.ended = 0.0, seconds
         if "error" not in outcome:
             record = orjson.Fragment(decompress(self.record))
             warnings = tuple(map(OutcomeWarning.from_dict, outcome["warnings"]))
@@ -166,16 +164,19 @@ class FoundCall:
         return found
 
 
-def accept(session: Session, call: StoredCall, claim: once.Claim | None, room: Room) -> FoundCall | Found | Refused:
-    """Store a new call. Return it, or the row of its ``Idempotency-Key`` if another call has the key."""
+def accept(session: Session, call: StoredCall, claim: once.Claim | None, room: Room) -> FoundCall | Found | ScrapeError:
+    """Store a new call. Return it, or the row of its ``Idempotency-Key`` if another call has the key.
+
+    If there is no room for the call, return the error. Nothing is stored.
+    """
     if claim is not None and (found := claim.take(session)) is not None:
         return found
     job = _standing_job(session, call.client)
     ahead = _count_ahead(session, call.platform, job.id)
-    if (refused := _refused(session, call.client, ahead, room)) is not None:
+    if (error := _no_room(session, call, ahead, room)) is not None:
         if claim is not None:
             once.release_key(session, call.client, claim.key, call.request_id)
-        return refused
+        return error
     row = {"job": job.id, "key": call.request_id.encode(), "platform": call.platform, "state": WAITING}
     session.execute(sql.ADD_TARGETS, row | {"work": orjson.dumps(call.work), "expires": call.expires})
     changes = Changes(session, {job.id: job})
@@ -195,13 +196,21 @@ def _standing_job(session: Session, client: str) -> Any:
     return found
 
 
-def _refused(session: Session, client: str, ahead: int, room: Room) -> Refused | None:
+def _no_room(session: Session, call: StoredCall, ahead: int, room: Room) -> ScrapeError | None:
     if ahead > room.max_ahead:
-        return Refused(ahead=ahead)
+        late = (ahead + 1 - room.max_ahead) * room.seconds_per_call
+        return Overloaded(
+            f"{ahead} calls of {call.platform} are waiting, so this call could not start within the time for which"
+            " calls may wait (CALL_MAX_HOURS).",
+            retry_after=max(1, math.ceil(late)),
+        )
     if room.is_full:
-        return Refused()
-    if room.quota is not None and not quotas.room(session, client, room.quota):
-        return Refused(quota=room.quota)
+        return Overloaded(
+            "The stored calls have reached their maximum size (CALL_STORE_MB). Delete calls that you do not need.",
+            retry_after=FULL_RETRY_SECONDS,
+        )
+    if room.quota is not None and not quotas.room(session, call.client, room.quota):
+        return quotas.exceeded(room.quota)
     return None
 
 

@@ -7,13 +7,12 @@ import secrets
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
 
 from crawler.errors import StoreUnavailable
-from crawler.service.clients.keys import Holder, Key, check_client, find_client, hash_of, holder_of, id_of
+from crawler.service.clients.keys import Holder, Key, check_client, find_client, hash_of, holder_of
 from crawler.storage.sqlite import SqliteFile
 
 logger = structlog.get_logger(__name__)
@@ -111,10 +110,13 @@ class KeyStore:
         uri = f"{self.path.absolute().as_uri()}?mode=rw"  # "ro" could not roll back an interrupted transaction
         with closing(sqlite3.connect(uri, uri=True, timeout=READ_SECONDS)) as database:
             rows = database.execute(
-                "SELECT id, client, hash, created, revoked, rate, concurrency FROM keys ORDER BY created, id"
+                "SELECT client, id, rate, concurrency, hash, created, revoked FROM keys ORDER BY created, id"
             )
             quotas = _quotas(database)
-            return [replace(Key(*row), quota=quotas.get(row[1])) for row in rows]
+            return [
+                Key(Holder(client, key_id, rate, concurrency, quotas.get(client)), *key)
+                for client, key_id, rate, concurrency, *key in rows
+            ]
 
     @property
     def version(self) -> Version | None:
@@ -137,8 +139,8 @@ class KeyRing:
     def __init__(self, store: KeyStore) -> None:
         self.store = store
         self.failures = 0
-        self._valid: dict[str, Key] | None = None
-        """Key id -> the valid key. None: the keys have not been read yet."""
+        self._valid: dict[bytes, Holder] | None = None
+        """Hash of a valid key -> its client. None: the keys have not been read yet."""
         self._version: Version | None = None
         self._reading: asyncio.Task[None] | None = None
         self._is_failing = False
@@ -149,7 +151,7 @@ class KeyRing:
         if key:
             if self._is_failing or self._version is None or self.store.version != self._version:
                 await self._refresh()
-            if self._reading is not None and id_of(key) not in (self._valid or {}):
+            if self._reading is not None and hash_of(key) not in (self._valid or {}):
                 await asyncio.wait([self._reading])
             if self._valid is None:
                 raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
@@ -189,7 +191,7 @@ class KeyRing:
                 )
             self._is_failing = True
         else:
-            self._valid = {key.id: key for key in keys if key.revoked is None}
+            self._valid = {key.hash: key.holder for key in keys if key.revoked is None}
             self._version = version
             if self._is_failing:
                 logger.warning("keys_available", file=str(self.store.path), valid=len(self._valid))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,16 +20,11 @@ CLIENT = re.compile(rf"[^\W_][\w @.:/+&'(),#-]{{0,{MAX_CLIENT - 1}}}")
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """An API key as it is stored: its hash, its client and its limits."""
+class Holder:
+    """The client that owns a key, the limits of the key, and the quota of the client."""
 
-    id: str
     client: str
-    hash: bytes
-    created: int
-    """Unix time in seconds."""
-    revoked: int | None
-    """Unix time in seconds; None if the key is not revoked."""
+    key_id: str
     rate: str | None = None
     """The key's rate limit, such as ``60/minute``. None: the setting ``KEY_RATE`` applies."""
     concurrency: int | None = None
@@ -38,21 +32,17 @@ class Key:
     quota: int | None = None
     """Maximum number of billable calls per month of the client, with all of its keys together. None: no limit."""
 
-    @property
-    def holder(self) -> Holder:
-        """The client, and the limits of the key."""
-        return Holder(self.client, self.id, self.rate, self.concurrency, self.quota)
-
 
 @dataclass(frozen=True, slots=True)
-class Holder:
-    """The client that owns a key, the limits of the key, and the quota of the client."""
+class Key:
+    """An API key as it is stored: by its hash."""
 
-    client: str
-    key_id: str
-    rate: str | None = None
-    concurrency: int | None = None
-    quota: int | None = None
+    holder: Holder
+    hash: bytes
+    created: int
+    """Unix time in seconds."""
+    revoked: int | None
+    """Unix time in seconds; None if the key is not revoked."""
 
 
 class Keys(Protocol):
@@ -74,20 +64,27 @@ class Keys(Protocol):
         """Return a client with its quota. None: it has no valid key, or the keys could not be read yet."""
 
 
-class SandboxKeys:
-    """The keys of the sandbox: only ``sandbox`` is valid."""
+class FixedKeys:
+    """API keys that do not change while the process runs."""
 
     failures = 0
 
+    def __init__(self, valid: Mapping[bytes, Holder], hint: str = "") -> None:
+        """``valid``: as for ``holder_of()``. ``hint``: a sentence to add to the error for a wrong key."""
+        self._valid = valid
+        self._hint = hint
+
     async def holder(self, key: str | None) -> Holder:
-        if not key:
-            raise MissingApiKey("Send an API key in the header X-API-Key. The sandbox accepts the key 'sandbox'.")
-        if key != "sandbox":
-            raise InvalidApiKey("This API key is unknown. The sandbox accepts the key 'sandbox'.")
-        return Holder("sandbox", "sandbox")
+        return holder_of(key, self._valid, self._hint)
 
     async def find(self, client: str) -> Holder | None:
-        return Holder(client, client) if client == "sandbox" else None
+        return find_client(client, self._valid)
+
+
+def sandbox_keys() -> FixedKeys:
+    """Return the keys of the sandbox: only ``sandbox`` is valid."""
+    only = {hash_of("sandbox"): Holder("sandbox", "sandbox")}
+    return FixedKeys(only, " The sandbox accepts the key 'sandbox'.")
 
 
 def check_client(name: str) -> str:
@@ -138,55 +135,37 @@ class ConfiguredKey(BaseModel):
 _CONFIGURED = TypeAdapter(dict[str, ConfiguredKey], config=ConfigDict(defer_build=True))
 
 
-class ConfiguredKeys:
-    """The API keys of the setting ``API_KEYS``. A change of the setting takes effect only in a new process."""
+def configured_keys(keys: object) -> FixedKeys:
+    """Return the API keys of the setting ``API_KEYS``.
 
-    failures = 0
+    ``keys`` is the value of the setting: key id -> ``ConfiguredKey``.
 
-    def __init__(self, keys: object) -> None:
-        """``keys`` is the value of the setting: key id -> ``ConfiguredKey``.
-
-        Raises:
-            ValueError: a key is not valid. The message contains the location of the key, but never a hash.
-        """
-        try:
-            found = _CONFIGURED.validate_python(keys, strict=True)
-        except ValidationError as error:
-            raise ValueError(first_problem(error)) from None
-        quotas = {key.client: key.quota for key in found.values()}
-        for key_id, key in found.items():
-            if key.quota != quotas[key.client]:
-                raise ValueError(f"{key_id}.quota: all keys of the client {key.client!r} must have the same quota")
-        self._valid = {
-            key_id: Key(
-                key_id,
-                key.client,
-                bytes.fromhex(key.hash),
-                created=0,
-                revoked=None,
-                rate=key.rate,
-                concurrency=key.concurrency,
-                quota=monthly_quota(key.quota) if key.quota else None,
-            )
-            for key_id, key in found.items()
-        }
-
-    async def holder(self, key: str | None) -> Holder:
-        return holder_of(key, self._valid)
-
-    async def find(self, client: str) -> Holder | None:
-        return find_client(client, self._valid)
+    Raises:
+        ValueError: a key is not valid. The message contains the location of the key, but never a hash.
+    """
+    try:
+        found = _CONFIGURED.validate_python(keys, strict=True)
+    except ValidationError as error:
+        raise ValueError(first_problem(error)) from None
+    quotas = {key.client: key.quota for key in found.values()}
+    valid = {}
+    for key_id, key in found.items():
+        if key.quota != quotas[key.client]:
+            raise ValueError(f"{key_id}.quota: all keys of the client {key.client!r} must have the same quota")
+        quota = monthly_quota(key.quota) if key.quota else None
+        valid[bytes.fromhex(key.hash)] = Holder(key.client, key_id, key.rate, key.concurrency, quota)
+    return FixedKeys(valid)
 
 
 def export(keys: Iterable[Key]) -> str:
     """Return the keys that are not revoked as a value for the setting ``API_KEYS``: hashes, clients and limits."""
     configured = {
-        key.id: ConfiguredKey(
-            client=key.client,
+        key.holder.key_id: ConfiguredKey(
+            client=key.holder.client,
             hash=key.hash.hex(),
-            rate=key.rate,
-            concurrency=key.concurrency,
-            quota=quota_text(key.quota) if key.quota else None,
+            rate=key.holder.rate,
+            concurrency=key.holder.concurrency,
+            quota=quota_text(key.holder.quota) if key.holder.quota else None,
         )
         for key in keys
         if key.revoked is None
@@ -194,32 +173,26 @@ def export(keys: Iterable[Key]) -> str:
     return _CONFIGURED.dump_json(configured, exclude_none=True).decode()
 
 
-def holder_of(key: str | None, valid: Mapping[str, Key]) -> Holder:
-    """Return the client that owns a key. ``valid``: key id -> the valid key.
+def holder_of(key: str | None, valid: Mapping[bytes, Holder], hint: str = "") -> Holder:
+    """Return the client that owns a key. ``valid``: hash of a valid key -> its client.
 
-    Hashes are compared in constant time, even for an unknown key, so that response times reveal nothing.
+    Keys are looked up by their hash, so response times reveal nothing about valid keys.
 
     Raises:
         MissingApiKey: there is no key.
         InvalidApiKey: the key is unknown or revoked.
     """
     if not key:
-        raise MissingApiKey("Send an API key in the header X-API-Key.")
-    stored = valid.get(id_of(key))
-    matches = hmac.compare_digest(hash_of(key), stored.hash if stored else bytes(32))
-    if stored is None or not matches:
-        raise InvalidApiKey("This API key is unknown or revoked.")
-    return stored.holder
+        raise MissingApiKey(f"Send an API key in the header X-API-Key.{hint}")
+    holder = valid.get(hash_of(key))
+    if holder is None:
+        raise InvalidApiKey(f"This API key is unknown or revoked.{hint}")
+    return holder
 
 
-def find_client(client: str, valid: Mapping[str, Key]) -> Holder | None:
-    """Return a client with one of its valid keys, or None. ``valid``: key id -> the valid key."""
-    return next((each.holder for each in valid.values() if each.client == client), None)
-
-
-def id_of(key: str) -> str:
-    """Return the id in a key, "" if the text does not have the form of a key."""
-    return key.split("_", 2)[1] if key.count("_") > 1 else ""
+def find_client(client: str, valid: Mapping[bytes, Holder]) -> Holder | None:
+    """Return a client with one of its valid keys, or None. ``valid``: as for ``holder_of()``."""
+    return next((each for each in valid.values() if each.client == client), None)
 
 
 def hash_of(key: str) -> bytes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
@@ -14,6 +15,8 @@ from crawler.downloads.throttle import Limit, Starts
 from crawler.errors import ConcurrencyLimited, RateLimited
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from limits import RateLimitItem
     from scrapy.settings import BaseSettings
 
@@ -23,8 +26,6 @@ MAX_CALL_SECONDS = 150.0
 """Seconds after which a call no longer counts as in flight, in case its process was killed."""
 ROUNDING_SECONDS = 1e-6
 """Tolerance for rounding errors of sums of seconds."""
-
-Release = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -116,26 +117,32 @@ class KeyLimits:
         count = partial(Rate.count, calls=item.amount, period=item.get_expiry())
         return await self._facts.change(Rate, holder.key_id, count)
 
-    async def acquire(self, holder: Holder) -> Release:
-        """Count a call as in flight. Return the function that ends the count when the call is completed.
+    def in_flight(self, holder: Holder) -> AbstractAsyncContextManager[None]:
+        """Return a context in which a call counts as in flight. A key without a limit has no calls to count.
 
-        Raises:
+        Raises (when the context is entered):
             ConcurrencyLimited: the key already has its maximum of calls in flight.
         """
         slots = holder.concurrency or self.concurrency
-        if not slots:
-            return lambda: None  # a key without a limit has no calls to count
-        name, token = f"calls:{holder.key_id}", f"{self._facts.owner}:{next(self._tokens)}"
-        release = partial(self._facts.change_soon, Starts, name, partial(Starts.release, token=token))
+        return self._slot(holder.key_id, slots) if slots else nullcontext()
+
+    @asynccontextmanager
+    async def _slot(self, key_id: str, slots: int) -> AsyncIterator[None]:
+        name, token = f"calls:{key_id}", f"{self._facts.owner}:{next(self._tokens)}"
         take = partial(Starts.take, limit=Limit(slots, lease=MAX_CALL_SECONDS), token=token)
+        is_refused = False
         try:
-            taken = await self._facts.change(Starts, name, take)
-        except BaseException:
-            release()
-            raise
-        if taken is None:
-            raise _concurrency_limited(slots, self._facts.processes)
-        return release
+            is_refused = await self._facts.change(Starts, name, take) is None
+            if is_refused:
+                raise ConcurrencyLimited(
+                    f"Concurrency limit reached: this key may have {slots} calls in flight"
+                    f"{_divided(self._facts.processes)}.",
+                    retry_after=1,
+                )
+            yield
+        finally:
+            if not is_refused:  # after a cancellation, the slot may have been taken
+                self._facts.change_soon(Starts, name, partial(Starts.release, token=token))
 
 
 @cache
@@ -143,12 +150,6 @@ def _parse(rate: str) -> RateLimitItem:
     from limits import parse  # noqa: PLC0415  # a slow import, needed only if a rate is set
 
     return parse(rate)
-
-
-def _concurrency_limited(slots: int, processes: int = 1) -> ConcurrencyLimited:
-    return ConcurrencyLimited(
-        f"Concurrency limit reached: this key may have {slots} calls in flight{_divided(processes)}.", retry_after=1
-    )
 
 
 def _divided(processes: int) -> str:

@@ -4,49 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
-PARAMETERS: dict[str, Any] = {
-    "IdempotencyKey": {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "description": "A text that is unique to this call. A second call with the same key and params returns the"
-        " first call's record and is not billed. A call with the same key and other params is refused. Failures are not"
-        " stored.",
-        "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "maxLength": 255},
-    },
-    "Prefer": {
-        "name": "Prefer",
-        "in": "header",
-        "description": "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240). `respond-async`: accept the"
-        " call with status 202, and run it later. `respond-async, wait=N`: return its response if the call has one"
-        " within N seconds, else status 202.",
-        "schema": {"type": "string"},
-        "example": "wait=30",
-    },
-    "Wait": {
-        "name": "Prefer",
-        "in": "header",
-        "description": "`wait=N`: wait up to N seconds (1 to 120) for the response of the call (RFC 7240).",
-        "schema": {"type": "string"},
-        "example": "wait=30",
-    },
-    "Fields": {
-        "name": "fields",
-        "in": "query",
-        "description": "The fields of the data to return, with commas between them: `name,price.current_price`. Objects"
-        " in lists keep only these keys. Types in generated clients describe whole records.",
-        "schema": {"type": "string"},
-    },
-    "CacheControl": {
-        "name": "Cache-Control",
-        "in": "header",
-        "description": "`no-cache`: fetch the record again, even if it is cached. `no-store`: also do not cache it.",
-        "schema": {"type": "string"},
-    },
-}
-SCRAPER_PARAMETERS = ("Fields", "IdempotencyKey", "Prefer", "CacheControl")
-
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
+
+
+def parameter(where: str, name: str, description: str, schema: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the description of a parameter. ``where``: ``query``, ``header`` or ``path``. ``more``: further keys."""
+    return {"name": name, "in": where, "description": description, "schema": schema, **more}
+
+
+PARAMETERS: dict[str, Any] = {
+    "IdempotencyKey": parameter(
+        "header",
+        "Idempotency-Key",
+        "A text that is unique to this call. A second call with the same key and params returns the first call's record"
+        " and is not billed. A call with the same key and other params is refused. Failures are not stored.",
+        TEXT | {"pattern": "^[!-~]{1,255}$", "maxLength": 255},
+    ),
+    "Prefer": parameter(
+        "header",
+        "Prefer",
+        "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240). `respond-async`: accept the call with"
+        " status 202, and run it later. `respond-async, wait=N`: return its response if the call has one within N"
+        " seconds, else status 202.",
+        TEXT,
+        example="wait=30",
+    ),
+    "Wait": parameter(
+        "header",
+        "Prefer",
+        "`wait=N`: wait up to N seconds (1 to 120) for the response of the call (RFC 7240).",
+        TEXT,
+        example="wait=30",
+    ),
+    "Fields": parameter(
+        "query",
+        "fields",
+        "The fields of the data to return, with commas between them: `name,price.current_price`. Objects in lists keep"
+        " only these keys. Types in generated clients describe whole records.",
+        TEXT,
+    ),
+    "CacheControl": parameter(
+        "header",
+        "Cache-Control",
+        "`no-cache`: fetch the record again, even if it is cached. `no-store`: also do not cache it.",
+        TEXT,
+    ),
+}
+SCRAPER_PARAMETERS = ("Fields", "IdempotencyKey", "Prefer", "CacheControl")
 
 HEADERS: dict[str, Any] = {
     "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},

@@ -11,7 +11,7 @@ import orjson
 from crawler.errors import AuthError, InvalidRequest, RateLimited, ScrapeError, ServiceError, StoreUnavailable
 from crawler.service.calls.envelope import Call, failure
 from crawler.service.description.contract import Failure
-from crawler.service.description.headers import FAILURE_HEADERS
+from crawler.service.description.headers import FAILURE_HEADERS, NUMBER, TEXT, parameter
 from crawler.service.description.schemas import Json, Refs, markdown
 
 JSON = "application/json"
@@ -51,18 +51,17 @@ def public(name: str, text: str, responses: Json) -> Json:
 
 def query(name: str, description: str, schema: Json) -> Json:
     """Return the description of a query parameter."""
-    return {"name": name, "in": "query", "description": description, "schema": schema}
+    return parameter("query", name, description, schema)
 
 
 def limit(what: str) -> Json:
     """Return the query parameter that limits the entries of a page. ``what``: the entries."""
-    return query("limit", f"Maximum number of {what}.", {"type": "integer", "minimum": 1, "maximum": 100})
+    return query("limit", f"Maximum number of {what}.", NUMBER | {"minimum": 1, "maximum": 100})
 
 
 def in_path(name: str, description: str, pattern: str) -> Json:
     """Return the description of a parameter in the path."""
-    schema = {"type": "string", "pattern": pattern}
-    return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
+    return parameter("path", name, description, TEXT | {"pattern": pattern}, required=True)
 
 
 def body(schema: Json, **more: Any) -> Json:

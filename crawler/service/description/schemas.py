@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-Json = dict[str, Any]
-Refs = Mapping[Any, Json]
-"""Model class -> the reference to the model's schema."""
+from crawler.platforms.model import schema_name
 
+Json = dict[str, Any]
 COMPONENTS = "#/components/schemas/"
 
 
-def component_schemas(models: Sequence[type[BaseModel]]) -> tuple[Refs, Json]:
-    """Return references to the schemas of models, and all schemas that they need, by name.
+class Refs:
+    """The references to the schemas of models. It collects the models that the document refers to.
 
     The name of a schema is its title, which is unique. Pydantic would add the module to names that occur twice.
     """
-    # In validation mode, a field with a default is optional in the schema, as in the specification.
-    refs, defined = models_json_schema([(model, "validation") for model in models], ref_template=COMPONENTS + "{model}")
-    schemas = defined["$defs"]
-    titles = {COMPONENTS + key: COMPONENTS + schema["title"] for key, schema in schemas.items()}
-    assert len(set(titles.values())) == len(titles), "two models have the same title"
-    return (
-        {model: {"$ref": titles[schema["$ref"]]} for (model, _), schema in refs.items()},
-        {schema["title"]: _for_callers(schema, titles) for schema in schemas.values()},
-    )
+
+    def __init__(self) -> None:
+        self._models: dict[type[BaseModel], None] = {}
+
+    def __getitem__(self, model: type[BaseModel]) -> Json:
+        """Return the reference to the schema of a model."""
+        self._models[model] = None
+        return {"$ref": COMPONENTS + schema_name(model)}
+
+    def schemas(self) -> Json:
+        """Return the schemas of all models that were referred to, and those that they need, by name."""
+        # In validation mode, a field with a default is optional in the schema, as in the specification.
+        _, defined = models_json_schema(
+            [(model, "validation") for model in self._models], ref_template=COMPONENTS + "{model}"
+        )
+        schemas = defined["$defs"]
+        titles = {COMPONENTS + key: COMPONENTS + schema["title"] for key, schema in schemas.items()}
+        assert len(set(titles.values())) == len(titles), "two models have the same title"
+        return {schema["title"]: _for_callers(schema, titles) for schema in schemas.values()}
 
 
 def params_schema(model: type[BaseModel]) -> Json:
-    """Return the schema of a scraper's params, with all schemas that it needs."""
+    """Return the schema of a model of params, with all schemas that it needs."""
     schema: Json = _for_callers(model.model_json_schema(), {})
     return schema
 

@@ -9,8 +9,8 @@ from pydantic import Field
 from crawler.errors import PayloadTooLarge, UnsupportedMediaType
 from crawler.platforms.model import Model
 from crawler.service.description.contract import REQUEST_ID, Time
-from crawler.service.description.headers import RATE_LIMIT_HEADERS, TEXT
-from crawler.service.description.job_contract import JobTargets
+from crawler.service.description.headers import RATE_LIMIT_HEADERS, TEXT, parameter
+from crawler.service.description.jobs import JobTargets
 from crawler.service.description.operations import ERRORS, body, empty, limit, operation, query, response, success
 from crawler.service.description.schemas import Json, Refs
 
@@ -23,9 +23,7 @@ class WebhookSettings(Model):
 
     url: str = Field(max_length=2_000, pattern="^https?://[!-~]+$")
     """An `https` URL of a public address."""
-    secret: str = Field(
-        default_factory=str, pattern="^whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}(==|[A-Za-z0-9+/]=))?$"
-    )
+    secret: str = Field("", pattern="^whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}(==|[A-Za-z0-9+/]=))?$")
     """The secret that signs the events: `whsec_` and the Base64 form of 24 to 64 bytes. Without it, the current secret
     is kept, or a new one is generated."""
 
@@ -152,9 +150,6 @@ class CallEvent(Model):
     """The call."""
 
 
-MODELS: tuple[type[Model], ...] = (WebhookSettings, Webhook, NewWebhook, TestEvent, DeliveryList, JobEvent, CallEvent)
-
-
 def paths(ref: Refs) -> Json:
     """Return the routes."""
     shown = "The webhook of the key's client.\nWithout its secret."
@@ -197,10 +192,7 @@ def events(ref: Refs) -> Json:
         "webhook-signature": "The signature of this try.",
     }
     verified = "Verify the signature with a library of the Standard Webhooks specification."
-    parameters = [
-        {"name": name, "in": "header", "required": True, "description": description, "schema": TEXT}
-        for name, description in headers.items()
-    ]
+    parameters = [parameter("header", name, text, TEXT, required=True) for name, text in headers.items()]
     delivered = {"204": {"description": "The event is delivered."}}
     return {
         name: {

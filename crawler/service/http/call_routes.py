@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from crawler.errors import (
-    CallNotFound,
-    Overloaded,
-    QuotaExceeded,
-    ShuttingDown,
-    StoreUnavailable,
-)
+from crawler.errors import CallNotFound, ScrapeError, ScraperNotFound, ShuttingDown, StoreUnavailable
 from crawler.service import metrics
 from crawler.service.calls import stored
 from crawler.service.calls.asynchronous import RUN_SECONDS
@@ -27,11 +20,11 @@ from crawler.service.calls.envelope import (
     json_response,
     success,
 )
+from crawler.service.calls.fields import fields_of
 from crawler.service.calls.once import Claim, Found
-from crawler.service.calls.stored import STATES, FoundCall, Refused, Room, StoredCall
-from crawler.service.clients.quotas import exceeded
+from crawler.service.calls.stored import STATES, FoundCall, StoredCall
 from crawler.service.description import contract
-from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, header, read_query
+from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, read_query, require_method, wait_of
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -46,8 +39,6 @@ REQUEST_ID = re.compile(contract.REQUEST_ID)
 
 STORE_SECONDS = 2.0
 """Maximum seconds for which a request waits for the store."""
-FULL_RETRY_SECONDS = 600
-"""``Retry-After`` while the stored calls take too much space."""
 
 PARAMETERS = {
     "state": ("|".join(STATES), f"one of {', '.join(STATES)}"),
@@ -65,10 +56,9 @@ class CallRoutes:
     def __init__(self, calls: AsyncCalls, runs: Runs) -> None:
         self.calls = calls
         self.runs = runs
-        self.settings = calls.settings
         self.store = calls.store
 
-    async def accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Answer:
+    async def accept(self, call: Call, holder: Holder, target: Target) -> Answer:
         """Store a call, and return status 202, or the call's response if it has one within ``call.wait`` seconds.
 
         Raises:
@@ -82,23 +72,19 @@ class CallRoutes:
         platform = target.scraper.platform
         if self.calls.crawlers.draining:
             raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
-        control, key = header(request, "Cache-Control"), header(request, "Idempotency-Key")
+        control, key = call.request_headers.get("cache-control"), call.request_headers.get("idempotency-key")
         claim = None
         if key is not None:
-            claim = Claim.make(key, holder.client, target, self.settings.max_seconds + RUN_SECONDS)
+            claim = Claim.make(key, holder.client, target, self.calls.max_seconds + RUN_SECONDS)
         elif (hit := self.calls.cache.stored(target, control)) is not None:
             return success(call, hit)
-        new = StoredCall.new(target, holder, self.settings.max_seconds, cache_control=control, key=key)
-        room = Room(
-            self.calls.max_ahead(platform, self.settings.max_seconds),
-            self.calls.stored_bytes >= self.settings.max_bytes,
-            holder.quota,
-        )
+        new = StoredCall.new(target, holder, self.calls.max_seconds, cache_control=control, key=key)
+        room = self.calls.room(platform, holder.quota)
         result = await self.store.transact(
             lambda session: stored.accept(session, new, claim, room), seconds=STORE_SECONDS
         )
-        if isinstance(result, Refused):
-            raise self._error(platform, result)
+        if isinstance(result, ScrapeError):
+            raise result
         if isinstance(result, Found):
             assert claim is not None
             result.check(claim)
@@ -122,14 +108,36 @@ class CallRoutes:
             answer.headers["Preference-Applied"] = applied
         return answer
 
-    async def result(self, call: Call, holder: Holder, request_id: str) -> Answer:
+    async def answer(self, request: Request, call: Call, holder: Holder, path: str) -> Answer:
+        """Respond to a request whose path begins with ``PATH``: about one call, or about all calls of the client.
+
+        Raises:
+            ScraperNotFound: there is no such route.
+            MethodNotAllowed, CallNotFound, InvalidRequest, StoreUnavailable: as for each route.
+        """
+        call.is_counted = False
+        request_id = path.removeprefix(PATH).removeprefix("/")
+        if "/" in request_id:
+            raise ScraperNotFound(f"Asynchronous calls have the routes {PATH} and {PATH}/<request_id>.")
+        require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
+        if not request_id:
+            return await self.list(request, call, holder)
+        if request.method == b"DELETE":
+            return await self.delete(call, holder, request_id)
+        call.wait = wait_of(call.request_headers.get("prefer", ""))
+        return await self.result(request, call, holder, request_id)
+
+    async def result(self, request: Request, call: Call, holder: Holder, request_id: str) -> Answer:
         """Return the response of a call, or status 202 if it still waits or runs after ``call.wait`` seconds.
 
         Raises:
             CallNotFound: the client has no such call.
+            InvalidRequest: ``fields=`` is not valid.
             StoreUnavailable: the call cannot be read.
         """
         found = await self._find(holder.client, request_id)
+        if found is not None:
+            call.fields = fields_of(request, found.call.scraper)
         return self._response(call, found and await self._waited(call, found), retryable=True)
 
     async def delete(self, call: Call, holder: Holder, request_id: str) -> Answer:
@@ -177,7 +185,7 @@ class CallRoutes:
             raise CallNotFound(NOT_FOUND)
         call.scraper = found.call.scraper
         if found.is_done:
-            answer = found.answer(call.service_url, replayed="Idempotent-Replayed" in call.headers)
+            answer = found.answer(call.service_url, call.fields, replayed="Idempotent-Replayed" in call.headers)
             applied = {} if call.wait is None else {"Preference-Applied": f"wait={call.wait}"}
             return replace(answer, headers=answer.headers | call.headers | applied)
         call.request_id = found.call.request_id
@@ -194,19 +202,4 @@ class CallRoutes:
             return None
         return await self.store.transact(
             lambda session: stored.find(session, client, request_id), seconds=STORE_SECONDS, write=False
-        )
-
-    def _error(self, platform: str, refused: Refused) -> Overloaded | QuotaExceeded:
-        if refused.quota is not None:
-            return exceeded(refused.quota)
-        if refused.ahead is None:
-            return Overloaded(
-                "The stored calls have reached their maximum size (CALL_STORE_MB). Delete calls that you do not need.",
-                retry_after=FULL_RETRY_SECONDS,
-            )
-        late = self.calls.seconds_until_done(platform, refused.ahead) - self.settings.max_seconds
-        return Overloaded(
-            f"{refused.ahead} calls of {platform} are waiting, so this call could not start within the time for which"
-            " calls may wait (CALL_MAX_HOURS).",
-            retry_after=max(1, math.ceil(late)),
         )

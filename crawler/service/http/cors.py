@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from crawler.service.calls.envelope import Answer, Call, raw_response
 from crawler.service.description.headers import HEADERS, PARAMETERS
-from crawler.service.http.body import header
-
-if TYPE_CHECKING:
-    from twisted.web.server import Request
 
 ANY_ORIGIN = "*"
 METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
@@ -36,13 +31,14 @@ class Cors:
     def __init__(self, origins: Collection[str] = ()) -> None:
         self.origins = frozenset(origins)
 
-    def preflight(self, request: Request, call: Call) -> Answer | None:
-        """Return the response to an OPTIONS request, if it is a preflight request of an allowed origin, else None.
+    def preflight(self, call: Call) -> Answer | None:
+        """Return the response to a preflight request of an allowed origin, None for other requests.
 
         It needs no API key, because browsers send preflight requests without the page's headers.
         """
-        allowed = self.headers(request.path, header(request, "Origin"))
-        if not header(request, "Access-Control-Request-Method") or "Access-Control-Allow-Origin" not in allowed:
+        allowed = self.headers(call.path, call.request_headers)
+        is_preflight = call.method == "OPTIONS" and call.request_headers.get("access-control-request-method")
+        if not is_preflight or "Access-Control-Allow-Origin" not in allowed:
             return None
         headers = {
             "Access-Control-Allow-Methods": ", ".join(METHODS),
@@ -51,18 +47,11 @@ class Cors:
         }
         return raw_response(call, "text/plain; charset=utf-8", b"", headers, status=HTTPStatus.NO_CONTENT)
 
-    def add_headers(self, request: Request) -> None:
-        """Add the headers to a response that is about to be sent. Caches must distinguish the origins (``Vary``)."""
-        if not self.origins:
-            return
-        for name, value in self.headers(request.path, header(request, "Origin")).items():
-            request.responseHeaders.addRawHeader(name, value)
-
-    def headers(self, path: bytes, origin: str | None) -> dict[str, str]:
-        """Return the headers of a response. ``origin``: the value of the request header, None if it is missing."""
-        if not self.origins or not (path == b"/openapi.json" or path.startswith(b"/v1/")):
+    def headers(self, path: str, request_headers: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers to add to a response. Caches must distinguish the origins (``Vary``)."""
+        if not self.origins or not (path == "/openapi.json" or path.startswith("/v1/")):
             return {}
-        is_any = ANY_ORIGIN in self.origins
+        is_any, origin = ANY_ORIGIN in self.origins, request_headers.get("origin")
         headers = {} if is_any else {"Vary": "Origin"}
         if origin is not None and (is_any or origin in self.origins):
             headers["Access-Control-Allow-Origin"] = ANY_ORIGIN if is_any else origin

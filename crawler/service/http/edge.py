@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, cast
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
-from twisted.web.server import Site
+from twisted.web.server import Request, Site
 
-from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
+from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, PayloadTooLarge, ScrapeError
 from crawler.registry import scrapers
 from crawler.service.calls.envelope import Answer, Call, failure, raw_bytes
-from crawler.service.http.body import ABSOLUTE_FORM, MAX_BODY_BYTES, SCRAPERS, CappedRequest, header
+from crawler.service.http.body import MAX_BODY_BYTES, SCRAPERS, headers_of
 from crawler.service.http.cors import Cors
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IAddress, IDelayedCall
     from twisted.web.resource import Resource
-    from twisted.web.server import Request
 
     from crawler.service.http.addresses import Addresses
 
@@ -50,12 +49,65 @@ LINGER_SECONDS = 1.0
 """Seconds for which the client can still read the response after its request was refused."""
 
 MALFORMED_REQUEST = InvalidRequest("Malformed HTTP request, or its headers are too large.")
+ONE_HOST = InvalidRequest("Send exactly one Host header.")
+UNKNOWN_EXPECTATION = ExpectationFailed("The header Expect may only be 100-continue.")
+
+ABSOLUTE_FORM = re.compile(rb"^https?://[^/?#]*", re.IGNORECASE)
+"""Matches scheme and host of a request target that is a whole URL."""
 
 LONG_LENGTH = re.compile(rb"content-length:\s*\S.{17,}\S", re.IGNORECASE | re.DOTALL)
 """Matches a Content-Length header of more than 18 digits: ``int()`` raises for thousands of digits."""
 
 
-UNKNOWN_EXPECTATION = ExpectationFailed("The header Expect may only be 100-continue.")
+class CappedRequest(Request):
+    """A request whose body is refused once its declared or received size is over the limit."""
+
+    channel: Channel
+    is_disconnected = False
+    """Whether the client has disconnected before the response was complete."""
+    counted: dict[str, str] | None = None
+    """The headers about the key's rate limit, if the request was counted before its body was received."""
+
+    def gotLength(self, length: int | None) -> None:
+        self._limit = self.channel.max_body
+        # Twisted keeps a body of a known, small length in memory, and writes others to a temporary file.
+        super().gotLength(length if self._limit > MAX_BODY_BYTES else min(length or 0, MAX_BODY_BYTES))
+        self._received = 0
+        if length is not None and length > self._limit:
+            self.channel.refuse(_too_large(self._limit))
+
+    def handleContentChunk(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._received > self._limit:
+            self.channel.refuse(_too_large(self._limit))
+        if not self.channel.refused:
+            super().handleContentChunk(data)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        """Pass the request to Twisted. Refuse an HTTP/1.1 request that lacks a Host header or has several (RFC 9112).
+
+        ``path`` may be a whole URL. Its host is ignored, as is the Host header: the service has only one site.
+        """
+        if version != b"HTTP/1.0" and len(self.requestHeaders.getRawHeaders(b"Host", [])) != 1:
+            self.channel.refuse(ONE_HOST)
+        if not self.channel.refused:
+            super().requestReceived(command, self.channel.target or b"/", version)
+
+    def connectionLost(self, reason: Failure) -> None:
+        self.is_disconnected = True
+        super().connectionLost(reason)
+
+    def abort(self) -> None:
+        """Close the connection immediately, in the middle of a response."""
+        if not self.is_disconnected:
+            cast("Any", self.channel).forceAbortClient()
+
+    def _handleStar(self) -> None:  # noqa: N802  # Twisted's own response has no envelope
+        self.render(cast("Any", self.site).resource)
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The body is too large: at most {limit} bytes are accepted.")
 
 
 class Channel(HTTPChannel):
@@ -78,14 +130,15 @@ class Channel(HTTPChannel):
     _is_answering = False
     """Whether a complete request has arrived whose response is not complete, or is not read completely."""
     _free_place: Callable[[], None] | None = None
-    """Frees the place of the arriving upload, which contains the targets of a job. None: no upload is arriving."""
+    """Frees the place of the arriving upload, once it has one."""
     _admission: asyncio.Task[None] | None = None
-    """The task that checks an upload before its body is received."""
+    """The task that checks the arriving upload before its body is received. None: no upload is arriving."""
     _must_continue = False
     """Whether the client waits for the status 100 to send the body."""
     _method = b""
-    _target = b""
+    target = b""
     """The path and query of the request that is arriving."""
+    _uri_path = b""
     _answered: Request | None = None
     """A request whose response is complete, but not yet read."""
 
@@ -100,19 +153,20 @@ class Channel(HTTPChannel):
             return
         super().dataReceived(data)
         if not self._is_answering and self._arrival_timer is None and not self.refused:
-            self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort_slow_request)
+            self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort)
 
     # Responses that are not read. The transport calls the first two methods when its buffer is full or empty.
 
     def pauseProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = True
         if self._unread_timer is None:
-            self._unread_timer = self.callLater(UNREAD_SECONDS, self._abort_unread_response)
+            self._unread_timer = self.callLater(UNREAD_SECONDS, self._abort)
         super().pauseProducing()
 
     def resumeProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = False
-        self._stop_unread_timer()
+        _stop(self._unread_timer)
+        self._unread_timer = None
         super().resumeProducing()
         answered, self._answered = self._answered, None
         if answered is not None:
@@ -137,7 +191,9 @@ class Channel(HTTPChannel):
         arrived = len(self.requests)
         super().lineReceived(line)
         if len(self.requests) > arrived and not self.refused:  # the line was the first of a request
-            self._method, self._target = line.split()[:2]
+            self._method, target = line.split()[:2]
+            self.target = ABSOLUTE_FORM.sub(b"", target, count=1)
+            self._uri_path = self.target.partition(b"?")[0]
 
     def allHeadersReceived(self) -> None:
         headers = self.requests[-1].requestHeaders
@@ -146,7 +202,7 @@ class Channel(HTTPChannel):
                 self.refuse(UNKNOWN_EXPECTATION)
         # An upload of a job's targets may be larger and take longer than other bodies, if the request has an API key.
         limits = self.site.upload_limits
-        is_upload = (self._method, path_of(self._target)) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key")
+        is_upload = (self._method, self._uri_path) == (b"POST", UPLOADS) and headers.hasHeader(b"X-API-Key")
         if limits is not None and is_upload and not self.refused:
             self.max_body = limits.max_bytes
             self._must_continue = False
@@ -159,76 +215,63 @@ class Channel(HTTPChannel):
 
         A client without a valid key must not take the place of an upload.
         """
-        admitted = await limits.admit(request, self._target)
-        self._admission = None
+        admitted = await limits.admit(request, self.target)
         if not isinstance(admitted, Answer):
             self._free_place = admitted
         elif not self.refused:
             self._refuse(admitted)
         if self.refused:  # also if the declared length is too large
             return
-        self._stop_arrival_timer()
-        self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort_slow_request)
+        _stop(self._arrival_timer)
+        self._arrival_timer = self.callLater(UPLOAD_SECONDS, self._abort)
         if self._must_continue:
             super()._send100Continue()
         cast("Any", self.transport).resumeProducing()
 
     def _end_upload(self) -> None:
-        """End the upload: its body has arrived, or the client has disconnected."""
+        """End the upload, if there is one: its body has arrived, or the client has disconnected."""
+        admission, self._admission = self._admission, None
         self.max_body = MAX_BODY_BYTES
         if self._free_place is not None:
             self._free_place()
             self._free_place = None
-        if self._admission is not None:
-            self._admission.cancel()
-            self._admission = None
+        if admission is not None and not admission.done():
+            admission.cancel()
             cast("Any", self.transport).resumeProducing()
 
     def allContentReceived(self) -> None:
-        self._end_upload()
+        if self._admission is not None:
+            self._end_upload()
         if self._arrival_timer is not None:
-            self._stop_arrival_timer()
+            _stop(self._arrival_timer)
+            self._arrival_timer = None
         self._is_answering = True
         super().allContentReceived()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._stop_arrival_timer()
-        self._stop_unread_timer()
+        _stop(self._arrival_timer)
+        _stop(self._unread_timer)
         self._answered = None
         self._end_upload()
         self.site.disconnected(self.peer)
         super().connectionLost(reason)
 
-    def _stop_arrival_timer(self) -> None:
-        if self._arrival_timer is not None:
-            self._arrival_timer.cancel()
-            self._arrival_timer = None
-
-    def _stop_unread_timer(self) -> None:
-        if self._unread_timer is not None:
-            self._unread_timer.cancel()
-            self._unread_timer = None
-
-    def _abort_unread_response(self) -> None:
-        self._unread_timer = None
-        cast("Any", self.transport).abortConnection()
-
-    def _abort_slow_request(self) -> None:
-        self._arrival_timer = None
+    def _abort(self) -> None:
+        """Close the connection: a request did not arrive in time, or a response was not read in time."""
         cast("Any", self.transport).abortConnection()
 
     def refuse(self, error: ScrapeError) -> None:
         """Respond before the request is complete, stop reading, and close the connection."""
         if not self.refused:
-            call = Call(service_url=self.site.service_url, scraper=scraper_of(self._target))
+            call = Call(service_url=self.site.service_url, scraper=scraper_of(self._uri_path))
             self._refuse(failure(call, error))
 
     def _refuse(self, answer: Answer) -> None:
-        origin = header(self.requests[-1], "Origin") if self.requests else None
-        headers = answer.headers | self.site.cors.headers(path_of(self._target), origin)
+        sent = headers_of(self.requests[-1]) if self.requests else {}
+        headers = answer.headers | self.site.cors.headers(self._uri_path.decode("latin-1"), sent)
         self.refused = True
         self.paused = True  # bytes after the refused request are not parsed
-        self._stop_arrival_timer()
+        _stop(self._arrival_timer)
         transport = cast("Any", self.transport)
         transport.write(raw_bytes(replace(answer, headers=headers)))
         transport.unregisterProducer()  # otherwise the producer would resume reading
@@ -248,18 +291,19 @@ class Channel(HTTPChannel):
             super()._send100Continue()
 
 
-def path_of(target: bytes) -> bytes:
-    """Return the path of a request's target, which may be a whole URL."""
-    return ABSOLUTE_FORM.sub(b"", target, count=1).partition(b"?")[0]
+def _stop(timer: IDelayedCall | None) -> None:
+    """Stop a timer, if there is one that has not expired."""
+    if timer is not None and timer.active():
+        timer.cancel()
 
 
-def scraper_of(target: bytes) -> str:
+def scraper_of(path: bytes) -> str:
     """Return the name of the scraper in the path of a request, "" for other paths.
 
-    >>> scraper_of(b"/v1/scrapers/microblog-profile-v4?pretty=1")
+    >>> scraper_of(b"/v1/scrapers/microblog-profile-v4")
     'microblog-profile'
     """
-    prefix, _, name = path_of(target).decode("latin-1").rpartition("/")
+    prefix, _, name = path.decode("latin-1").rpartition("/")
     scraper = scrapers().get(name) if prefix == SCRAPERS else None
     return scraper.name if scraper else ""
 
@@ -320,8 +364,8 @@ class EdgeSite(Site):
         self.upload_limits = uploads
         self.cors = cors or Cors()
 
-    def log(self, request: Any) -> None:
-        """Log nothing: ``resources.py`` logs each call."""
+    def startFactory(self) -> None:  # noqa: N802  # Twisted's
+        """Open no access log: ``resources.py`` logs each call."""
 
     def connected(self, peer: str | None) -> None:
         """Count an open connection."""

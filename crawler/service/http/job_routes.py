@@ -25,13 +25,12 @@ from crawler.service.http.body import (
     MAX_BODY_BYTES,
     MAX_PAGE,
     PAGE_LIMIT,
-    header,
     read_object,
     read_query,
     require_method,
 )
 from crawler.service.http.response_writer import compressed_pieces
-from crawler.service.http.static import best_coding
+from crawler.service.http.static import best_coding, has_copy
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.records import Selected
 from crawler.service.jobs.uploads import Upload, Uploads
@@ -136,7 +135,7 @@ class JobRoutes:
             raise JobNotFound(NOT_FOUND)
         return job
 
-    async def admit(self, request: Request, holder: Holder, uri: bytes) -> Callable[[], None]:
+    async def admit(self, call: Call, holder: Holder, uri: bytes) -> Callable[[], None]:
         """Check an upload before its body is read. ``uri``: its path and query.
 
         Return the function that ends the arrival of the upload.
@@ -146,8 +145,8 @@ class JobRoutes:
             ConcurrencyLimited: the client has too many jobs that are not done, or too many uploads that are arriving.
             Overloaded: too many uploads are arriving.
         """
-        key = header(request, "Idempotency-Key")
-        self._check(Upload(io.BytesIO(), header(request, "Content-Type") or "", key=key))
+        key = call.request_headers.get("idempotency-key")
+        self._check(Upload(io.BytesIO(), call.request_headers.get("content-type", ""), key=key))
         if key is None and b"dry_run=true" not in uri:  # an earlier upload with the same key may have made the job
             await self.uploads.check_room(holder)
         if self._arriving[holder.client] >= MAX_ARRIVING_OF_CLIENT:
@@ -167,12 +166,11 @@ class JobRoutes:
 
     async def _post(self, request: Request, call: Call, holder: Holder) -> Answer:
         query = read_query(request, POST_QUERY)
-        content, arguments = _listing(request)
+        content, arguments = _listing(request, call)
         arguments |= {name: query[name] for name in ARGUMENTS if name in query}
         if arguments.get("exhaustive") == "false":
             del arguments["exhaustive"]
-        media_type = header(request, "Content-Type") or ""
-        key = header(request, "Idempotency-Key")
+        media_type, key = call.request_headers.get("content-type", ""), call.request_headers.get("idempotency-key")
         upload = Upload(content, media_type, query.get("scraper"), key, arguments)
         self._check(upload)
         async with self._reading:
@@ -244,14 +242,14 @@ class JobRoutes:
         selected: Selected,
         pieces: Callable[[], Awaitable[AsyncIterator[bytes]]],
     ) -> Answer:
-        coding = "" if selected.format in records.FILES else best_coding(header(request, "Accept-Encoding"))
+        accepted = call.request_headers.get("accept-encoding", "")
+        coding = "" if selected.format in records.FILES else best_coding(accepted)
         etag = selected.etag(job, coding)
         headers = {"X-Next-Cursor": str(Cursor(job.id, selected.until)), "Vary": "Accept-Encoding"}
         if job.ended is not None and not job.counts["running"]:
             headers |= {"ETag": etag, "Cache-Control": "private, no-cache"}
         media_type = records.MEDIA_TYPES[selected.format]
-        known = {each.strip().removeprefix("W/") for each in (header(request, "If-None-Match") or "").split(",")}
-        if "ETag" in headers and known & {etag, "*"}:
+        if "ETag" in headers and has_copy(call, etag):
             return raw_response(call, media_type, b"", headers, status=304)
         if coding:
             headers["Content-Encoding"] = coding
@@ -283,7 +281,7 @@ class JobRoutes:
             await asyncio.wait(changes, timeout=5)
 
 
-def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
+def _listing(request: Request, call: Call) -> tuple[IO[bytes], dict[str, str]]:
     """Return the targets of an upload, and the spider arguments in its body.
 
     Only a body that is a single JSON object contains arguments, in addition to the params of its target.
@@ -295,12 +293,12 @@ def _listing(request: Request) -> tuple[IO[bytes], dict[str, str]]:
     assert content is not None
     head, size = content.read(PEEKED_BYTES), content.seek(0, os.SEEK_END)
     content.seek(0)
-    is_json = (header(request, "Content-Type") or "").partition(";")[0].strip().lower() == JSON
+    is_json = call.request_headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
     if not is_json or not head.lstrip().startswith(b"{"):
         return content, {}
     if size > MAX_BODY_BYTES:
         raise InvalidRequest.of("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
-    target = read_object(request)
+    target = read_object(request, call)
     arguments = {}
     for name in ARGUMENTS.keys() & target.keys():
         pattern, expected = ARGUMENTS[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -28,11 +28,10 @@ from crawler.service.calls.envelope import (
     success,
     unexpected,
 )
-from crawler.service.calls.fields import fields_of, selected
-from crawler.service.clients.usage import REPORT_SECONDS
+from crawler.service.calls.fields import fields_of
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
-from crawler.service.http.body import SCRAPERS, days, header, read_object, require_method
+from crawler.service.http.body import SCRAPERS, days, headers_of, read_object, require_method, wait_of
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
@@ -43,15 +42,20 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawler.service.clients.keys import Holder
-    from crawler.service.http.body import CappedRequest
+    from crawler.service.http.edge import CappedRequest
     from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
 
-DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
-"""The default and the maximum timeout of a call."""
+Serve = Callable[[], Awaitable[Served]]
+"""Returns the data of a call's target."""
 
-WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
+KeyedRoute = Callable[[Request, Call, "Holder", str], Awaitable[Answer]]
+"""Responds to a request of an authenticated client. The text is the request's path."""
+
+DEFAULT_WAIT_SECONDS = 60
+"""The default timeout of a call."""
+
 RESPOND_ASYNC = re.compile(r"(?:^|,)\s*respond-async\s*(?:=\s*(?:\"\")?\s*)?(?:[;,]|$)", re.IGNORECASE)
 """Matches ``respond-async`` in a value of ``Prefer``, with or without an empty value (RFC 7240)."""
 
@@ -77,28 +81,27 @@ class Api(Resource):
         self.cors = Cors(cors_origins)
         self._writer = ResponseWriter(self.cors)
         self._tasks: set[asyncio.Task[None]] = set()
-        routes: dict[str, Callable[[Request, Call], Answer]] = {
+        routes: dict[str, Callable[[Call], Answer]] = {
             "/": self._root,
-            SCRAPERS: lambda _, call: json_response(200, catalogue.as_json(), call),
-            "/openapi.json": lambda request, call: openapi.as_json(parts.service_url).answer(request, call),
-            "/llms.txt": lambda request, call: llms.as_text(parts.service_url).answer(request, call),
-            "/docs": lambda request, call: viewer.page().answer(request, call),
-            "/metrics": lambda _, call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
-            "/healthz": lambda _, call: json_response(200, {"status": "ok"}, call),
-            "/readyz": lambda _, call: self._ready(call),
+            SCRAPERS: lambda call: json_response(200, catalogue.as_json(), call),
+            "/openapi.json": lambda call: openapi.as_json(parts.service_url).answer(call),
+            "/llms.txt": lambda call: llms.as_text(parts.service_url).answer(call),
+            "/docs": lambda call: viewer.page().answer(call),
+            "/metrics": lambda call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
+            "/healthz": lambda call: json_response(200, {"status": "ok"}, call),
+            "/readyz": self._ready,
             **{path: content.answer for path, content in parts.pages.items()},
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
-        self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
+        self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage, "/v1/status": self._status}
         """Other routes that need an API key, by path."""
-        self._stored_routes = {
-            call_routes.PATH: self._about_calls,
-            job_routes.PATH: self._about_jobs,
-            webhook_routes.PATH: self._about_webhook,
-            tools_route.PATH: self._about_tools,
+        self._keyed_folders: dict[str, KeyedRoute] = {
+            call_routes.PATH: self._calls.answer,
+            job_routes.PATH: parts.job_routes.answer,
+            webhook_routes.PATH: parts.webhook_routes.answer,
         }
-        """Routes that need an API key and have several methods, and may have further routes below their path."""
+        """Routes that need an API key, and have further routes below their path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -117,11 +120,16 @@ class Api(Resource):
 
         Return the response that refuses it, or a function to be called when the body has arrived.
         """
-        call = Call(method="POST", path=job_routes.PATH, service_url=self.parts.service_url)
+        call = Call(
+            method="POST",
+            path=job_routes.PATH,
+            request_headers=headers_of(request),
+            service_url=self.parts.service_url,
+        )
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                holder = await self._counted_holder(request, call)
-                free_place = await self.parts.job_routes.admit(request, holder, uri)
+                holder = await self._holder(request, call)
+                free_place = await self.parts.job_routes.admit(call, holder, uri)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -141,7 +149,7 @@ class Api(Resource):
 
     async def _serve(self, request: Request) -> None:
         method, path = one_line(request.method.decode("latin-1")), one_line(request.path.decode("latin-1"))
-        call = Call(method=method, path=path, service_url=self.parts.service_url)
+        call = Call(method=method, path=path, request_headers=headers_of(request), service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 answer = await self._route(request, call)
@@ -156,8 +164,8 @@ class Api(Resource):
                 logger.exception("request_failed")  # the response does not contain the traceback
                 answer = failure(call, unexpected())
             try:
-                packed = await compressed(answer, request)
-                pieces = self._writer.send(request, packed)
+                packed = await compressed(answer, call)
+                pieces = self._writer.send(request, call, packed)
             finally:
                 self._done(call, answer)
             if pieces is not None:
@@ -192,116 +200,82 @@ class Api(Resource):
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
         prefix, _, name = path.rpartition("/")
-        if request.method == b"OPTIONS" and (preflight := self.cors.preflight(request, call)):
+        if request.method == b"OPTIONS" and (preflight := self.cors.preflight(call)):
             return preflight
         public_route = self._public_routes.get(path)
         if public_route is not None:
             require_method(request, "GET")
-            return public_route(request, call)
-        keyed_route = self._keyed_routes.get(path)
+            return public_route(call)
+        keyed_route = self._keyed_routes.get(path) or self._keyed_folders.get("/".join(path.split("/")[:3]))
         if keyed_route is not None:
-            require_method(request, "GET")
-            return await keyed_route(request, call)
-        about = self._stored_routes.get("/".join(path.split("/")[:3]))
-        if about is not None:
-            return await about(request, call, path)
+            return await keyed_route(request, call, await self._holder(request, call), path)
+        if path == tools_route.PATH:
+            return await self._about_tools(request, call)
         if prefix == "/docs" and prefix in self._public_routes:
             require_method(request, "GET")
-            return viewer.bundled_file(name).answer(request, call)
+            return viewer.bundled_file(name).answer(call)
         scraper = scrapers().get(name) if prefix == SCRAPERS else None
         if scraper is None:
             raise ScraperNotFound(UNKNOWN_ROUTE)
         call.scraper = scraper.name
-        if request.method != b"POST" and header(request, "X-API-Key"):
+        if request.method != b"POST" and call.request_headers.get("x-api-key"):
             with suppress(AuthError):  # the client is named in the response if its key is valid
                 await self._holder(request, call)
         require_method(request, "POST")
-        fields = fields_of(request, scraper.name)
-        return selected(await self._scrape(request, call, scraper), fields)
+        if request.args:
+            call.fields = fields_of(request, scraper.name)
+        return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        holder = await self._counted_holder(request, call)
-        given = read_object(request)
+        holder = await self._holder(request, call)
+        given = read_object(request, call)
         params = check_params(scraper, given)
         call.note = limited_numbers(given, params)
-        prefer = header(request, "Prefer")
-        wait = self._wait(prefer, call)
-        if prefer and RESPOND_ASYNC.search(prefer):
-            return await self._calls.accept(request, call, holder, Target(call.request_id, scraper, params))
-        deadline = asyncio.get_running_loop().time() + wait - call.duration_ms / 1000
+        if prefer := call.request_headers.get("prefer"):
+            call.wait = wait_of(prefer)
+            if RESPOND_ASYNC.search(prefer):
+                return await self._calls.accept(call, holder, Target(call.request_id, scraper, params))
+        deadline = call.started + (call.wait or DEFAULT_WAIT_SECONDS)
         target = Target(call.request_id, scraper, params, deadline=deadline)
         call.target = target.label
-        release = await self.parts.limits.acquire(holder)
-        try:
-            key = header(request, "Idempotency-Key")
-            if key is None:
-                return success(call, await self._accept(request, call, holder, target))
-            accept = partial(self._accept, request, call, holder, target)
-            return success(call, await self.parts.once.run(key, call, target, accept))
-        finally:
-            release()
+        serve: Serve = partial(self.parts.cache.served, target, call.request_headers.get("cache-control"))
+        if holder.quota is not None:
+            serve = partial(self._serve_reserved, call, holder.client, holder.quota, target, serve)
+        key = call.request_headers.get("idempotency-key")
+        async with self.parts.limits.in_flight(holder):
+            served = await (serve() if key is None else self.parts.once.run(key, call, target, serve))
+        return success(call, served)
 
-    async def _accept(self, request: Request, call: Call, holder: Holder, target: Target) -> Served:
-        """Make a reservation if the client has a quota, and serve the target's data.
+    async def _serve_reserved(self, call: Call, client: str, quota: int, target: Target, serve: Serve) -> Served:
+        """Reserve a part of the client's quota, and serve the target's data.
 
         This is not called for replays of an ``Idempotency-Key``, which need no reservation.
         """
-        if holder.quota is not None:
-            call.has_reservation = True
-            assert target.seconds_left is not None
-            await self.parts.quotas.reserve(holder.client, holder.quota, call.request_id, target.seconds_left)
-        return await self.parts.cache.served(target, header(request, "Cache-Control"))
+        call.has_reservation = True
+        await self.parts.quotas.reserve(client, quota, call.request_id, target.seconds_left or 0)
+        return await serve()
 
-    async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:
-        """Respond to a request about one asynchronous call, or, if the id is empty, about all calls of the client."""
-        request_id = path.removeprefix(call_routes.PATH).removeprefix("/")
-        if "/" in request_id:
-            raise ScraperNotFound(UNKNOWN_ROUTE)
-        require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
-        call.is_counted = False
-        holder = await self._holder(request, call)
-        if not request_id:
-            return await self._calls.list(request, call, holder)
-        if request.method == b"DELETE":
-            return await self._calls.delete(call, holder, request_id)
-        self._wait(header(request, "Prefer"), call)
-        answer = await self._calls.result(call, holder, request_id)
-        return selected(answer, fields_of(request, call.scraper))
-
-    async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.job_routes.answer(request, call, await self._counted_holder(request, call), path)
-
-    async def _about_webhook(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.webhook_routes.answer(request, call, await self._counted_holder(request, call), path)
-
-    async def _counted_holder(self, request: Request, call: Call) -> Holder:
-        """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
-        holder = await self._holder(request, call)
-        counted = cast("CappedRequest", request).counted
-        if counted is not None:
-            call.headers.update(counted)
-        elif call.method == "POST" and (rate_limit := await self.parts.limits.count(holder)):
-            call.headers.update(rate_limit.headers)
-            rate_limit.check()
-        return holder
-
-    async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
-        key = tools_route.api_key(request)
-        await self._holder(request, call, key)
+    async def _about_tools(self, request: Request, call: Call) -> Answer:
+        key = tools_route.api_key(call)
+        await self._holder(request, call, key, counts=False)
         return await self.parts.tools.answer(request, call, str(key))
 
-    async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
+    async def _holder(self, request: Request, call: Call, key: str | None = None, *, counts: bool = True) -> Holder:
         """Return the client that owns the call's API key. ``key``: the API key, by default from the header.
+
+        ``counts``: whether a POST counts as one call of the key's rate.
 
         Raises:
             AuthError: the key is missing, unknown or revoked.
-            RateLimited: the key is not valid, and the caller's address has sent too many calls without a valid key.
+            RateLimited: the key has made all calls of its period; or the key is not valid, and the caller's address has
+                sent too many calls without a valid key.
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)
-        client = None if peer is None else parts.addresses.find_client(peer, header(request, "X-Forwarded-For"))
+        sent = call.request_headers
+        client = None if peer is None else parts.addresses.find_client(peer, sent.get("x-forwarded-for"))
         try:
-            holder = await parts.keys.holder(key or header(request, "X-API-Key"))
+            holder = await parts.keys.holder(key or sent.get("x-api-key"))
         except AuthError:
             try:
                 parts.addresses.count_failed_key(client)
@@ -310,9 +284,15 @@ class Api(Resource):
                 raise
             raise
         call.client_id = holder.client
+        counted = cast("CappedRequest", request).counted
+        if counted is not None:
+            call.headers.update(counted)
+        elif counts and call.method == "POST" and (rate_limit := await parts.limits.count(holder)):
+            call.headers.update(rate_limit.headers)
+            rate_limit.check()
         return holder
 
-    def _root(self, _: Request, call: Call) -> Answer:
+    def _root(self, call: Call) -> Answer:
         """Redirect to the documentation, for people who open the service's address in a browser."""
         if "/docs" not in self._public_routes:
             raise ScraperNotFound(UNKNOWN_ROUTE)
@@ -322,22 +302,11 @@ class Api(Resource):
         state = self.parts.crawlers.state
         return json_response(200 if state["status"] == "ready" else 503, state, call)
 
-    async def _usage(self, request: Request, call: Call) -> Answer:
-        holder = await self._holder(request, call)
+    async def _usage(self, request: Request, call: Call, holder: Holder, _: str) -> Answer:
+        require_method(request, "GET")
         since, until = days(request)
-        report = await self.parts.usage.report(holder.client, since, until)
-        report["quota"] = await self.parts.quotas.report(holder, REPORT_SECONDS)
-        return json_response(200, report, call)
+        return json_response(200, await self.parts.usage.report(holder, since, until), call)
 
-    async def _status(self, request: Request, call: Call) -> Answer:
-        await self._holder(request, call)
+    async def _status(self, request: Request, call: Call, _: Holder, __: str) -> Answer:
+        require_method(request, "GET")
         return json_response(200, await self.parts.status.report(), call)
-
-    @staticmethod
-    def _wait(prefer: str | None, call: Call) -> int:
-        """Return the call's timeout in seconds: N of ``Prefer: wait=N`` (RFC 7240), limited to the valid range."""
-        preference = WAIT.search(prefer) if prefer else None
-        if preference is None:
-            return DEFAULT_WAIT_SECONDS
-        call.wait = min(max(int(preference.group(1)), 1), MAX_WAIT_SECONDS)
-        return call.wait

@@ -16,8 +16,7 @@ import structlog
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
-from crawler.service.calls.envelope import Answer, StreamedAnswer
-from crawler.service.http.body import header
+from crawler.service.calls.envelope import Answer, Call, StreamedAnswer
 from crawler.service.http.static import best_coding
 
 if sys.version_info >= (3, 14):
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 
     from twisted.web.server import Request
 
-    from crawler.service.http.body import CappedRequest
     from crawler.service.http.cors import Cors
+    from crawler.service.http.edge import CappedRequest
 
 logger = structlog.get_logger(__name__)
 
@@ -55,13 +54,13 @@ PACKERS: dict[str, Callable[[], Any]] = {
 """Content coding -> the function that makes a compressor for one body."""
 
 
-async def compressed(answer: Answer, request: Request) -> Answer:
+async def compressed(answer: Answer, call: Call) -> Answer:
     """Return the response with a compressed body, if it is large and the client accepts it."""
     size = len(answer.body)
     if size < MIN_COMPRESSED_BYTES or "Content-Encoding" in answer.headers or "ETag" in answer.headers:
         return answer
     headers = {**answer.headers, "Vary": "Accept-Encoding"}
-    coding = best_coding(header(request, "Accept-Encoding"))
+    coding = best_coding(call.request_headers.get("accept-encoding", ""))
     if not coding:
         return replace(answer, headers=headers)
     pack = partial(_packed, answer.body, coding)
@@ -136,7 +135,7 @@ class ResponseWriter:
             for each in late:
                 each.cancel()
 
-    def send(self, request: Request, answer: Answer) -> AsyncIterator[bytes] | None:
+    def send(self, request: Request, call: Call, answer: Answer) -> AsyncIterator[bytes] | None:
         """Send the head of a response, and its body if it is small. Return the pieces that ``stream`` must send."""
         if request.finished or cast("CappedRequest", request).is_disconnected:
             return None
@@ -144,7 +143,9 @@ class ResponseWriter:
         request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
         for name, value in answer.headers.items():
             request.setHeader(name, value)
-        self._cors.add_headers(request)
+        if self._cors.origins:
+            for name, value in self._cors.headers(call.path, call.request_headers).items():
+                request.responseHeaders.addRawHeader(name, value)
         if isinstance(answer, StreamedAnswer) and answer.pieces is not None:
             return answer.pieces
         if answer.status not in WITHOUT_BODY and not isinstance(answer, StreamedAnswer):

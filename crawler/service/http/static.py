@@ -8,13 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from crawler.service.calls.envelope import Answer, Call, raw_response
-from crawler.service.http.body import header
-
-if TYPE_CHECKING:
-    from twisted.web.server import Request
 
 REVALIDATE = "no-cache"
 """``Cache-Control`` of content that may be stored, but must be validated (by its ETag) each time it is used."""
@@ -54,42 +49,36 @@ class StaticContent:
         """The body's hash, which identifies it in ETags."""
         return hashlib.sha256(self.body).hexdigest()[:32]
 
-    def answer(self, request: Request, call: Call) -> Answer:
+    def answer(self, call: Call) -> Answer:
         """Return the response to a request: the content, or the status 304 if the client already has it."""
-        compressed = accepts_gzip(header(request, "Accept-Encoding"))
-        etag = f'"{self.digest}-gzip"' if compressed else f'"{self.digest}"'
+        is_gzip = bool(best_coding(call.request_headers.get("accept-encoding", ""), ("gzip",)))
+        etag = f'"{self.digest}-gzip"' if is_gzip else f'"{self.digest}"'
         headers = {"ETag": etag, "Cache-Control": self.cache_control, "Vary": "Accept-Encoding", **self.headers}
-        known = {each.strip().removeprefix("W/") for each in (header(request, "If-None-Match") or "").split(",")}
-        if known & {etag, "*"}:
+        if has_copy(call, etag):
             return raw_response(call, self.media_type, b"", headers, status=304)
-        if compressed:
+        if is_gzip:
             headers["Content-Encoding"] = "gzip"
-        return raw_response(call, self.media_type, self.gzipped if compressed else self.body, headers)
+        return raw_response(call, self.media_type, self.gzipped if is_gzip else self.body, headers)
 
 
-def accepts_gzip(accepted: str | None) -> bool:
-    """Whether a value of ``Accept-Encoding`` allows gzip.
-
-    >>> [accepts_gzip(value) for value in ("br, GZIP;q=0.5", "gzip;q=0", "*", "deflate", None)]
-    [True, False, True, False, False]
-    """
-    weights = _weights(accepted)
-    return weights.get("gzip", weights.get("*", False))
-
-
-def best_coding(accepted: str | None) -> str:
-    """Return the content coding for a large response: zstd, else gzip, else "".
-
-    >>> [best_coding(value) for value in ("gzip, zstd", "zstd;q=0, gzip", "*", "br", None)]
-    ['zstd', 'gzip', 'gzip', '', '']
-    """
-    return "zstd" if _weights(accepted).get("zstd", False) else "gzip" if accepts_gzip(accepted) else ""
+def has_copy(call: Call, etag: str) -> bool:
+    """Whether the client already has the content with this ETag, by ``If-None-Match``."""
+    known = {each.strip().removeprefix("W/") for each in call.request_headers.get("if-none-match", "").split(",")}
+    return not known.isdisjoint({etag, "*"})
 
 
 @lru_cache(256)
-def _weights(accepted: str | None) -> dict[str, bool]:
-    """Return whether each coding in a value of ``Accept-Encoding`` is acceptable."""
-    return {
+def best_coding(accepted: str, codings: tuple[str, ...] = ("zstd", "gzip")) -> str:
+    """Return the first of some content codings that a value of ``Accept-Encoding`` allows, else "".
+
+    An asterisk in the value allows gzip.
+
+    >>> [best_coding(value) for value in ("gzip, zstd", "zstd;q=0, GZIP;q=0.5", "*", "br", "gzip;q=0", "")]
+    ['zstd', 'gzip', 'gzip', '', '', '']
+    """
+    allowed = {
         coding.strip().lower(): not re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", parameters)
-        for coding, _, parameters in (each.partition(";") for each in (accepted or "").split(","))
+        for coding, _, parameters in (each.partition(";") for each in accepted.split(","))
     }
+    allowed.setdefault("gzip", allowed.get("*", False))
+    return next((coding for coding in codings if allowed.get(coding)), "")

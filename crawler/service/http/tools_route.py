@@ -11,7 +11,7 @@ import structlog
 
 from crawler.errors import ScraperNotFound, ShuttingDown
 from crawler.service.calls.envelope import Answer, Call, raw_response
-from crawler.service.http.body import header, require_method
+from crawler.service.http.body import require_method
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -25,10 +25,10 @@ PASSED = ("Accept", "Content-Type", "MCP-Protocol-Version", "Mcp-Method", "Mcp-N
 """The request headers that are passed to the MCP server."""
 
 
-def api_key(request: Request) -> str | None:
+def api_key(call: Call) -> str | None:
     """Return the API key of a request of an MCP client, most of which send it as ``Authorization: Bearer``."""
-    scheme, _, token = (header(request, "Authorization") or "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else header(request, "X-API-Key")
+    scheme, _, token = call.request_headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else call.request_headers.get("x-api-key")
 
 
 class ToolsRoute:
@@ -61,7 +61,7 @@ class ToolsRoute:
             self._tools = asyncio.ensure_future(self._load())
         tools = await asyncio.shield(self._tools)
         assert request.content is not None
-        sent = {name: value for name in PASSED if (value := header(request, name)) is not None}
+        sent = {name: call.request_headers[name.lower()] for name in PASSED if name.lower() in call.request_headers}
         status, headers, body = await tools.answer(request.content.read(), sent, key)
         return raw_response(call, headers.get("content-type", "application/json"), body, status=status)
 

@@ -68,7 +68,7 @@ class WebhookRoutes:
         return json_response(200, await self._transact(lambda s: _described(s, holder.client), write=False), call)
 
     async def _put(self, request: Request, call: Call, holder: Holder) -> Answer:
-        given = read_object(request)
+        given = read_object(request, call)
         for name in given.keys() - {"url", "secret"}:
             raise InvalidRequest.of(name, "expected only url and, optionally, secret")
         url = self._checked("url", given.get("url"), lambda text: check_url(text, private=self.private))

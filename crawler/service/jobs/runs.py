@@ -19,7 +19,7 @@ from crawler.errors import CircuitOpen, ConcurrencyLimited, ScrapeError, StoreUn
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.intake import NO_PLATFORM, failed
 from crawler.jobs.job import Finished
-from crawler.jobs.leases import Skipped
+from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.source import finished
 from crawler.jobs.worker import BATCH, Worker, WorkerStoppedError
 from crawler.service.calls.asynchronous import RUN_SECONDS, TEMPORARY
@@ -72,7 +72,7 @@ class Runs:
         self.calls = calls
         self.lease, self.exits = lease, exits
         self.parser = all_targets()
-        self._queues = {platform: _Queue(platform, crawlers.of(platform)) for platform in crawlers.platforms}
+        self._queues = {platform: _Queue(platform, crawler) for platform, crawler in crawlers.of.items()}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         """The targets that this process scrapes."""
         self._job_rests: dict[int, float] = {}
@@ -114,10 +114,7 @@ class Runs:
                 self._stored,
                 lambda claim: self.cancel(claim.target),
                 lambda _: None,
-                lease=self.lease,
-                exits=self.exits,
-                owned_only=True,
-                also_store=store_bills,
+                Holder(lease=self.lease, exits=self.exits, owned_only=True, also_store=store_bills),
             )
             try:
                 async with worker:
@@ -196,7 +193,7 @@ class Runs:
         not wait for their timeouts.
         """
         crawler, running = queue.crawler, queue.running
-        now, slots = asyncio.get_running_loop().time(), crawler.slots
+        now, slots = asyncio.get_running_loop().time(), crawler.lanes.concurrency
         self._job_rests = {job: until for job, until in self._job_rests.items() if until > now}
         queue.is_holding = 1 < slots <= len(running) + 1
         free = slots - max(crawler.in_flight, len(running)) - (slots > 1)

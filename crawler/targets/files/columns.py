@@ -1,19 +1,72 @@
-"""Checks the columns of tables: a table whose columns fit no scraper is refused before its first target."""
+"""Reads the rows of tables by the names of the columns in their first row, for text tables and workbooks.
+
+A table whose columns fit no scraper is refused before its first target.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from crawler.targets.files.rows import UnreadableFileError
+from crawler.targets.files.rows import Row, UnreadableFileError, replaced_value
 from crawler.targets.parser import TargetParser, name_unknown
 from crawler.targets.target import OWN_KEYS, Scraper
 
 MISSPELT_FROM = 0.66
 """Minimum similarity (by ``difflib``) to a known column at which an unknown name counts as misspelt."""
+_INVISIBLE = "\u200b\ufeff"
+
+
+class TableRow(NamedTuple):
+    """A row of a table."""
+
+    line: int
+    """Number of the row's first line, or the number that the spreadsheet shows, starting with 1."""
+    cells: dict[int, str]
+    """Number of a column, starting with 1 -> the text of its cell. Cells without content are left out."""
+    raw: str = ""
+    problem: str = ""
+    """Why the row cannot be read, as the end of a sentence that begins with the row. "" if it can be read."""
+
+
+def read_columns(table: Iterator[TableRow], parser: TargetParser, place: Callable[[int], str] = str) -> Iterator[Row]:
+    """Yield the rows below the first row, which names the columns.
+
+    ``place``: returns what people call the column with a number.
+
+    Raises:
+        UnreadableFileError: the columns do not fit, or the first row has a value in a column without a name, such as
+            an exported index.
+    """
+    header = next(table, None)
+    if header is None:
+        return
+    if header.problem:
+        raise UnreadableFileError(header.line, f"the header {header.problem}.")
+    names = {number: name for number, cell in header.cells.items() if (name := clean_name(cell))}
+    columns = list(names.values())
+    check_columns(columns, parser, header.line)
+    for position, row in enumerate(table):
+        problem = row.problem
+        unnamed = next((number for number in row.cells if number not in names), None)
+        if unnamed is not None:
+            problem = f"has a value in column {place(unnamed)}, which has no name"
+            if not position:
+                raise UnreadableFileError(row.line, f"the row {problem}: name the column, or remove it.")
+        elif not problem and row.cells == header.cells:
+            problem = "repeats the header"
+        problem = problem or replaced_value(row.cells.values()) or ""
+        cells = None if problem else {names[number]: text for number, text in row.cells.items()}
+        yield Row(row.line, cells, row.raw, problem, columns=columns)
+
+
+def clean_name(cell: str) -> str:
+    """Return the column's name in a cell of the header, without the spaces around it, also non-breaking ones."""
+    return cell.strip().strip(_INVISIBLE).strip()
 
 
 def candidates(parser: TargetParser) -> tuple[Scraper, ...]:

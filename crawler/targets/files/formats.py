@@ -14,7 +14,7 @@ from crawler.targets.files.parquet import read_parquet
 from crawler.targets.files.plain import read_list
 from crawler.targets.files.rows import Row, UnreadableFileError
 from crawler.targets.files.text import TextFile
-from crawler.targets.files.xlsx import read_xlsx
+from crawler.targets.files.workbook import read_xlsx
 from crawler.targets.parser import TargetParser
 
 TABLES = {".csv": ",;\t", ".tsv": "\t,;", ".tab": "\t,;"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,6 @@ from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
 from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
 from crawler.targets.parser import TargetParser
-from crawler.targets.shard import Shard
 from crawler.targets.sources import TargetSource, TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Target
 
@@ -39,14 +39,16 @@ class FileSource(TargetSource):
 
     parser: TargetParser
     location: str
-    shard: Shard = field(default_factory=Shard)
+    shard: range = range(sys.maxsize)
+    """The numbers of the rows to read, starting with 0. All files are counted together."""
     encoding: str | None = None
     """The encoding of files of text without a byte order mark. None: UTF-8."""
     name: str | None = None
     """The name of the file in ids and messages. None: its own name."""
+    expected: int | None = None
+    """The number of rows in this shard that can be read, or None until all have been read once."""
+    own_columns: tuple[str, ...] = ()
     _files: list[TargetsFile] = field(default_factory=list)
-    _expected: int | None = None
-    _own_columns: tuple[str, ...] = ()
 
     def check(self) -> None:
         try:
@@ -87,7 +89,7 @@ class FileSource(TargetSource):
                 raise WrongTargetsError(f"{each.name}, {error}") from error
             except READ_ERRORS as error:
                 raise each.unreadable(error) from error
-        self._own_columns = tuple(own)
+        self.own_columns = tuple(own)
 
     def _own_names(self, row: Row) -> list[str]:
         """Return the names of the columns or keys of a row that are the user's own."""
@@ -101,15 +103,6 @@ class FileSource(TargetSource):
     def _all_known(self) -> frozenset[str]:
         """The names that are never the user's own columns."""
         return frozenset(known_names((), self.parser))
-
-    @property
-    def own_columns(self) -> tuple[str, ...]:
-        return self._own_columns
-
-    @property
-    def expected(self) -> int | None:
-        """The number of rows in this shard that can be read, or None until all have been read once."""
-        return self._expected
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         chunks = self._chunks()
@@ -146,7 +139,7 @@ class FileSource(TargetSource):
             except READ_ERRORS as error:
                 yield file.unreadable(error), 0
                 break
-        self._expected = len(range(self.shard.number - 1, rows, self.shard.of))
+        self.expected = len(range(self.shard.start, rows, self.shard.step))
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
         target_id = f"{name}:{row.element or row.line}"  # the id of rows without one, the same in each run
@@ -190,7 +183,7 @@ class FileSource(TargetSource):
                 sentence that begins with the line.
         """
         names = self._own_names(row)
-        new = [name for name in names if name not in self._own_columns]
+        new = [name for name in names if name not in self.own_columns]
         if new:
             raise InvalidRequest(f"has the key {new[0]!r}, which the first row lacks: add it there, or remove it")
         own = {name: row.cells[name] for name in names if name in row.cells} if isinstance(row.cells, dict) else {}

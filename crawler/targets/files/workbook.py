@@ -1,4 +1,4 @@
-"""Reads the rows of Excel workbooks (``.xlsx``, ``.xlsm``) as texts, in bounded memory and time.
+"""Reads tables in Excel workbooks (``.xlsx``, ``.xlsm``) as texts, in bounded memory and time.
 
 The elements are those of ECMA-376, part 1, chapter 18 (SpreadsheetML). LibreOffice and Google Sheets write them, too.
 """
@@ -10,10 +10,12 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import IO, NamedTuple
+from typing import IO, ClassVar
 
+from crawler.targets.files.columns import TableRow, read_columns
 from crawler.targets.files.ooxml import DAMAGED, Handler, Package, refuse
-from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_BYTES
+from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_BYTES, Row
+from crawler.targets.parser import TargetParser
 
 MAX_ROWS = 1_048_576
 """Maximum rows of a sheet. This limit and the limit of columns are Excel's own."""
@@ -36,17 +38,15 @@ _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 """Matches an escaped character in a text, such as ``_x000D_``."""
 
 
-class SheetRow(NamedTuple):
-    """A row of a sheet, with the number that the spreadsheet shows."""
+def read_xlsx(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
+    """Yield the rows of a workbook's table, whose first row names the columns. Cells without content are left out.
 
-    number: int
-    cells: dict[int, str]
-    """Number of a column, starting with 1 -> the text of its cell. Empty cells are left out.
+    The table is on the first visible sheet that has content. ``file`` must be seekable.
 
-    Numbers have no trailing ``.0``. Dates and times are in ISO 8601. Truth values are ``true`` and ``false``.
+    Raises:
+        UnreadableFileError: the file is not a workbook, or its columns do not fit. Raised before the first row.
     """
-    problem: str = ""
-    """Why a cell cannot be read, as the end of a sentence that begins with the row. "" if all can be read."""
+    return read_columns(Workbook(file).rows(), parser, column_name)
 
 
 class Workbook:
@@ -58,25 +58,25 @@ class Workbook:
         Raises:
             UnreadableFileError: the file is not a workbook, is protected by a password, is damaged or is too large.
         """
-        self._package = Package(file)
-        main = next((each.part for each in self._package.relations("") if each.kind == "officeDocument"), "")
-        relations = self._package.relations(main)
+        self._package = package = Package(file)
+        main = next((each.part for each in package.relations("") if each.kind == "officeDocument"), "")
         self._book, self._styles, self._strings = _Book(), _Styles(), _Strings()
-        readers: dict[str, Handler] = {"styles": self._styles, "sharedStrings": self._strings}
-        for _ in self._package.parse(main, self._book):
-            pass
+        package.read(main, self._book)
         if not self._book.visible:
             refuse("the file is not an Excel workbook (.xlsx): save the spreadsheet as .xlsx or as CSV (UTF-8).")
-        for each in relations:
-            if each.kind in readers:
-                for _ in self._package.parse(each.part, readers[each.kind]):
-                    pass
-        sheets = {each.id: each.part for each in relations if each.kind == "worksheet"}
+        handlers: dict[str, Handler] = {"styles": self._styles, "sharedStrings": self._strings}
+        sheets: dict[str, str] = {}
+        for each in package.relations(main):
+            if each.kind in handlers:
+                package.read(each.part, handlers[each.kind])
+            elif each.kind == "worksheet":
+                sheets[each.id] = each.part
         self._sheets = [sheets[each] for each in self._book.visible if each in sheets]
 
-    def rows(self) -> Iterator[SheetRow]:
+    def rows(self) -> Iterator[TableRow]:
         """Yield the rows with content of the first visible sheet that has any. The rows are read gradually.
 
+        Numbers have no trailing ``.0``. Dates and times are in ISO 8601. Truth values are ``true`` and ``false``.
         The content of merged cells is that of the first one. The value of a formula is its stored result.
 
         Raises:
@@ -132,13 +132,34 @@ class _Styles(Handler):
             self._in_cells = False
 
 
-class _Strings(Handler):
+class _Texts(Handler):
+    """The base class of handlers of text elements, without the pronunciation of Japanese texts (``rPh``)."""
+
+    elements: ClassVar[frozenset[str]] = frozenset({"t"})
+
+    def __init__(self) -> None:
+        self.in_text = self._is_phonetic = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name in self.elements:
+            self.in_text = not self._is_phonetic
+        elif name == "rPh":
+            self._is_phonetic = True
+
+    def end(self, name: str) -> None:
+        if name in self.elements:
+            self.in_text = False
+        elif name == "rPh":
+            self._is_phonetic = False
+
+
+class _Strings(_Texts):
     """The texts that cells share, joined as bytes, because a list of strings would take several times the memory."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._content = bytearray()
         self._ends = array("I", [0])
-        self._in_text = self._is_phonetic = False
 
     def __getitem__(self, index: int) -> str:
         """Return the text with this index.
@@ -150,58 +171,41 @@ class _Strings(Handler):
             raise IndexError(index)
         return self._content[self._ends[index] : self._ends[index + 1]].decode(errors="surrogatepass")
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "t":
-            self._in_text = not self._is_phonetic
-        elif name == "rPh":  # the pronunciation of a Japanese text
-            self._is_phonetic = True
-
     def end(self, name: str) -> None:
-        if name == "t":
-            self._in_text = False
-        elif name == "rPh":
-            self._is_phonetic = False
-        elif name == "si":
+        super().end(name)
+        if name == "si":
             self._ends.append(len(self._content))
 
     def text(self, text: str) -> None:
-        if self._in_text:
+        if self.in_text:
             self._content += text.encode(errors="surrogatepass")
 
 
-class _Sheet(Handler):
+class _Sheet(_Texts):
     """Collects the rows of a sheet."""
 
+    elements = frozenset({"v", "t"})
+
     def __init__(self, strings: _Strings, is_date: list[bool], epoch: datetime) -> None:
-        self.rows: list[SheetRow] = []
+        super().__init__()
+        self.rows: list[TableRow] = []
         """The rows with content that have been read, and not been taken yet."""
         self.has_content = False
-        self._strings = strings
-        self._is_date = is_date
-        self._epoch = epoch
-        self._row = 0
-        self._cells: dict[int, str] = {}
-        self._problem = ""
-        self._column = 0
-        self._type = "n"
-        self._style = "0"
-        self._pieces: list[str] | None = None
-        """The pieces of the current cell's value. None: the cell has no value so far."""
-        self._characters = self._row_characters = 0
-        self._in_value = self._is_phonetic = self._is_formula = False
+        self._strings, self._is_date, self._epoch = strings, is_date, epoch
+        self._row, self._cells, self._problem, self._row_characters = 0, dict[int, str](), "", 0
+        self._column, self._type, self._style, self._is_formula = 0, "n", "0", False
+        self._pieces: list[str] = []
+        """The pieces of the current cell's value."""
+        self._characters = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        super().start(name, attributes)
         if name == "c":
             self._start_cell(attributes)
-        elif name in {"v", "t"}:
-            self._in_value = not self._is_phonetic
-            self._pieces = self._pieces or []
         elif name == "f":
             self._is_formula = True
         elif name == "row":
             self._start_row(attributes.get("r"))
-        elif name == "rPh":
-            self._is_phonetic = True
 
     def _start_row(self, number: str | None) -> None:
         row = self._row + 1 if number is None else int(number[:9]) if number.isdecimal() else 0
@@ -209,8 +213,8 @@ class _Sheet(Handler):
             refuse(DAMAGED, self._row + 1)
         if row > MAX_ROWS:
             refuse(f"the sheet has more than {MAX_ROWS:,} rows: save it as CSV (UTF-8).", self._row + 1)
-        self._row, self._column = row, 0
-        self._cells, self._problem, self._row_characters = {}, "", 0
+        self._row, self._cells, self._problem, self._row_characters = row, {}, "", 0
+        self._column = 0
 
     def _start_cell(self, attributes: Mapping[str, str]) -> None:
         reference = _REFERENCE.fullmatch(attributes.get("r", ""))
@@ -218,27 +222,23 @@ class _Sheet(Handler):
         if self._column > MAX_COLUMNS:
             refuse(f"the sheet has more than {MAX_COLUMNS:,} columns: save it as CSV (UTF-8).", self._row)
         self._type, self._style = attributes.get("t", "n"), attributes.get("s", "0")
-        self._pieces, self._characters, self._is_formula = None, 0, False
+        self._pieces, self._characters, self._is_formula = [], 0, False
 
     def end(self, name: str) -> None:
+        super().end(name)
         if name == "c":
             self._end_cell()
-        elif name in {"v", "t"}:
-            self._in_value = False
-        elif name == "row":
-            if self._cells or self._problem:
-                self.has_content = True
-                self.rows.append(SheetRow(self._row, self._cells, self._problem))
-        elif name == "rPh":
-            self._is_phonetic = False
+        elif name == "row" and (self._cells or self._problem):
+            self.has_content = True
+            self.rows.append(TableRow(self._row, self._cells, "\t".join(self._cells.values()), self._problem))
 
     def text(self, text: str) -> None:
-        if self._in_value and self._pieces is not None and self._characters <= MAX_CELL_CHARACTERS:
+        if self.in_text and self._characters <= MAX_CELL_CHARACTERS:
             self._pieces.append(text)
             self._characters += len(text)
 
     def _end_cell(self) -> None:
-        found = "".join(self._pieces or ())
+        found = "".join(self._pieces)
         try:
             text = self._value(found) if found else ""
         except (ValueError, IndexError) as error:

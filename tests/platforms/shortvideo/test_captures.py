@@ -1,4 +1,4 @@
-"""Recorded responses must give the noted values. The recordings must not be published."""
+"""Recorded responses that are not transcribed (``../test_captures.py``), and items converted to photo posts."""
 
 from __future__ import annotations
 
@@ -27,24 +27,6 @@ def read(body: bytes | str, **page_params: Any) -> dict[str, Any]:
     data = asyncio.run(extract(scrapers()["shortvideo-photo-search-v4"], [raw], page_params, url=URL))
     assert validated(PhotoSearch, data) == data
     return data
-
-
-@pytest.mark.parametrize(
-    ("name", "cursor", "more"),
-    [
-        (WEB_SEARCH, "12", True),
-        ("ae64fef88262", "0", False),  # search, 2022
-        ("d9a0bc19676d", "0", False),  # search, reduced to the keys that are read
-        ("4d14001322b9", "0", False),  # video page, reduced to the keys that are read
-        ("3b5f4b0a821b", None, True),  # posts of an account
-        ("0195a6f55cbd", None, True),  # popular posts
-    ],
-)
-def test_videos_are_not_photo_posts(name: str, cursor: str | None, more: bool) -> None:  # noqa: FBT001
-    data = read(name, keywords="TikTok")
-    assert (data["search_item_list"], data["has_more"], data["keywords"]) == ([], more, "TikTok")
-    if cursor is not None:
-        assert data["cursor"] == cursor
 
 
 def test_response_of_another_service_is_not_recognised() -> None:

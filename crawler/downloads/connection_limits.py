@@ -1,0 +1,169 @@
+"""Limits that Scrapy 2.19 and Twisted lack: the time to open a connection, and the sizes of heads.
+
+A *head* is the status line and headers of a response: of a proxy to ``CONNECT``, or of a platform. A proxy that never
+responds would use up the timeout of the download. Headers that never end would fill the memory, and take CPU time that
+grows with the square of the received bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from twisted.internet.defer import Deferred
+from twisted.internet.error import TimeoutError as ConnectTimeoutError
+from twisted.internet.interfaces import IAddress, IProtocolFactory, IStreamClientEndpoint
+from twisted.internet.protocol import Factory
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from crawler.downloads.tunnel import ProxyError
+
+logger = structlog.get_logger(__name__)
+
+MAX_CONNECT_BYTES = 64 * 1024
+"""Maximum bytes of the status line and headers of a proxy's response to ``CONNECT``. Real proxies send less than 1 KiB.
+"""
+END = b"\r\n\r\n"
+MAX_HEAD_BYTES = 128 * 1024
+"""Maximum bytes of the status line and headers of a response. Browsers accept 256 KiB; real platforms send 10 KiB."""
+MAX_HEAD_LINES = 1_000
+"""Maximum number of lines of a response before its body."""
+BLANK_LINE = re.compile(rb"\n\r?\n")
+"""Matches the end of the last header and the blank line after it."""
+_NEWEST_BYTES = 8
+"""Number of received bytes that are kept, because the blank line after the headers may arrive in pieces."""
+
+
+@implementer(IStreamClientEndpoint)
+class LimitedEndpoint:
+    """Wraps an endpoint: aborts a connection that is not open after ``seconds``, and limits its response headers."""
+
+    def __init__(self, endpoint: Any, seconds: float) -> None:
+        self._endpoint = endpoint
+        self._seconds = seconds
+        self._is_tunnel = hasattr(endpoint, "processProxyResponse")
+
+    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:  # noqa: N803  # Twisted's
+        """Open the connection.
+
+        Raises:
+            ProxyError: the proxy is too slow, closes the connection or sends too many bytes before the tunnel is open.
+            ConnectTimeoutError: the connection could not be opened in time.
+        """
+        from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor
+
+        heads = BoundedHeads(protocolFactory)
+
+        def fail(why: str) -> None:
+            if not opened.called:
+                opened.errback(ProxyError(why))
+
+        if self._is_tunnel:  # the endpoint calls it with the response's bytes
+            self._endpoint.processProxyResponse = limited_head(self._endpoint.processProxyResponse, fail)
+            heads.on_lost = lambda: fail("the proxy closed the connection")
+        opened: Deferred[Any] = self._endpoint.connect(heads)
+
+        def timed_out(_: object, seconds: float) -> None:
+            why = f"the proxy did not open a tunnel within {seconds:g} s"
+            raise ProxyError(why) if self._is_tunnel else ConnectTimeoutError(string=f"no connection in {seconds:g} s")
+
+        def close(failure: Failure) -> Failure:
+            heads.abort()
+            return failure
+
+        opened.addTimeout(self._seconds, reactor, timed_out)
+        return opened.addErrback(close)
+
+
+def limited_head(pass_on: Callable[[bytes], None], fail: Callable[[str], None]) -> Callable[[bytes], None]:
+    """Return a function that collects received bytes, and passes them on when all headers have been received."""
+    head = bytearray()
+
+    def receive(data: bytes) -> None:
+        searched = max(0, len(head) - len(END) + 1)
+        head.extend(data)
+        end = head.find(END, searched)
+        if end > MAX_CONNECT_BYTES or (end < 0 and len(head) > MAX_CONNECT_BYTES):
+            fail(f"the head of the proxy's response is larger than {MAX_CONNECT_BYTES} bytes")
+        elif end >= 0:
+            pass_on(bytes(head))
+
+    return receive
+
+
+class BoundedHeads(Factory):
+    """Wraps a factory of client protocols. They close their connection if a response's headers are too large."""
+
+    noisy = False
+
+    def __init__(self, factory: Any) -> None:
+        self.factory = factory
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called when a connection is lost."""
+        self._protocol: Any = None
+        self._aborted = False
+
+    def buildProtocol(self, addr: IAddress | None) -> Any:  # noqa: N802  # Twisted's
+        protocol: Any = None if self._aborted else self.factory.buildProtocol(addr)
+        if protocol is not None:
+            head = _Head(protocol)
+            lose = protocol.connectionLost
+
+            def connection_lost(*reason: Any) -> None:
+                lose(*reason)
+                self.on_lost()
+
+            protocol.request = head.send
+            protocol.connectionLost = connection_lost
+            protocol.dataReceived = head.receive
+        self._protocol = protocol
+        return protocol
+
+    def abort(self) -> None:
+        """Close the connection that is being opened."""
+        self._aborted = True
+        if self._protocol is not None and self._protocol.transport is not None:
+            self._protocol.transport.abortConnection()
+
+
+class _Head:
+    """Counts the bytes and lines of a response until the blank line after its headers."""
+
+    _bytes = _lines = 0
+    _newest = b""
+    _is_complete = False
+
+    def __init__(self, protocol: Any) -> None:
+        self.protocol = protocol
+        self._send: Callable[[Any], Any] = protocol.request
+        self._pass_on: Callable[[bytes], None] = protocol.dataReceived
+
+    def send(self, request: Any) -> Any:
+        """Send a request. The next received byte is the first of its response."""
+        self._bytes = self._lines = 0
+        self._newest = b""
+        self._is_complete = False
+        return self._send(request)
+
+    def receive(self, data: bytes) -> None:
+        """Pass the received bytes on, or abort the connection if the headers are too large."""
+        if not self._is_complete:
+            self._count(data)
+        if self._bytes > MAX_HEAD_BYTES or self._lines > MAX_HEAD_LINES:
+            logger.warning("response_head_too_large", bytes=self._bytes, lines=self._lines)
+            self.protocol.transport.abortConnection()
+            return
+        self._pass_on(data)
+
+    def _count(self, data: bytes) -> None:
+        """Count the received bytes and lines up to the blank line after the headers."""
+        text = self._newest + data
+        end = BLANK_LINE.search(text)
+        head = text[: end.start()] if end else text
+        self._bytes += max(0, len(head) - len(self._newest))
+        self._lines += head.count(b"\n", len(self._newest)) if len(head) > len(self._newest) else 0
+        self._newest = text[-_NEWEST_BYTES:]
+        self._is_complete = end is not None

@@ -1,0 +1,15 @@
+"""Slow tests that run on both stores: the fast tier runs them on one of the stores, the soak tier on both."""
+
+import pytest
+
+FAST_ON_SQLITE, FAST_ON_POSTGRESQL = (
+    pytest.mark.parametrize(
+        "location",
+        [
+            store if store == fast else pytest.param(store, marks=pytest.mark.soak)
+            for store in ("sqlite_store", "postgresql_store")
+        ],
+        indirect=True,
+    )
+    for fast in ("sqlite_store", "postgresql_store")
+)
