@@ -207,7 +207,7 @@ class SqliteDatabase(Database):
         self.path = path
         self.name = str(path)
         self.schema = schema
-        self._file = SqliteFile(path, (), wal=True, shrinks=True, busy_timeout=BUSY_SECONDS)
+        self._file = SqliteFile(path, (), many_writes=True, busy_timeout=BUSY_SECONDS)
         self._opened: tuple[int, int] | None = None
         """Device and inode of the file that this process has opened."""
 
