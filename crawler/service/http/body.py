@@ -32,6 +32,10 @@ MAX_PAGE = 100
 PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
 """The valid values of the query parameter ``limit`` of such a list, and their description."""
 
+MAX_WAIT_SECONDS = 120
+"""The maximum timeout of a call."""
+WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
+
 DAY = ("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day as YYYY-MM-DD")
 
 
@@ -46,6 +50,16 @@ def require_method(request: Request, *methods: str) -> None:
         raise MethodNotAllowed(
             f"Method not allowed: this route accepts {', '.join(allowed)}.", allowed=", ".join(allowed)
         )
+
+
+def wait_of(prefer: str) -> int | None:
+    """Return the timeout in a value of ``Prefer``, in seconds, limited to the valid range. None: it has no timeout.
+
+    >>> wait_of("wait=10"), wait_of("respond-async, wait=9999"), wait_of("respond-async")
+    (10, 120, None)
+    """
+    found = WAIT.search(prefer)
+    return found and min(max(int(found.group(1)), 1), MAX_WAIT_SECONDS)
 
 
 def read_query(request: Request, parameters: Mapping[str, tuple[str, str]]) -> dict[str, str]:
