@@ -113,7 +113,7 @@ EGRESS_SUSPENDED = Gauge(
 )
 EGRESS_TARGETS = Gauge(
     "crawler_egress_targets",
-    "Targets in flight that are bound to the egress. Targets are bound only if there are several egresses.",
+    "Targets in flight that are bound to the egress: their first request has been sent through it.",
     ["platform", "egress"],
     multiprocess_mode="livesum",
 )
@@ -262,7 +262,7 @@ class StoreMetrics:
         for counter, store, number in numbers:
             counter.labels(store).inc(number - self._reported[counter, store])
             self._reported[counter, store] = number
-        USAGE_PENDING.set(self.usage.pending)
+        USAGE_PENDING.set(self.usage.pending())
 
 
 def collect(crawlers: OpenCrawlers, connections: int) -> None:

@@ -1,32 +1,25 @@
-"""The records of ``professional-profile`` that must be extracted for the simulated members (specification 2.6)."""
+"""The records that must be extracted for the simulated members (specification 2.6), and of v4 (specification 2.4)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from crawler.sandbox.professional.activity import cut
+from crawler.sandbox.professional.figures import figures, is_framed
+from crawler.sandbox.professional.linked import is_own
 from crawler.sandbox.professional.words import Institution, Row, followers_text
+from crawler.sandbox.skeletons import Skeletons
 
 if TYPE_CHECKING:
-    from crawler.sandbox.professional.people import Member, Position, Study
+    from crawler.sandbox.professional.people import Member, Study
 
 COUNTRIES = {"United States": "US", "United Kingdom": "GB", "Sweden": "SE", "India": "IN", "Brazil": "BR"}
 COUNTRIES |= {"Netherlands": "NL", "Israel": "IL", "Spain": "ES", "United Arab Emirates": "AE"}
+UNITS = {"M": 1_000_000, "K": 1_000}
 NO_INSTITUTION = Institution("company", "", "", None)
 
-LISTS = (
-    *(
-        "articles",
-        "awards",
-        "certifications",
-        "courses",
-        "languages",
-        "organizations",
-        "people_also_viewed",
-        "projects",
-    ),
-    *("publications", "recommendations", "same_name", "volunteer_experience", "websites"),
-)
+fill = Skeletons(__file__)
 
 
 def record(member: Member) -> dict[str, Any]:
@@ -34,46 +27,31 @@ def record(member: Member) -> dict[str, Any]:
     experience, education = _experience(member), _education(member)
     about, truncated = _about(member)
     activity = [_activity(member, row) for row in _in_page_order(member)]
-    return {
-        **{name: member.rows[name] for name in LISTS},
-        "people_also_viewed": [_neighbour(member, row) for row in member.rows["people_also_viewed"]],
-        "about": about,
-        "about_truncated": truncated,
-        "activity": activity,
-        "activity_count": len(activity),
-        "services": [],
-        "skills": list(member.skills),
-        "background_cover_image_url": member.cover or "",
-        "connections": member.connections if member.counted else "",
-        "contact_info": {},
-        "country": _country(member),
-        "current_company": (member.employer or NO_INSTITUTION).head,
-        "current_school": (member.studies[0].at if member.studies else NO_INSTITUTION).head,
-        "data_availability": {
-            "about_truncated": truncated,
-            "authenticated": False,
-            "education_found": len(education),
-            "fields_withheld_by_linkedin": _withheld(member, experience, education),
-            "note": _note(member, experience, education),
-            "positions_found": len(experience),
-            "positions_masked_by_linkedin": len(experience) if member.masked else 0,
-            "positions_with_job_title": 0 if member.masked else len(experience),
-            "source": "public_profile_page",
-        },
-        "education": education,
-        "experience": experience,
-        "firstName": member.first,
-        "lastName": member.last,
-        "fullName": member.name,
-        "followers": _followers(member),
-        "headline": member.headline,
-        "location": member.location,
-        "profile_photo": member.photo or "",
-        "profile_url": member.url,
-        "public_identifier": member.slug,
-        "success": True,
-        "total_experiences": len(experience),
-    }
+    return fill(
+        "profile",
+        member=member,
+        neighbours=[_neighbour(member, row) for row in member.rows["people_also_viewed"]],
+        about=about,
+        truncated=truncated,
+        activity=activity,
+        activity_count=len(activity),
+        skills=list(member.skills),
+        cover=member.cover or "",
+        connections=member.connections if member.counted else "",
+        country=_country(member),
+        company=member.employer or NO_INSTITUTION,
+        school=member.studies[0].at if member.studies else NO_INSTITUTION,
+        education=education,
+        schools=len(education),
+        experience=experience,
+        positions=len(experience),
+        masked=len(experience) if member.masked else 0,
+        titled=0 if member.masked else len(experience),
+        withheld=_withheld(member, experience, education),
+        note=_note(member, experience, education),
+        followers=_followers(member),
+        photo=member.photo or "",
+    )
 
 
 def _about(member: Member) -> tuple[str, bool]:
@@ -124,51 +102,25 @@ def _activity(member: Member, row: Row) -> Row:
 
 def _experience(member: Member) -> list[Row]:
     if not member.masked:
-        return [_position(position) for position in member.positions]
+        return [fill("position", position=position, at=position.at) for position in member.positions]
     at = member.positions[0].at
+    is_employer = at == member.employer
     first = {
-        **_hidden(),
+        **fill("hidden position"),
         "company_image": at.logo,
         "company_name": at.name,
-        "company_name_source": "top_card" if at == member.employer else "page",
-        "company_slug": at.slug if at == member.employer else "",
-        "company_url": at.url if at == member.employer else "",
+        "company_name_source": "top_card" if is_employer else "page",
+        "company_slug": at.slug if is_employer else "",
+        "company_url": at.url if is_employer else "",
     }
     others = len(member.positions) - 1 + len(member.studies) - len(_known_schools(member))
-    return [first] + [_hidden() for _ in range(others)]
-
-
-def _position(position: Position) -> Row:
-    return {
-        "company_image": position.at.logo,
-        "company_name": position.at.name,
-        "company_name_source": "page",
-        "company_slug": position.at.slug,
-        "company_url": position.at.url,
-        "date_range": position.date_range,
-        "description": position.description,
-        "duration": position.duration,
-        "employment_type": "",
-        "end_date": position.end,
-        "job_title": position.title,
-        "location": position.location,
-        "start_date": position.start,
-        "masked": False,
-    }
-
-
-def _hidden() -> Row:
-    texts = (
-        *("company_name", "company_slug", "company_url", "date_range", "description", "duration", "employment_type"),
-        *("end_date", "job_title", "location", "start_date"),
-    )
-    return {**dict.fromkeys(texts, ""), "company_image": None, "company_name_source": "masked", "masked": True}
+    return [first] + [fill("hidden position") for _ in range(others)]
 
 
 def _education(member: Member) -> list[Row]:
     if member.masked:
-        return [_masked_study(study) for study in _known_schools(member)]
-    return [_study(study) for study in member.studies]
+        return [fill("masked study", study=study) for study in _known_schools(member)]
+    return [fill("study", study=study) for study in member.studies]
 
 
 def _known_schools(member: Member) -> tuple[Study, ...]:
@@ -181,28 +133,6 @@ def _known_schools(member: Member) -> tuple[Study, ...]:
 
 def _own_logo(member: Member) -> str:
     return member.studies[0].at.logo or "none"
-
-
-def _study(study: Study) -> Row:
-    return {
-        "date_range": study.date_range,
-        "degree": study.degree,
-        "description": study.description,
-        "field_of_study": study.field,
-        "grade": study.grade,
-        "end_date": study.end,
-        "start_date": study.start,
-        "masked": False,
-        "school_image": study.at.logo,
-        "school_name": study.at.name,
-        "school_url": study.at.url,
-    }
-
-
-def _masked_study(study: Study) -> Row:
-    texts = ("degree", "description", "field_of_study", "grade", "school_name", "school_url")
-    shown = {"date_range": study.date_range, "start_date": study.start, "end_date": study.end}
-    return {**dict.fromkeys(texts, ""), **shown, "masked": True, "school_image": None}
 
 
 # The fields that the page withholds from visitors without an account
@@ -228,3 +158,75 @@ def _note(member: Member, experience: list[Row], education: list[Row]) -> str:
     if not experience and not education and not member.about:
         return "The public page of this profile shows neither positions nor schools nor a text about the member."
     return "The platform served this profile in full, as far as it is shown to visitors without an account."
+
+
+# The records of ``professional-profile-v4``
+
+
+def content_record(member: Member) -> dict[str, Any]:
+    """Build the expected record of ``professional-profile-v4`` for a member."""
+    flat = record(member)
+    articles = [_article(member, row) for row in flat["articles"]]
+    return fill(
+        "content",
+        flat=flat,
+        posts=articles + [_post(member, row) for row in flat["activity"]],
+        links=[row["url"] for row in flat["websites"]],
+        followers=_exact_followers(member),
+        followers_text=followers_shown(member),
+    )
+
+
+def _exact_followers(member: Member) -> int | None:
+    """Return the exact number of followers from the linked data, else the rounded number that the page shows."""
+    if member.linked:
+        return member.followers
+    number, _, _ = followers_shown(member).partition(" ")
+    if not number:
+        return None
+    return int(number[:-1]) * UNITS[number[-1]] if number[-1] in UNITS else int(number)
+
+
+def _article(member: Member, row: Row) -> Row:
+    stated = figures(row)
+    return fill(
+        "post",
+        row=row,
+        caption=row["title"],
+        kind="article",
+        images=[row["image"]] if row["image"] else [],
+        author=member.name,
+        username=member.slug,
+        id=row["link"].rpartition("/")[2],
+        comments=stated.comments,
+        likes=stated.reactions,
+        published=stated.published if member.linked else stated.day,
+    )
+
+
+def _post(member: Member, row: Row) -> Row:
+    """Build the expected item for an activity row.
+
+    In the layout with a list, cards show no numbers of reactions and comments, and no author except the member. Every
+    author's handle is in the link of the post.
+    """
+    stated, tabs, own = figures(row), member.layout == "tabs", is_own(member, row)
+    return fill(
+        "post",
+        row=row,
+        caption=row["text"],
+        kind=_kind(row, own=own, tabs=tabs),
+        images=[row["image"]] if row["image"] else [],
+        author=row["author"] if tabs or own else "",
+        username=unquote(row["link"].rpartition("/")[2].partition("_")[0]),
+        id=row["link"].rpartition("-activity-")[2].partition("-")[0],
+        comments=stated.comments if tabs else None,
+        likes=stated.reactions if tabs or (member.linked and own) else None,
+        published=stated.published,
+    )
+
+
+def _kind(row: Row, *, own: bool, tabs: bool) -> str:
+    if not own:
+        return "like"
+    return "share" if tabs and is_framed(row) else "post"

@@ -28,10 +28,9 @@ from crawler.service.calls.envelope import (
     success,
     unexpected,
 )
-from crawler.service.calls.fields import fields_of
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
-from crawler.service.http.body import SCRAPERS, days, headers_of, read_object, require_method
+from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
     from crawler.service.clients.keys import Holder
     from crawler.service.http.edge import CappedRequest
-    from crawler.service.http.job_routes import JobRoutes
-    from crawler.service.http.webhook_routes import WebhookRoutes
     from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
@@ -52,10 +49,12 @@ logger = structlog.get_logger(__name__)
 Serve = Callable[[], Awaitable[Served]]
 """Returns the data of a call's target."""
 
-DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
-"""The default and the maximum timeout of a call."""
+KeyedRoute = Callable[[Request, Call, "Holder", str], Awaitable[Answer]]
+"""Responds to a request of an authenticated client. The text is the request's path."""
 
-WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
+DEFAULT_WAIT_SECONDS = 60
+"""The default timeout of a call."""
+
 RESPOND_ASYNC = re.compile(r"(?:^|,)\s*respond-async\s*(?:=\s*(?:\"\")?\s*)?(?:[;,]|$)", re.IGNORECASE)
 """Matches ``respond-async`` in a value of ``Prefer``, with or without an empty value (RFC 7240)."""
 
@@ -94,15 +93,14 @@ class Api(Resource):
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
-        self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
+        self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage, "/v1/status": self._status}
         """Other routes that need an API key, by path."""
-        self._stored_routes: dict[str, Callable[[Request, Call, str], Awaitable[Answer]]] = {
-            call_routes.PATH: self._about_calls,
-            job_routes.PATH: partial(self._about, parts.job_routes),
-            webhook_routes.PATH: partial(self._about, parts.webhook_routes),
-            tools_route.PATH: self._about_tools,
+        self._keyed_folders: dict[str, KeyedRoute] = {
+            call_routes.PATH: self._calls.answer,
+            job_routes.PATH: parts.job_routes.answer,
+            webhook_routes.PATH: parts.webhook_routes.answer,
         }
-        """Routes that need an API key and have several methods, and may have further routes below their path."""
+        """Routes that need an API key, and have further routes below their path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -207,13 +205,11 @@ class Api(Resource):
         if public_route is not None:
             require_method(request, "GET")
             return public_route(call)
-        keyed_route = self._keyed_routes.get(path)
+        keyed_route = self._keyed_routes.get(path) or self._keyed_folders.get("/".join(path.split("/")[:3]))
         if keyed_route is not None:
-            require_method(request, "GET")
-            return await keyed_route(request, call)
-        about = self._stored_routes.get("/".join(path.split("/")[:3]))
-        if about is not None:
-            return await about(request, call, path)
+            return await keyed_route(request, call, await self._holder(request, call), path)
+        if path == tools_route.PATH:
+            return await self._about_tools(request, call)
         if prefix == "/docs" and prefix in self._public_routes:
             require_method(request, "GET")
             return viewer.bundled_file(name).answer(call)
@@ -258,25 +254,7 @@ class Api(Resource):
         await self.parts.quotas.reserve(client, quota, call.request_id, target.seconds_left or 0)
         return await serve()
 
-    async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:
-        """Respond to a request about one asynchronous call, or, if the id is empty, about all calls of the client."""
-        request_id = path.removeprefix(call_routes.PATH).removeprefix("/")
-        if "/" in request_id:
-            raise ScraperNotFound(UNKNOWN_ROUTE)
-        require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
-        call.is_counted = False
-        holder = await self._holder(request, call)
-        if not request_id:
-            return await self._calls.list(request, call, holder)
-        if request.method == b"DELETE":
-            return await self._calls.delete(call, holder, request_id)
-        call.wait = wait_of(call.request_headers.get("prefer", ""))
-        return await self._calls.result(request, call, holder, request_id)
-
-    async def _about(self, routes: JobRoutes | WebhookRoutes, request: Request, call: Call, path: str) -> Answer:
-        return await routes.answer(request, call, await self._holder(request, call), path)
-
-    async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
+    async def _about_tools(self, request: Request, call: Call) -> Answer:
         key = tools_route.api_key(call)
         await self._holder(request, call, key, counts=False)
         return await self.parts.tools.answer(request, call, str(key))
@@ -323,21 +301,11 @@ class Api(Resource):
         state = self.parts.crawlers.state
         return json_response(200 if state["status"] == "ready" else 503, state, call)
 
-    async def _usage(self, request: Request, call: Call) -> Answer:
-        holder = await self._holder(request, call)
+    async def _usage(self, request: Request, call: Call, holder: Holder, _: str) -> Answer:
+        require_method(request, "GET")
         since, until = days(request)
         return json_response(200, await self.parts.usage.report(holder, since, until), call)
 
-    async def _status(self, request: Request, call: Call) -> Answer:
-        await self._holder(request, call)
+    async def _status(self, request: Request, call: Call, _: Holder, __: str) -> Answer:
+        require_method(request, "GET")
         return json_response(200, await self.parts.status.report(), call)
-
-
-def wait_of(prefer: str) -> int | None:
-    """Return the timeout in a value of ``Prefer``, in seconds, limited to the valid range. None: it has no timeout.
-
-    >>> wait_of("wait=10"), wait_of("respond-async, wait=9999"), wait_of("respond-async")
-    (10, 120, None)
-    """
-    found = WAIT.search(prefer)
-    return found and min(max(int(found.group(1)), 1), MAX_WAIT_SECONDS)
